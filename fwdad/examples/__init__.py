@@ -1,0 +1,1 @@
+"""Problems with published answers, written as NumPy users write them."""

@@ -1,0 +1,20 @@
+"""Fixtures that every test may ask for."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng(request):
+    """A random generator seeded by the test's own name: no test depends on another's draws."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def jax():
+    """JAX in double precision, as a reference; the test is skipped where it is not installed."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    return jax

@@ -1,0 +1,167 @@
+"""The layers: api -> builder -> rules -> tangents -> errors, read from the imports."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Each layer imports from itself and from the layers above it in this table.
+LAYERS = {"errors": 0, "tangents": 1, "rules": 2, "builder": 3, "api": 4}
+# These stand on the public API. Only they may import `fwdad` itself.
+USERS = {"": 5, "testing": 6, "examples": 6, "__main__": 7}
+# Whoever stands above the rules sees them through their registry, never one rule.
+REGISTRY = {"fwdad.rules", "fwdad.rules.define"}
+
+
+def module_name(path, package):
+    """The dotted name of a file of the package."""
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(module):
+    """The entry of the tables that a module belongs to: fwdad.rules.linalg is in `rules`."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def read_imports(path, package, modules):
+    """Yield (line, module) for each import of the package in one file, wherever it stands."""
+    importer = module_name(path, package)
+    own_package = importer if path.name == "__init__.py" else importer.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = own_package.split(".")[: len(own_package.split(".")) - node.level + 1]
+                base = ".".join([*up, *([base] if base else [])])
+            # `from fwdad import errors` imports a module, `from fwdad import jvp` the package
+            inner = [f"{base}.{alias.name}" for alias in node.names]
+            names = [name if name in modules else base for name in inner]
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {"importlib.import_module", "import_module", "__import__"}
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            names = [node.args[0].value]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == package.name:
+                yield node.lineno, name
+
+
+def find_wrong_arrows(package):
+    """Every import against the arrows, as `file:line: why`."""
+    paths = sorted(package.rglob("*.py"))
+    modules = {module_name(path, package) for path in paths}
+    rank = LAYERS | USERS
+    wrong = []
+    for path in paths:
+        importer = module_name(path, package)
+        part = part_of(importer)
+        if part not in rank:
+            wrong.append(f"{path.name}: {importer} has no layer: give it one in this test")
+            continue
+        for line, imported in read_imports(path, package, modules):
+            target = part_of(imported)
+            where = f"{path.relative_to(package)}:{line}: {importer} imports {imported}"
+            if target not in rank or rank[target] > rank[part]:
+                wrong.append(f"{where}, against the arrow")
+            elif target == "rules" and part in {"builder", "api"} and imported not in REGISTRY:
+                wrong.append(f"{where}, but sees rules through their registry only")
+    return wrong
+
+
+def test_arrows():
+    assert find_wrong_arrows(ROOT / "fwdad") == []
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """A small package of the same layout, and a function that puts one file into it."""
+    package = tmp_path / "fwdad"
+
+    def plant(name, source):
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+        return find_wrong_arrows(package)
+
+    for name in ("__init__", "api", "errors", "tangents/chunk", "rules/define", "rules/linalg"):
+        plant(f"{name}.py", "")
+    for name in ("tangents", "rules", "builder"):
+        plant(f"{name}/__init__.py", "")
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("__init__.py", "from fwdad.api import jvp\nfrom fwdad.rules.linalg import solve_frule"),
+        ("api.py", "import fwdad.errors\nfrom fwdad.builder import build_frule"),
+        ("builder/build.py", "from fwdad.rules.define import frule\nfrom ..tangents import chunk"),
+        ("rules/linalg.py", "from .define import frule\nfrom fwdad import errors"),
+        ("testing.py", "import fwdad\nfrom fwdad import jvp"),
+        ("examples/demo.py", "import fwdad\nfrom fwdad.examples import pollu"),
+        ("__main__.py", "def main():\n    from fwdad.examples import demo"),
+        ("errors.py", "import numpy as fwdad_is_a_name_only"),
+    ],
+)
+def test_right_arrows_pass(planted, name, source):
+    assert planted(name, source) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("errors.py", "import fwdad"),
+        ("errors.py", "from fwdad import jvp"),
+        ("errors.py", "from fwdad.tangents.chunk import Chunk"),
+        ("errors.py", "from . import tangents"),
+        ("tangents/chunk.py", "from ..rules import define"),
+        ("tangents/chunk.py", "from fwdad import rules"),
+        ("rules/linalg.py", "def rule():\n    from fwdad.builder import dispatch"),
+        ("rules/linalg.py", "import importlib\nimportlib.import_module('fwdad.builder')"),
+        ("builder/build.py", "import numpy, fwdad.api"),
+        ("builder/build.py", "from fwdad.rules.linalg import solve_frule"),
+        ("builder/build.py", "from fwdad.rules import linalg"),
+        ("api.py", "from fwdad.testing import check_frule"),
+        ("api.py", "from . import testing"),
+        ("testing.py", "from fwdad.__main__ import main"),
+        ("utils.py", ""),
+    ],
+)
+def test_wrong_arrows_are_found(planted, name, source):
+    found = planted(name, source)
+    assert len(found) == 1, found
+    assert Path(name).name in found[0]
+
+
+def test_import_is_light():
+    """Optional and heavy packages are imported by who needs them, when they do."""
+    heavy = {"numba", "pandas", "matplotlib", "scipy.stats", "jax", "torch", "hypothesis", "pytest"}
+    code = f"import sys, fwdad; print(*sorted({heavy!r} & set(sys.modules)))"
+    # -W error: the import itself is silent, too
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_import_test_sees_heavy_modules():
+    """The test above can fail: the same question about what is loaded has an answer."""
+    code = "import sys, fwdad; print(*sorted({'numpy', 'fwdad.api'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["fwdad.api", "numpy"]
+
+
+def test_package_is_typed():
+    assert (ROOT / "fwdad" / "py.typed").is_file()
