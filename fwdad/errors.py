@@ -1,0 +1,202 @@
+"""Every exception of the library, each able to show the user's own line and column.
+
+The located errors derive from :class:`SyntaxError`, because Python prints the source line and a
+caret for it by itself once it knows the file, line and column.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = os.path.join(_PACKAGE, "examples") + os.sep
+_LIBRARIES = tuple(
+    {
+        path + os.sep
+        for path in (
+            sysconfig.get_paths()["stdlib"],
+            sysconfig.get_paths()["platstdlib"],
+            os.path.dirname(os.__file__),
+        )
+    }
+)
+_THIRD_PARTY = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in somebody's source: ``column`` counts from 1, in characters."""
+
+    filename: str
+    line: int
+    column: int
+    end_line: int | None = None
+    end_column: int | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The source line, or None when the source cannot be read."""
+        return linecache.getline(self.filename, self.line) or None
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether a file belongs to the standard library, an installed package, or fwdad itself."""
+    if filename.startswith(_PACKAGE):
+        return not filename.startswith(_EXAMPLES)
+    if filename.startswith("<frozen"):
+        return True
+    return filename.startswith(_LIBRARIES) or any(part in filename for part in _THIRD_PARTY)
+
+
+def _columns(code: CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
+    for index, position in enumerate(code.co_positions()):
+        if index == instruction // 2:
+            return position
+    return (None, None, None, None)
+
+
+def _characters(line: str, utf8_offset: int) -> int:
+    return len(line.encode()[:utf8_offset].decode(errors="replace"))
+
+
+def locate(frame: FrameType | None = None) -> Location | None:
+    """Find the innermost frame of user code, and the expression that it is running.
+
+    Parameters
+    ----------
+    frame : frame, optional
+        Where to start; the caller by default.
+
+    Returns
+    -------
+    Location or None
+        None when no frame of user code is on the stack.
+    """
+    frame = frame or sys._getframe(1)
+    fallback = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_library_file(filename):
+            return _frame_location(frame)
+        if fallback is None and not filename.startswith((_PACKAGE, "<frozen")):
+            fallback = frame
+        frame = frame.f_back
+    return _frame_location(fallback) if fallback is not None else None
+
+
+def _frame_location(frame: FrameType) -> Location:
+    filename = frame.f_code.co_filename
+    line, end_line, column, end_column = _columns(frame.f_code, frame.f_lasti)
+    line = line or frame.f_lineno
+    text = linecache.getline(filename, line)
+    if column is None or not text:
+        return Location(filename, line, 1)
+    end_text = linecache.getline(filename, end_line) if end_line else text
+    end = None if end_column is None else _characters(end_text, end_column) + 1
+    return Location(filename, line, _characters(text, column) + 1, end_line, end)
+
+
+class FwdadError(SyntaxError):
+    """Base of every error that points at a place in the user's code.
+
+    Parameters
+    ----------
+    message : str
+        What came, and what to do.
+    location : Location, optional
+        Where; the innermost frame of user code by default.
+    """
+
+    def __init__(self, message: str, location: Location | None = None) -> None:
+        location = location or locate(sys._getframe(1))
+        if location is None:
+            super().__init__(message)
+            return
+        super().__init__(
+            message,
+            (
+                location.filename,
+                location.line,
+                location.column,
+                location.text,
+                location.end_line,
+                location.end_column,
+            ),
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        location = None
+        if self.filename is not None:
+            location = Location(
+                self.filename, self.lineno or 0, self.offset or 1, self.end_lineno, self.end_offset
+            )
+        return (type(self), (self.msg, location))
+
+
+class MissingRuleError(FwdadError):
+    """A function with an active argument has no frule, and none can be built from its source."""
+
+
+class MissingTransposeError(FwdadError):
+    """A linear primitive has no transpose, so it cannot be run backwards."""
+
+
+class DuplicateRuleError(FwdadError):
+    """A function was given a second rule without ``override=True``."""
+
+
+class NonlinearTangentError(FwdadError, ArithmeticError):
+    """A rule uses its tangent in a nonlinear way, such as ``x_dot * x_dot``."""
+
+
+class ChunkOperationError(FwdadError, TypeError):
+    """A ``Chunk`` was given to a function that is not in the closed list of linear operations."""
+
+
+class ChunkMismatchError(FwdadError, ValueError):
+    """Chunks of different widths, or of the wrong shape, meet in one operation."""
+
+
+class NondeterministicFunctionError(FwdadError):
+    """The function's value differs from one chunk of tangents to the next."""
+
+
+class NotHolomorphicError(FwdadError, ValueError):
+    """``holomorphic=True`` was asked for, but J(iv) = iJ(v) does not hold."""
+
+
+class DualLeakError(FwdadError, TypeError):
+    """A dual would lose its tangent: as an int, as a plain float, or in code written in C."""
+
+
+class DeadDualError(FwdadError, RuntimeError):
+    """A dual outlived the derivative call that made it."""
+
+
+class SeedError(FwdadError, ValueError):
+    """A seed does not fit the argument that it belongs to."""
+
+
+class NonScalarOutputError(FwdadError, ValueError):
+    """A gradient was asked of a function whose output is not one real number."""
+
+
+class UnsupportedTypeError(FwdadError, TypeError):
+    """A value has no tangent type, or not one that a derivative can be taken with respect to."""
+
+
+class NoOutputError(FwdadError, TypeError):
+    """The function returned None."""
+
+
+class UndefinedDerivativeError(FwdadError, ArithmeticError):
+    """A derivative that does not exist mathematically was used."""
+
+
+class AliasedArgumentError(FwdadError, ValueError):
+    """The function writes into one of two arguments that share memory."""

@@ -1,0 +1,140 @@
+"""Binding a call's arguments to a rule: which are primals, which are options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_EMPTY = inspect.Parameter.empty
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parse_signature(text: str) -> inspect.Signature:
+    """Read a signature written as text, such as ``"(a, b, /, *, axis=-1)"``."""
+    namespace: dict[str, Any] = {"np": np}
+    exec(f"def f{text}: ...", namespace)  # noqa: S102  (rule authors' own text)
+    return inspect.signature(namespace["f"])
+
+
+class Binder:
+    """Splits the arguments of a call into primals and options.
+
+    Parameters
+    ----------
+    name : str
+        The function's name, for errors.
+    signature : inspect.Signature
+        The primal's signature.
+    argnums : sequence of int or str, optional
+        The parameters that can be active; by default each one without a default.
+    """
+
+    def __init__(
+        self, name: str, signature: inspect.Signature, argnums: Sequence[int | str] | None = None
+    ) -> None:
+        self.name = name
+        parameters = list(signature.parameters.values())
+        names = [p.name for p in parameters]
+        if argnums is None:
+            active = [
+                p.name
+                for p in parameters
+                if p.default is _EMPTY
+                and p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+            ]
+        else:
+            active = [a if isinstance(a, str) else names[a] for a in argnums]
+        unknown = [a for a in active if a not in names]
+        if unknown:
+            message = f"{name}{signature} has no parameter {unknown[0]!r}"
+            raise ValueError(message)
+        self.signature = signature
+        self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self.accepts_any_option = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self.primals = tuple(a for a in active if a != self.variadic)
+        self.variadic_active = self.variadic in active
+        self.positional = tuple(
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        )
+        self.defaults = {
+            p.name: p.default
+            for p in parameters
+            if p.default is not _EMPTY and p.kind not in _VARIADIC
+        }
+        self.options = tuple(
+            p.name for p in parameters if p.kind not in _VARIADIC and p.name not in self.primals
+        )
+        self._simple = (
+            self.variadic is None
+            and self.positional[: len(self.primals)] == self.primals
+            and all(o in self.defaults for o in self.options)
+        )
+        self._default_options = {o: self.defaults[o] for o in self.options if o in self.defaults}
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Answer ``(primals, options)``; raises TypeError as a wrong call would."""
+        if self._simple and not kwargs and len(args) == len(self.primals):
+            return args, dict(self._default_options)
+        values = dict(self.defaults)
+        extra: tuple[Any, ...] = ()
+        if len(args) > len(self.positional):
+            if self.variadic is None:
+                message = (
+                    f"{self.name}() takes {len(self.positional)} positional arguments "
+                    f"but {len(args)} were given"
+                )
+                raise TypeError(message)
+            extra = args[len(self.positional) :]
+        values.update(zip(self.positional, args, strict=False))
+        given = set(self.positional[: len(args)])
+        for key, value in kwargs.items():
+            if key in given:
+                message = f"{self.name}() got multiple values for argument {key!r}"
+                raise TypeError(message)
+            if key not in self.options and key not in self.primals and not self.accepts_any_option:
+                message = f"{self.name}() got an unexpected keyword argument {key!r}"
+                raise TypeError(message)
+            values[key] = value
+        missing = [p for p in (*self.primals, *self.options) if p not in values]
+        if missing:
+            message = f"{self.name}() missing required argument {missing[0]!r}"
+            raise TypeError(message)
+        primals = tuple(values.pop(p) for p in self.primals)
+        if self.variadic_active:
+            primals += extra
+        elif extra:
+            values[str(self.variadic)] = extra
+        return primals, values
+
+    def primal_name(self, position: int) -> str:
+        """The name of the primal at a position."""
+        if position < len(self.primals):
+            return self.primals[position]
+        return f"{self.variadic}[{position - len(self.primals)}]"
+
+
+def binder_for(
+    function: Callable[..., Any],
+    name: str,
+    signature: str | None,
+    argnums: int | str | Sequence[int | str] | None,
+) -> Binder:
+    """Make the binder of a function, from its own signature or from one given as text."""
+    if isinstance(argnums, (int, str)):
+        argnums = (argnums,)
+    if signature is not None:
+        return Binder(name, parse_signature(signature), argnums)
+    if isinstance(function, np.ufunc):
+        names = ["x"] if function.nin == 1 else [f"x{k + 1}" for k in range(function.nin)]
+        return Binder(name, parse_signature(f"({', '.join(names)}, /)"), argnums)
+    try:
+        own = inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        message = f"{name} tells no signature: give one, signature='(a, b, /, *, axis=-1)'"
+        raise ValueError(message) from error
+    return Binder(name, own, argnums)

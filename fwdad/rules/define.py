@@ -1,0 +1,531 @@
+"""The registry of rules, and the ways to write one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DuplicateRuleError, MissingRuleError, UndefinedDerivativeError
+from fwdad.rules.binding import Binder, binder_for
+from fwdad.tangents.chunk import LAWS, Chunk, map_lanes, plain
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+
+Body = Callable[..., tuple[Any, Any]]
+
+
+@dataclass(eq=False)
+class Rule:
+    """One function's forward rule.
+
+    Attributes
+    ----------
+    function : callable or str
+        The primal; a dotted name until its module is imported.
+    kind : str
+        ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
+    body : callable
+        ``body(primals, tangents, **options) -> (y, y_dot)``.
+    binder : Binder
+        Splits a call into primals and options.
+    partials : tuple
+        The derivatives of an elementwise rule, one per argument.
+    linear_argnums : tuple of int
+        The primals in which a linear or multilinear rule is linear.
+    mutates : tuple of int
+        The primals that the function writes into.
+    origin : str
+        File and line of the registration.
+    """
+
+    function: Any
+    kind: str
+    body: Body
+    binder: Binder
+    partials: tuple[Any, ...] = ()
+    linear_argnums: tuple[int, ...] = ()
+    mutates: tuple[int, ...] = ()
+    origin: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The function's name as a user would write it."""
+        return function_name(self.function)
+
+
+RULES: dict[Any, Rule] = {}
+TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
+_PENDING: dict[str, Callable[[Any], None]] = {}
+_build: list[Callable[..., Any]] = []
+
+
+def function_name(function: Any) -> str:
+    """A function's dotted name, as short as NumPy's users write it."""
+    if isinstance(function, str):
+        return function
+    if isinstance(function, np.ufunc):
+        home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
+        return f"{home}.{function.__name__}"
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    if module.startswith("scipy."):
+        public = [part for part in module.split(".") if not part.startswith("_")]
+        module = ".".join(public[:2])
+    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
+
+
+def find_rule(function: Any) -> Rule | None:
+    """The registered rule of a function, or None."""
+    try:
+        rule = RULES.get(function)
+    except TypeError:  # an unhashable callable has no rule of its own
+        return None
+    if rule is None and _PENDING:
+        resolve_pending()
+        return RULES.get(function)
+    return rule
+
+
+def resolve_pending() -> None:
+    """Register the rules whose modules have been imported in the meantime."""
+    for dotted in list(_PENDING):
+        module, _, attribute = dotted.rpartition(".")
+        if module in sys.modules and hasattr(sys.modules[module], attribute):
+            register = _PENDING.pop(dotted, None)
+            if register is not None:
+                register(getattr(sys.modules[module], attribute))
+
+
+def import_pending() -> None:
+    """Import every module that a rule by name waits for, and register those rules."""
+    for dotted in list(_PENDING):
+        importlib.import_module(dotted.rpartition(".")[0])
+    resolve_pending()
+
+
+def registered() -> Iterator[Rule]:
+    """Every rule that is registered now."""
+    return iter(list(RULES.values()))
+
+
+def _caller() -> str:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _register(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
+    origin = _caller()
+
+    def register(resolved: Any) -> None:
+        known = RULES.get(resolved)
+        if known is not None and not override:
+            message = (
+                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
+                "say override=True to replace it"
+            )
+            raise DuplicateRuleError(message)
+        rule = make(resolved)
+        rule.origin = origin
+        RULES[resolved] = rule
+
+    if not isinstance(function, str):
+        register(function)
+    elif function in _PENDING and not override:
+        message = f"{function} has a rule already; say override=True to replace it"
+        raise DuplicateRuleError(message)
+    else:
+        _PENDING[function] = register
+        if function.rpartition(".")[0] in sys.modules:
+            resolve_pending()
+
+
+def frule(
+    function: Any,
+    *,
+    argnums: int | str | Sequence[int | str] | None = None,
+    signature: str | None = None,
+    mutates: Sequence[int] = (),
+    override: bool = False,
+) -> Callable[[Body], Body]:
+    """Register the decorated function as the forward rule of ``function``.
+
+    Parameters
+    ----------
+    function : callable or str
+        The primal, or its dotted name (its module is then not imported).
+    argnums : int, str or sequence of these, optional
+        The parameters that can be active, by position or name. Default: those without a default.
+        They arrive in ``primals``; every other parameter arrives as a keyword option.
+    signature : str, optional
+        The primal's signature, where Python cannot tell it: ``"(a, b, /, *, axis=-1)"``.
+    mutates : sequence of int, optional
+        Positions of the primals that the function writes into.
+    override : bool, default False
+        Replace a rule that exists.
+
+    Returns
+    -------
+    callable
+        A decorator. The decorated ``rule(primals, tangents, **options)`` answers ``(y, y_dot)``;
+        a tangent is a ``Chunk`` or ``ZERO``, and ``y_dot`` mirrors the structure of ``y``.
+
+    Raises
+    ------
+    DuplicateRuleError
+        If ``function`` has a rule and ``override`` is False.
+
+    Examples
+    --------
+    >>> import numpy as np, fwdad
+    >>> def cube(x):
+    ...     return x**3
+    >>> @fwdad.frule(cube)
+    ... def cube_frule(primals, tangents):
+    ...     (x,), (x_dot,) = primals, tangents
+    ...     return x**3, 3 * x**2 * x_dot
+    >>> fwdad.derivative(cube, 2.0)
+    12.0
+    """
+
+    def register(body: Body) -> Body:
+        def make(resolved: Any) -> Rule:
+            binder = binder_for(resolved, function_name(resolved), signature, argnums)
+            return Rule(resolved, "frule", body, binder, mutates=tuple(mutates))
+
+        _register(function, make, override=override)
+        return body
+
+    return register
+
+
+def elementwise(function: Any, *partials: Any, signature: str | None = None, override: bool = False) -> None:
+    """Register an elementwise function by its partial derivatives.
+
+    Parameters
+    ----------
+    function : callable or str
+        A ufunc, or a function that acts element by element.
+    *partials : callable or no_derivative
+        One per argument; each takes all primals and then the output: ``lambda x, y: np.cos(x)``.
+    signature : str, optional
+        See :func:`frule`.
+    override : bool, default False
+        Replace a rule that exists.
+
+    Notes
+    -----
+    A partial that is infinite or NaN contributes exactly zero where the tangent is exactly zero.
+    Floating-point warnings inside a partial are silenced: the primal has given its own.
+    """
+
+    def make(resolved: Any) -> Rule:
+        binder = binder_for(resolved, function_name(resolved), signature, None)
+
+        def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+            y = resolved(*primals, **options)
+            y_dot: Any = ZERO
+            for k, x_dot in enumerate(tangents):
+                if not isinstance(x_dot, Zero):
+                    d = partial_of(partials[k], primals, y)
+                    shape = np.shape(plain(y))
+                    term = x_dot.scale(d, shape if np.shape(plain(d)) else None)
+                    y_dot = y_dot + (term.broadcast_to(shape) if term.shape != shape else term)
+            return y, y_dot
+
+        return Rule(resolved, "elementwise", body, binder, partials=partials)
+
+    _register(function, make, override=override)
+
+
+def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
+    """Evaluate a partial, as a scaling of y's shape (or a scalar) that nobody else holds."""
+    shape = getattr(y, "shape", ())
+    numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
+    with np.errstate(all="ignore"):
+        d = partial(*numbers, y)
+    if isinstance(d, np.ndarray):
+        if d.shape != shape:
+            return np.broadcast_to(d, shape).astype(_floating(d.dtype))
+        if d.base is not None or d is y or any(d is p for p in primals) or d.dtype.kind in "biu":
+            return d.astype(_floating(d.dtype))
+        return d
+    if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
+        return float(d)
+    if isinstance(d, (complex, np.complexfloating)):
+        return complex(d)
+    if any(d is p for p in primals) or d is y:
+        return +d if getattr(d, "shape", ()) else d
+    return d
+
+
+def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+class _NoDerivative:
+    """Stands in the place of a partial that does not exist."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __call__(self, *_args: Any) -> Any:
+        message = f"no derivative with respect to this argument: {self.reason}"
+        raise UndefinedDerivativeError(message)
+
+
+def no_derivative(reason: str) -> Any:
+    """Stand for the partial of an argument that has none, in :func:`elementwise`.
+
+    Parameters
+    ----------
+    reason : str
+        For the error message that an active argument there gets.
+    """
+    return _NoDerivative(reason)
+
+
+def linear(
+    function: Any,
+    *,
+    argnums: int | str = 0,
+    signature: str | None = None,
+    override: bool = False,
+) -> None:
+    """Register a function that is linear in one argument: the rule is the function itself.
+
+    Parameters
+    ----------
+    function : callable or str
+        If NumPy's own and in the closed list of :class:`Chunk`, it is applied to the chunk;
+        otherwise it is applied lane by lane.
+    argnums : int or str, default 0
+        The parameter in which it is linear. The others must be inactive.
+    signature, override
+        See :func:`frule`.
+    """
+    multilinear(function, argnums=(argnums,), signature=signature, override=override)
+
+
+def multilinear(
+    function: Any,
+    *,
+    argnums: Sequence[int | str] = (0, 1),
+    signature: str | None = None,
+    override: bool = False,
+) -> None:
+    """Register a function that is linear in each of several arguments, such as a product.
+
+    Parameters
+    ----------
+    function : callable or str
+        See :func:`linear`.
+    argnums : sequence of int or str, default (0, 1)
+        The parameters in which it is linear, each with the others fixed.
+    signature, override
+        See :func:`frule`.
+    """
+
+    def make(resolved: Any) -> Rule:
+        binder = binder_for(resolved, function_name(resolved), signature, argnums)
+        count = len(binder.primals)
+
+        def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+            y = resolved(*_call_args(binder, primals, options)[0], **_call_args(binder, primals, options)[1])
+            y_dot: Any = ZERO
+            for k, x_dot in enumerate(tangents):
+                if isinstance(x_dot, Undefined):
+                    x_dot.use()
+                if isinstance(x_dot, Zero):
+                    continue
+                y_dot = y_dot + _linear_term(resolved, binder, primals, k, x_dot, options)
+            return y, y_dot
+
+        kind = "linear" if count == 1 else "multilinear"
+        return Rule(resolved, kind, body, binder, linear_argnums=tuple(range(count)))
+
+    _register(function, make, override=override)
+
+
+def _call_args(
+    binder: Binder, primals: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Put primals and options back into one call of the primal."""
+    values = dict(zip(binder.primals, primals, strict=False))
+    extra = primals[len(binder.primals) :]
+    values.update(options)
+    args = []
+    for name in binder.positional:
+        if name not in values:
+            break
+        args.append(values.pop(name))
+    args.extend(extra)
+    if binder.variadic is not None and not binder.variadic_active:
+        args.extend(values.pop(binder.variadic, ()))
+    return tuple(args), values
+
+
+def call_primal(rule: Rule, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call a rule's function on bound primals and options."""
+    args, kwargs = _call_args(rule.binder, primals, options)
+    return rule.function(*args, **kwargs)
+
+
+def _linear_term(
+    function: Any, binder: Binder, primals: tuple[Any, ...], k: int, x_dot: Any, options: dict[str, Any]
+) -> Any:
+    if function in LAWS:
+        args, kwargs = _call_args(binder, (*primals[:k], x_dot, *primals[k + 1 :]), options)
+        return LAWS[function](*args, **kwargs)
+
+    def one(lane: Any) -> Any:
+        args, kwargs = _call_args(binder, (*primals[:k], lane, *primals[k + 1 :]), options)
+        return function(*args, **kwargs)
+
+    return map_lanes(one, x_dot)
+
+
+def locally_constant(*functions: Any) -> None:
+    """Declare functions whose output carries no tangent: comparisons, ``floor``, ``argmax``, ….
+
+    Parameters
+    ----------
+    *functions : callable
+        Called with the primals; the value comes back without a tangent.
+    """
+    for function in functions:
+
+        def make(resolved: Any) -> Rule:
+            def body(primals: tuple[Any, ...], _tangents: Any, **options: Any) -> Any:
+                return resolved(*primals, **options), ZERO
+
+            binder = Binder(function_name(resolved), _ANYTHING, ("args",))
+            return Rule(resolved, "constant", body, binder)
+
+        _register(function, make, override=False)
+
+
+def _anything(*args: Any, **kwargs: Any) -> None: ...
+
+
+import inspect  # noqa: E402  (kept beside its single use)
+
+_ANYTHING = inspect.signature(_anything)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Shape and dtype of an array whose value a transpose does not need."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=int))
+
+    @classmethod
+    def of(cls, value: Any) -> Space:
+        """The space that a value lives in."""
+        value = plain(value)
+        return cls(tuple(np.shape(value)), np.asarray(value).dtype)
+
+
+def transpose(
+    function: Any, *, argnum: int = 0, override: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the adjoint of a linear primitive with respect to one argument.
+
+    Parameters
+    ----------
+    function : callable
+        A function registered as linear or multilinear, or one of the closed list.
+    argnum : int, default 0
+        The position, among its primals, of the linear argument.
+    override : bool, default False
+        Replace a transpose that exists.
+
+    Returns
+    -------
+    callable
+        A decorator. The decorated ``body(y_bar, *primals, **options)`` answers the cotangent of
+        that argument; ``y_bar`` is a ``Chunk``, and the linear argument is given as a ``Space``
+        (shape and dtype). It is the adjoint under Re<., .>.
+    """
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        known = TRANSPOSES.setdefault(function, {})
+        if argnum in known and not override:
+            code = known[argnum].__code__
+            message = (
+                f"{function_name(function)} has a transpose for argument {argnum} already, "
+                f"registered at {code.co_filename}:{code.co_firstlineno}"
+            )
+            raise DuplicateRuleError(message)
+        known[argnum] = body
+        return body
+
+    return register
+
+
+def set_builder(build: Callable[..., Any]) -> None:
+    """Let ``call_rule`` reach functions that have no registered rule (the builder calls this)."""
+    _build[:] = [build]
+
+
+def call_rule(function: Any, primals: Iterable[Any], tangents: Iterable[Any], **options: Any) -> Any:
+    """Use another function's rule inside a rule.
+
+    Parameters
+    ----------
+    function : callable
+        Any function: with a registered rule, or one that the builder can differentiate.
+    primals, tangents : sequence
+        Positional arguments and their tangents (``Chunk`` or ``ZERO``).
+    **options
+        Passed on.
+
+    Returns
+    -------
+    tuple
+        ``(y, y_dot)``.
+    """
+    primals, tangents = tuple(primals), tuple(tangents)
+    rule = find_rule(function)
+    if rule is None:
+        if not _build:
+            message = f"no frule for {function_name(function)}"
+            raise MissingRuleError(message)
+        return _build[0](function)(primals, tangents, **options)
+    bound, rest = rule.binder.bind(primals, options)
+    if len(bound) != len(tangents):
+        tangents = tangents + (ZERO,) * (len(bound) - len(tangents))
+    return rule.body(bound, tangents, **rest)
+
+
+__all__ = [
+    "ZERO",
+    "Chunk",
+    "Rule",
+    "Space",
+    "call_rule",
+    "elementwise",
+    "frule",
+    "linear",
+    "locally_constant",
+    "multilinear",
+    "no_derivative",
+    "transpose",
+]

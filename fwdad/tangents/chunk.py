@@ -1,0 +1,500 @@
+"""``Chunk``: N tangents of one primal, with the lane axis hidden.
+
+A chunk is kept as a sum of diagonally scaled lanes, ``sum_k d_k * V_k``: the scalings d_k have
+the primal's shape, the lanes V_k are shared and immutable, and they meet only when somebody needs
+the product. A chain of elementwise operations so costs the N lanes once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
+from fwdad.tangents.lanes import Lanes, index_lanes, is_basic
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+
+# Beyond this many distinct lanes a sum is multiplied out. A scalar's scalings are Python floats
+# (about 60 ns each in a sum), an array's are arrays of the primal's size.
+MAX_ARRAY_TERMS = 4
+MAX_SCALAR_TERMS = 32
+
+LAWS: dict[Any, Callable[..., Any]] = {}
+"""The closed list: NumPy function -> what it does to a chunk (see ``laws.py``)."""
+
+_LINEAR_UFUNCS = {
+    np.add: "__add__",
+    np.subtract: "__sub__",
+    np.multiply: "__mul__",
+    np.true_divide: "__truediv__",
+    np.matmul: "__matmul__",
+}
+_REFLECTED = {
+    np.add: "__radd__",
+    np.subtract: "__rsub__",
+    np.multiply: "__rmul__",
+    np.true_divide: "__rtruediv__",
+    np.matmul: "__rmatmul__",
+}
+
+
+def plain(value: Any) -> Any:
+    """Strip the duals of enclosing derivatives off a value."""
+    while hasattr(value, "__fwdad_tag__"):
+        value = value.p
+    return value
+
+
+def _all_finite(d: Any) -> bool:
+    d = plain(d)
+    if isinstance(d, np.ndarray):
+        # One pass, no temporary; an overflow only sends finite numbers down the careful path.
+        return bool(np.isfinite(np.vdot(d, d)))
+    return math.isfinite(abs(d))
+
+
+def scale_lanes(d: Any, lanes: Any) -> Any:
+    """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
+
+    Parameters
+    ----------
+    d : scalar or array
+        The partial, of the primal's shape.
+    lanes : array
+        Shape ``(N, *shape)``, or broadcastable to it.
+    """
+    if _all_finite(d):
+        return lanes * d
+    with np.errstate(all="ignore"):
+        return np.where(plain(lanes) == 0, 0, lanes * d)
+
+
+def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
+    total = None
+    for lanes, d in terms.items():
+        term = lanes.array if d is None else scale_lanes(d, lanes.array)
+        total = term if total is None else total + term
+    if total is None:
+        return np.zeros((n, *shape))
+    if total.shape != (n, *shape):
+        total = np.broadcast_to(total, (n, *shape))
+    return total
+
+
+def _owned(value: Any, shape: tuple[int, ...]) -> Any:
+    """Copy an array that user code could write, as a floating scaling of the given shape."""
+    if value.dtype.kind in "biu":
+        value = value.astype(np.float64)
+        return value if value.shape == shape else np.broadcast_to(value, shape)
+    if value.shape == shape:
+        return value.copy()
+    return np.broadcast_to(value, shape).copy()
+
+
+class Chunk:
+    """N tangents that travel together; ``Chunk(lanes)`` makes one from an ``(N, *shape)`` array.
+
+    It takes part in exactly the linear operations: ``+``, ``-``, product and quotient with a
+    primal, ``@`` with a primal, indexing, and the NumPy functions of a closed list (sums, shapes,
+    ``einsum``, ``fft``, …), each seen as if there were one tangent of the primal's shape.
+
+    Parameters
+    ----------
+    lanes : array_like
+        Shape ``(N, *shape)``, float or complex. It is not copied and must not be written later.
+
+    Raises
+    ------
+    NonlinearTangentError
+        For a product of two chunks, or a nonlinear function of one.
+    ChunkMismatchError
+        When chunks of different widths meet.
+    ChunkOperationError
+        For any function outside the closed list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwdad import Chunk
+    >>> x_dot = Chunk(np.eye(2))
+    >>> (np.array([3.0, 4.0]) * x_dot).lanes
+    array([[3., 0.],
+           [0., 4.]])
+    """
+
+    __slots__ = ("n", "shape", "terms")
+    __array_priority__ = 1e6
+
+    n: int
+    shape: tuple[int, ...]
+    terms: dict[Lanes, Any]
+
+    def __init__(self, lanes: Any) -> None:
+        if not hasattr(lanes, "shape"):
+            lanes = np.asarray(lanes)
+        if len(lanes.shape) == 0:
+            message = "a Chunk needs an array of lanes, shape (N, *shape); a 0-d array came"
+            raise ChunkMismatchError(message)
+        self.n = lanes.shape[0]
+        self.shape = tuple(lanes.shape[1:])
+        self.terms = {Lanes(lanes): None}
+
+    @classmethod
+    def of(cls, n: int, shape: tuple[int, ...], terms: dict[Lanes, Any]) -> Chunk:
+        """Make a chunk from scaled lanes; the scalings must belong to nobody else."""
+        chunk = cls.__new__(cls)
+        chunk.n = n
+        chunk.shape = shape
+        chunk.terms = terms
+        return chunk
+
+    # -- what it looks like
+
+    @property
+    def lanes(self) -> Any:
+        """The ``(N, *shape)`` array, multiplied out. Read only."""
+        terms = self.terms
+        if len(terms) == 1:
+            ((lanes, d),) = terms.items()
+            if d is None and lanes.array.shape[1:] == self.shape:
+                return lanes.array
+        array = _combine(terms, self.n, self.shape)
+        self.terms = {Lanes(array): None}
+        return array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the lanes."""
+        return np.result_type(*(_dtype_of(part) for term in self.terms.items() for part in term))
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the primal."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the primal."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            message = "len() of an unsized object"
+            raise TypeError(message)
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Chunk({self.n} lanes of shape {self.shape})"
+
+    def __bool__(self) -> bool:
+        message = "a Chunk has no truth value: a rule may branch on primals, not on tangents"
+        raise NonlinearTangentError(message)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    # -- the linear operations
+
+    def __neg__(self) -> Chunk:
+        terms = {lanes: -1.0 if d is None else -d for lanes, d in self.terms.items()}
+        return Chunk.of(self.n, self.shape, terms)
+
+    def __pos__(self) -> Chunk:
+        return self
+
+    def __add__(self, other: Any) -> Any:
+        if type(other) is not Chunk:
+            return self._add_other(other, "+")
+        if other.n != self.n:
+            raise ChunkMismatchError(_widths(self, other))
+        if other.shape != self.shape:
+            shape = np.broadcast_shapes(self.shape, other.shape)
+            return self.broadcast_to(shape) + other.broadcast_to(shape)
+        terms = merge(self.terms, other.terms)
+        if len(terms) > (MAX_ARRAY_TERMS if self.shape else MAX_SCALAR_TERMS):
+            terms = {Lanes(_combine(terms, self.n, self.shape)): None}
+        return Chunk.of(self.n, self.shape, terms)
+
+    def _add_other(self, other: Any, sign: str) -> Any:
+        if isinstance(other, Zero):
+            return self
+        if isinstance(other, Undefined):
+            return other.use()
+        message = (
+            f"{self!r} {sign} {type(other).__name__}: a tangent can be added to a tangent of the "
+            "same primal only (a constant would make the rule affine)"
+        )
+        raise ChunkOperationError(message)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other) if type(other) is Chunk else self._add_other(other, "-")
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self if isinstance(other, Zero) else self._add_other(other, "-")
+
+    def __mul__(self, factor: Any) -> Any:
+        if isinstance(factor, (float, int, complex, np.generic)):
+            return self.scale(factor)
+        if type(factor) is Chunk:
+            message = f"{self!r} * {factor!r}: a product of two tangents is not linear"
+            raise NonlinearTangentError(message)
+        if isinstance(factor, (Zero, Undefined)):
+            return NotImplemented
+        shape = getattr(factor, "shape", None)
+        if shape is None:
+            factor = np.asarray(factor)
+            shape = factor.shape
+        if shape == ():
+            return self.scale(factor if hasattr(factor, "__fwdad_tag__") else factor[()])
+        target = shape if shape == self.shape else np.broadcast_shapes(shape, self.shape)
+        return self.scale(_owned(factor, target), target)
+
+    __rmul__ = __mul__
+
+    def scale(self, d: Any, shape: tuple[int, ...] | None = None) -> Chunk:
+        """Multiply by a scaling that nobody else holds: a scalar, or an array of ``shape``."""
+        if shape is None or shape == self.shape:
+            terms = {
+                lanes: d if held is None else _product(held, d)
+                for lanes, held in self.terms.items()
+            }
+            return Chunk.of(self.n, self.shape, terms)
+        ndim = len(shape)
+        terms = {
+            lanes.expanded(ndim): d if held is None else _product(held, d)
+            for lanes, held in self.terms.items()
+        }
+        return Chunk.of(self.n, shape, terms)
+
+    def __truediv__(self, divisor: Any) -> Any:
+        if type(divisor) is Chunk:
+            message = f"{self!r} / {divisor!r}: a quotient of two tangents is not linear"
+            raise NonlinearTangentError(message)
+        if isinstance(divisor, (float, int, complex)):
+            divisor = np.float64(divisor) if not isinstance(divisor, complex) else divisor
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self * (1 / divisor)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        message = f"{type(other).__name__} / {self!r}: division by a tangent is not linear"
+        raise NonlinearTangentError(message)
+
+    def __pow__(self, other: Any) -> Any:
+        message = f"{self!r} ** {other!r}: a power of a tangent is not linear"
+        raise NonlinearTangentError(message)
+
+    def __matmul__(self, other: Any) -> Any:
+        return LAWS[np.matmul](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return LAWS[np.matmul](other, self)
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is not tuple:
+            index = (index,)
+        if len(index) == len(self.shape) and all(type(i) is int for i in index):
+            return self.element(index)
+        if is_basic(index) and len(self.terms) <= MAX_ARRAY_TERMS:
+            terms = {}
+            shape: tuple[int, ...] = self.shape
+            probe = np.broadcast_to(_PROBE, self.shape)[index]
+            shape = probe.shape
+            for lanes, d in self.terms.items():
+                part = d[index] if getattr(d, "shape", ()) else d
+                terms[lanes.indexed(index, self.shape)] = part
+            return Chunk.of(self.n, shape, terms)
+        return Chunk(index_lanes(self.lanes, index))
+
+    def element(self, index: tuple[int, ...]) -> Any:
+        """The tangent of one element: a scalar chunk, or ``ZERO`` where it is structurally zero."""
+        terms: dict[Lanes, Any] = {}
+        for lanes, d in self.terms.items():
+            held = lanes.array.shape[1:] if lanes.basis is None else lanes.basis[2]
+            if held != self.shape:
+                return Chunk(self.lanes)[index]
+            part = lanes.element(index)
+            if part is not None:
+                if type(d) is np.ndarray:
+                    d = d.item(index)
+                elif getattr(d, "shape", ()):
+                    d = d[index]
+                terms[part] = d
+        return Chunk.of(self.n, (), terms) if terms else ZERO
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Chunk:
+        """The tangent of ``numpy.broadcast_to(x, shape)``."""
+        if shape == self.shape:
+            return self
+        terms = {}
+        for lanes, d in self.terms.items():
+            wide = lanes.expanded(len(shape))
+            if d is None:
+                wide = Lanes(np.broadcast_to(wide.array, (self.n, *shape)))
+            elif getattr(d, "shape", ()) or len(wide.array.shape) - 1 != len(shape):
+                d = np.broadcast_to(d, shape)
+            else:
+                wide = Lanes(np.broadcast_to(wide.array, (self.n, *shape)))
+            terms[wide] = d
+        return Chunk.of(self.n, shape, terms)
+
+    # -- methods that an array has
+
+    T = property(lambda self: LAWS[np.transpose](self))
+    mT = property(lambda self: LAWS[np.swapaxes](self, -1, -2))
+    real = property(lambda self: LAWS[np.real](self))
+    imag = property(lambda self: LAWS[np.imag](self))
+
+    def conj(self) -> Chunk:
+        """The complex conjugate of every lane (R-linear)."""
+        return LAWS[np.conjugate](self)
+
+    conjugate = conj
+
+    def reshape(self, *shape: Any, order: str = "C") -> Chunk:
+        """As ``ndarray.reshape``."""
+        new = shape[0] if len(shape) == 1 else shape
+        return LAWS[np.reshape](self, new, order=order)
+
+    def ravel(self, order: str = "C") -> Chunk:
+        """As ``ndarray.ravel``."""
+        return LAWS[np.reshape](self, -1, order=order)
+
+    flatten = ravel
+
+    def transpose(self, *axes: Any) -> Chunk:
+        """As ``ndarray.transpose``."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return LAWS[np.transpose](self, order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Chunk:
+        """As ``ndarray.swapaxes``."""
+        return LAWS[np.swapaxes](self, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Chunk:
+        """As ``ndarray.squeeze``."""
+        return LAWS[np.squeeze](self, axis)
+
+    def sum(self, axis: Any = None, *, keepdims: bool = False) -> Chunk:
+        """As ``ndarray.sum``."""
+        return LAWS[np.sum](self, axis=axis, keepdims=keepdims)
+
+    def astype(self, dtype: Any) -> Chunk:
+        """Cast every lane; a real dtype keeps the real part."""
+        lanes = self.lanes
+        if np.dtype(dtype).kind != "c" and plain(lanes).dtype.kind == "c":
+            lanes = lanes.real
+        return Chunk(lanes.astype(dtype))
+
+    def copy(self) -> Chunk:
+        """A chunk is immutable: itself."""
+        return self
+
+    # -- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        options = {k: v for k, v in options.items() if v is not None}
+        if method == "reduce" and ufunc is np.add:
+            return LAWS[np.sum](*inputs, **options)
+        if method != "__call__" or options:
+            raise ChunkOperationError(_not_listed(f"{ufunc.__name__}.{method}", options))
+        if ufunc is np.negative:
+            return -self
+        if ufunc is np.positive:
+            return self
+        if ufunc in LAWS:
+            return LAWS[ufunc](*inputs)
+        if ufunc in _LINEAR_UFUNCS:
+            first, second = inputs
+            if isinstance(first, Chunk):
+                return getattr(first, _LINEAR_UFUNCS[ufunc])(second)
+            return getattr(second, _REFLECTED[ufunc])(first)
+        message = f"numpy.{ufunc.__name__} of a tangent is not linear: a rule must be linear in it"
+        raise NonlinearTangentError(message)
+
+    def __array_function__(self, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+        law = LAWS.get(func)
+        if law is None:
+            raise ChunkOperationError(_not_listed(f"numpy.{getattr(func, '__name__', func)}", {}))
+        return law(*args, **kwargs)
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
+        message = "a Chunk is not an array: use x_dot.lanes for the (N, *shape) array"
+        raise ChunkOperationError(message)
+
+
+_PROBE = np.zeros(())
+
+
+def _dtype_of(part: Any) -> Any:
+    if part is None:
+        return np.float16
+    if isinstance(part, Lanes):
+        return part.basis[3] if part.basis else part.hot[2] if part.hot else part.array.dtype
+    if isinstance(part, (float, int)):
+        return np.float16
+    if isinstance(part, complex):
+        return np.complex64
+    return part.dtype
+
+
+def _product(held: Any, d: Any) -> Any:
+    # 0 * inf among partials is NaN by policy; it is not a fault of the user's arithmetic.
+    if type(held) is float and type(d) is float:
+        return held * d
+    with np.errstate(all="ignore"):
+        return held * d
+
+
+def merge(first: dict[Lanes, Any], second: dict[Lanes, Any]) -> dict[Lanes, Any]:
+    """Add two sums of scaled lanes."""
+    terms = dict(first)
+    for lanes, d in second.items():
+        if lanes in terms:
+            held = terms[lanes]
+            terms[lanes] = (1.0 if held is None else held) + (1.0 if d is None else d)
+        else:
+            terms[lanes] = d
+    return terms
+
+
+def _widths(first: Chunk, second: Chunk) -> str:
+    return (
+        f"chunks of different widths meet: {first.n} and {second.n} lanes "
+        f"(shapes {first.shape} and {second.shape})"
+    )
+
+
+def _not_listed(name: str, options: Any) -> str:
+    extra = f" with {', '.join(options)}" if options else ""
+    return (
+        f"{name}{extra} is not in the closed list of linear operations on a Chunk. Use "
+        "x_dot.lanes, the (N, *shape) array, or fwdad.map_lanes(f, x_dot) for a linear f"
+    )
+
+
+def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
+    """Apply a linear function lane by lane, for code that takes plain arrays only.
+
+    Parameters
+    ----------
+    f : callable
+        Linear; takes an array of the primal's shape and returns an array.
+    x_dot : Chunk or ZERO
+        The tangent.
+
+    Returns
+    -------
+    Chunk or ZERO
+
+    Notes
+    -----
+    Costs N calls of ``f``. Such a rule is opaque to reverse mode unless it has a transpose.
+    """
+    if not isinstance(x_dot, Chunk):
+        return x_dot
+    return Chunk(np.stack([f(lane) for lane in x_dot.lanes]))

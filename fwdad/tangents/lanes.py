@@ -1,0 +1,155 @@
+"""Lanes: the immutable arrays behind chunks, shared by every tangent that grew out of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_PARTS_KEPT = 4096
+
+
+class Lanes:
+    """N lanes with the lane axis in front, shared by identity and never written.
+
+    A basis seed is not stored until somebody asks for it: row k of lane k is known to be one.
+
+    Parameters
+    ----------
+    array : ndarray, optional
+        Shape ``(N, *shape)``.
+    basis : tuple, optional
+        ``(n, start, shape, dtype)``: lane k is the unit direction of flat index ``start + k``.
+    hot : tuple, optional
+        ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
+    """
+
+    __slots__ = ("_array", "_parts", "basis", "hot")
+
+    def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
+        self._array = array
+        self._parts: dict[Any, Lanes | None] | None = None
+        self.basis = basis
+        self.hot = hot
+
+    @property
+    def array(self) -> Any:
+        """The ``(N, *shape)`` array."""
+        if self._array is None:
+            self._array = self._build()
+        return self._array
+
+    def _build(self) -> np.ndarray:
+        if self.hot is not None:
+            n, k, dtype = self.hot
+            array = np.zeros(n, dtype)
+            array[k] = 1
+        else:
+            n, start, shape, dtype = self.basis
+            size = int(np.prod(shape, dtype=int))
+            array = np.zeros((n, size), dtype)
+            array[np.arange(n), np.arange(start, start + n)] = 1
+            array = array.reshape((n, *shape))
+        array.flags.writeable = False
+        return array
+
+    def part(self, key: Any, make: Any) -> Lanes | None:
+        """Answer the lanes that ``make(self)`` derives, the same object each time for one key."""
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = {}
+        try:
+            return parts[key]
+        except KeyError:
+            if len(parts) >= _PARTS_KEPT:
+                parts.clear()
+            made = parts[key] = make(self)
+            return made
+
+    def element(self, index: tuple[int, ...]) -> Lanes | None:
+        """The lanes of one element, or None when they are structurally zero."""
+        parts = self._parts
+        if parts is not None and index in parts:
+            return parts[index]
+        if self.basis is not None and self._array is None:
+            return self.part(index, lambda lanes: lanes._basis_element(index))
+        return self.part(index, lambda lanes: Lanes(lanes.array[(slice(None), *index)]))
+
+    def _basis_element(self, index: tuple[int, ...]) -> Lanes | None:
+        n, start, shape, dtype = self.basis
+        flat = 0
+        for i, length in zip(index, shape, strict=True):
+            if not -length <= i < length:
+                message = f"index {i} is out of bounds for axis with size {length}"
+                raise IndexError(message)
+            flat = flat * length + (i + length if i < 0 else i)
+        k = flat - start
+        return Lanes(hot=(n, k, dtype)) if 0 <= k < n else None
+
+    def expanded(self, ndim: int) -> Lanes:
+        """These lanes with axes of length one after the lane axis, for a primal of rank ndim."""
+        array = self.array
+        if array.ndim == ndim + 1:
+            return self
+        key = ("ndim", ndim)
+        missing = ndim + 1 - array.ndim
+        made = self.part(
+            key, lambda _: Lanes(array.reshape((array.shape[0],) + (1,) * missing + array.shape[1:]))
+        )
+        assert made is not None
+        return made
+
+    def indexed(self, index: tuple[Any, ...], shape: tuple[int, ...]) -> Lanes:
+        """The lanes of a basic or fancy index into a primal of the given shape."""
+        array = self.array
+        full = (array.shape[0], *shape)
+        if array.shape != full:
+            array = np.broadcast_to(array, full)
+        key = _index_key(index)
+        if key is None:
+            return Lanes(index_lanes(array, index))
+        made = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
+        assert made is not None
+        return made
+
+
+def _index_key(index: tuple[Any, ...]) -> Any:
+    key = []
+    for i in index:
+        if isinstance(i, slice):
+            key.append(("slice", i.start, i.stop, i.step))
+        elif i is None or i is Ellipsis or type(i) is int:
+            key.append(i)
+        else:
+            return None
+    return ("index", *key)
+
+
+def is_basic(index: tuple[Any, ...]) -> bool:
+    """Whether NumPy treats an index tuple as basic (a view), not as fancy (a copy)."""
+    for i in index:
+        if type(i) is int or isinstance(i, slice) or i is None or i is Ellipsis:
+            continue
+        if isinstance(i, (np.integer, int)) and not isinstance(i, (bool, np.bool_)):
+            continue
+        return False
+    return True
+
+
+def index_lanes(lanes: Any, index: tuple[Any, ...]) -> Any:
+    """Index every lane.
+
+    A fancy index moves its result axes about, depending on what stands beside it; with the lane
+    axis last, and never part of the index, the primal's own rules hold.
+    """
+    if is_basic(index):
+        return lanes[(slice(None), *index)]
+    last = np.moveaxis(lanes, 0, -1)
+    return np.moveaxis(last[lane_last_index(index)], -1, 0)
+
+
+def lane_last_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Extend an index so that a trailing lane axis is taken whole."""
+    if any(i is Ellipsis for i in index):
+        return (*index, slice(None))
+    return (*index, Ellipsis)
