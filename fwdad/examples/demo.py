@@ -57,7 +57,7 @@ class Run:
         return min(means)
 
 
-def run(repeat=3):
+def run(repeat: int = 3) -> int:
     """Solve POLLU with fwdad's Jacobian and with SciPy's differences, and print both.
 
     Parameters
