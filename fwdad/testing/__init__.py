@@ -1,0 +1,6 @@
+"""Checks for rule authors: your own rule is tested in two lines, as fwdad's own are."""
+
+from fwdad.testing.frules import check_frule
+from fwdad.testing.trial import CheckFailure
+
+__all__ = ["CheckFailure", "check_frule"]

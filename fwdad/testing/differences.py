@@ -1,0 +1,83 @@
+"""Finite differences with an error estimate: the reference that shares no code with the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+LEVELS = 4
+STEPS = (1e-3, 1e-5, 2e-2)
+"""The first steps that are tried, times the scale of x; the error estimate chooses."""
+
+GOOD_ENOUGH = 1e-9
+
+
+def directional(
+    f: Callable[[float], dict[Any, Any]], scale: float = 1.0
+) -> tuple[dict[Any, Any], dict[Any, float]]:
+    """Differentiate ``f(t)`` at t = 0 by central differences and Richardson extrapolation.
+
+    Parameters
+    ----------
+    f : callable
+        Takes a real number, answers arrays by key.
+    scale : float
+        The size of a step that changes x by about itself.
+
+    Returns
+    -------
+    derivatives : dict
+        An array by key.
+    errors : dict
+        The estimated absolute error by key: the change in the last extrapolation.
+
+    Notes
+    -----
+    With a first step of 1e-3 and four levels the truncation error is of order 1e-24 and the
+    rounding error about 1e-12 of f. Another step is tried only where the estimate asks for it
+    (a kink or a pole nearby); agreement with the rule never chooses the step.
+    """
+    best: dict[Any, Any] = {}
+    errors: dict[Any, float] = {}
+    for step in STEPS:
+        for key, (value, error) in _extrapolate(f, step * scale).items():
+            if key not in best or error < errors[key]:
+                best[key], errors[key] = value, error
+        if all(errors[k] <= GOOD_ENOUGH * max(1.0, _size(best[k])) for k in best):
+            break
+    return best, errors
+
+
+def _size(array: Any) -> float:
+    return float(np.max(np.abs(array), initial=0.0))
+
+
+def _extrapolate(f: Callable[[float], dict[Any, Any]], step: float) -> dict[Any, tuple[Any, float]]:
+    rows: dict[Any, list[list[Any]]] = {}
+    with np.errstate(all="ignore"):
+        for level in range(LEVELS):
+            h = step / 2**level
+            ahead, behind = f(h), f(-h)
+            for key, value in ahead.items():
+                row = [(value - behind[key]) / (2 * h)]
+                above = rows.setdefault(key, [])
+                for k, previous in enumerate(above[-1] if above else ()):
+                    row.append(row[k] + (row[k] - previous) / (4.0 ** (k + 1) - 1))
+                above.append(row)
+    answers = {}
+    for key, table in rows.items():
+        # The column of least change is the best one: later columns amplify rounding.
+        candidates = [
+            (max(_change(table[-1][k], table[-1][k - 1]), _change(table[-1][k], table[-2][k - 1])), k)
+            for k in range(1, LEVELS)
+        ]
+        error, k = min(candidates)
+        answers[key] = (table[-1][k], error)
+    return answers
+
+
+def _change(a: Any, b: Any) -> float:
+    difference = np.max(np.abs(a - b), initial=0.0)
+    return float(difference) if np.isfinite(difference) else np.inf

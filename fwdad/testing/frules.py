@@ -1,0 +1,447 @@
+"""``check_frule``: one rule against finite differences, and against everything it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import NoTangentType, Undefined, Zero
+from fwdad.testing.differences import directional
+from fwdad.testing.structure import (
+    copied,
+    describe,
+    is_leaf,
+    rebuild,
+    result_tangents,
+    walk,
+)
+from fwdad.testing.trial import CheckFailure, Trial
+
+DIFFERENCES_RTOL = 1e-7
+LINEARITY_RTOL = 1e-11
+LANES_RTOL = 1e-13
+SINGLE_RTOL = 1e-3
+DIFFERENCED_LANES = 2
+
+
+def check_frule(
+    f: Callable[..., Any],
+    *args: Any,
+    chunk: Sequence[int] = (1, 2, 3),
+    rng: np.random.Generator | None = None,
+    rtol: float | None = None,
+    reason: str | None = None,
+    argnums: Sequence[int | str] | None = None,
+    float32: bool = True,
+    **options: Any,
+) -> None:
+    """Check a function's forward rule at given arguments.
+
+    The rule is the registered one, or the one that the builder derives. It is checked against
+    finite differences, at every chunk width in ``chunk`` and at every width that equals a length
+    of the arguments or of the result, for every pattern of active and ``ZERO`` tangents.
+
+    Parameters
+    ----------
+    f : callable
+        The primal.
+    *args
+        Its arguments; containers of arrays are allowed. Take them where f is smooth.
+    chunk : sequence of int, default (1, 2, 3)
+        The chunk widths.
+    rng : numpy.random.Generator, optional
+        Where seeds come from; ``numpy.random.default_rng(0)`` by default.
+    rtol : float, optional
+        The tolerance of the comparison with finite differences, relative to the largest
+        derivative; 1e-7 by default (1e-3 for float32 and complex64). A looser one needs a
+        ``reason``.
+    reason : str, optional
+        Why a looser tolerance is right here.
+    argnums : sequence of int or str, optional
+        The primals that are differentiated; by default every one that has a tangent space and
+        no ``no_derivative``.
+    float32 : bool, default True
+        Also run with float64 arrays cast to float32 (where f itself can).
+    **options
+        Keyword arguments of ``f``.
+
+    Raises
+    ------
+    AssertionError
+        Naming the check, the chunk width, the argument and the largest error.
+
+    Notes
+    -----
+    The checks: the primal is bit-equal to the plain call, in type, dtype and shape;
+    tangents mirror it; inputs are not mutated; the result aliases an input only where the plain
+    result does, and is as writeable; derivatives agree with finite differences; the rule is
+    linear in its tangents to 1e-11; the derivative of several arguments is the sum of their
+    derivatives; a lane does not depend on its neighbours (bitwise for elementwise rules, 1e-13
+    otherwise); float32 stays float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fwdad.testing import check_frule
+    >>> check_frule(np.linalg.solve, np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0]))
+    """
+    trial = make_trial(f, args, options, chunk, rng, argnums)
+    settings = {"rtol": allowed(trial, rtol, reason), "float32": float32}
+    for check in CHECKS:
+        check(trial, settings)
+
+
+def failing_checks(
+    f: Callable[..., Any],
+    *args: Any,
+    chunk: Sequence[int] = (1, 2, 3),
+    rng: np.random.Generator | None = None,
+    argnums: Sequence[int | str] | None = None,
+    float32: bool = True,
+    **options: Any,
+) -> dict[str, str]:
+    """Run every check of :func:`check_frule` and answer the messages of those that fail."""
+    trial = make_trial(f, args, options, chunk, rng, argnums)
+    settings = {"rtol": allowed(trial, None, None), "float32": float32}
+    failures = {}
+    for check in CHECKS:
+        try:
+            check(trial, settings)
+        except CheckFailure as failure:
+            failures[failure.check] = str(failure)
+    return failures
+
+
+def make_trial(
+    f: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    chunk: Sequence[int],
+    rng: np.random.Generator | None,
+    argnums: Sequence[int | str] | None,
+) -> Trial:
+    """Bind the arguments and draw the seeds."""
+    if rng is None:
+        rng = np.random.default_rng(0)
+    return Trial(f, args, options, chunk=chunk, rng=rng, argnums=argnums)
+
+
+def allowed(trial: Trial, rtol: float | None, reason: str | None) -> float:
+    """The tolerance against finite differences; a looser one than usual carries its reason."""
+    usual = SINGLE_RTOL if trial.single else DIFFERENCES_RTOL
+    if rtol is None:
+        return usual
+    if rtol > usual and not reason:
+        message = f"rtol={rtol:g} is looser than {usual:g}: say why, reason=…"
+        raise ValueError(message)
+    return rtol
+
+
+# -- the result itself
+
+
+def check_primal(trial: Trial, _settings: Any) -> None:
+    """The primal comes back as the plain call gives it, to the last bit."""
+    lanes = {path: trial.seeds[path][:1] for path in trial.paths}
+    y, _ = trial.push(trial.primals, lanes)
+    hint = "compute the primal as the function itself does"
+    got, want = dict(walk(y)), dict(walk(trial.y))
+    if type(y) is not type(trial.y) or got.keys() != want.keys():
+        trial.fail("primal", f"{type(y).__name__} came, {type(trial.y).__name__} is right", hint)
+    for path, value in want.items():
+        mine, where = got[path], f"result{describe(path)}"
+        if type(mine) is not type(value):
+            names = f"{type(mine).__name__} came, {type(value).__name__} is right"
+            trial.fail("primal", f"{where}: {names}", hint)
+        if not isinstance(value, (np.ndarray, np.generic, float, complex, int)):
+            continue
+        a, b = np.asarray(mine), np.asarray(value)
+        if a.dtype != b.dtype:
+            trial.fail("primal", f"{where}: dtype {a.dtype} came, {b.dtype} is right", hint)
+        if a.shape != b.shape:
+            trial.fail("primal", f"{where}: shape {a.shape} came, {b.shape} is right", hint)
+        if a.dtype != object and a.tobytes() != b.tobytes():
+            error = np.max(np.abs(a - b)) if a.dtype.kind in "fc" else "an integer"
+            trial.fail("primal", f"{where}: not bit-equal to the plain call, off by {error}", hint)
+
+
+def check_structure(trial: Trial, _settings: Any) -> None:
+    """Each part of the result has a tangent of its shape, dtype and width, or ``ZERO``."""
+    n = 2
+    lanes = {path: trial.draw(path, n) for path in trial.paths}
+    y, y_dot = trial.push(trial.primals, lanes)
+    try:
+        parts = list(result_tangents(y, y_dot))
+    except AssertionError as error:
+        trial.fail("structure", str(error))
+    leaves = [(path, value, tangent) for path, value, tangent in parts if is_leaf(value)]
+    if leaves and all(isinstance(tangent, Undefined) for *_, tangent in leaves):
+        trial.fail("structure", "every tangent is undefined here: take other arguments")
+    for path, value, tangent in parts:
+        where = f"result{describe(path)}"
+        if isinstance(tangent, (Zero, Undefined, NoTangentType)):
+            continue
+        if not isinstance(tangent, Chunk):
+            trial.fail("structure", f"{where}: a {type(tangent).__name__} is no tangent")
+        if not is_leaf(value):
+            trial.fail("structure", f"{where}: a {type(value).__name__} has no tangent space")
+        if tangent.n != n or tangent.shape != np.shape(value):
+            trial.fail(
+                "structure",
+                f"{where}: {tangent!r} came for {n} lanes of shape {np.shape(value)}",
+                "a tangent has its primal's shape",
+            )
+        dtype, space = tangent.lanes.dtype, np.asarray(value).dtype
+        if not np.can_cast(dtype, space, "safe"):
+            trial.fail(
+                "structure",
+                f"{where}: a tangent of dtype {dtype} came for a primal of dtype {space}",
+                "real results have real tangents (take .real), float32 has float32",
+            )
+
+
+def check_inputs(trial: Trial, _settings: Any) -> None:
+    """Neither the primals, nor the options, nor the lanes are written."""
+    before = copied(tuple(trial.primals)), copied(trial.options)
+    lanes = {path: trial.seeds[path][:2].copy() for path in trial.paths}
+    _, y_dot = trial.push(trial.primals, lanes)
+    for _, part in walk(y_dot):
+        if isinstance(part, Chunk):
+            part.lanes  # noqa: B018  (multiplies out what was deferred)
+    for path, value in walk(before[0]):
+        now = dict(walk(tuple(trial.primals)))[path]
+        if isinstance(value, np.ndarray) and now.tobytes() != value.tobytes():
+            _restore(trial, before)
+            trial.fail("inputs", f"the rule wrote into {trial.primal_name(path)}", "copy first")
+    for path, value in walk(before[1]):
+        now = dict(walk(trial.options))[path]
+        if isinstance(value, np.ndarray) and now.tobytes() != value.tobytes():
+            trial.fail("inputs", f"the rule wrote into option {path[0]}", "copy first")
+    for path, seeds in lanes.items():
+        if seeds.tobytes() != trial.seeds[path][:2].tobytes():
+            name = trial.primal_name(path)
+            trial.fail("inputs", f"the rule wrote into the lanes of {name}", "lanes are immutable")
+
+
+def _restore(trial: Trial, before: Any) -> None:
+    for path, value in walk(before[0]):
+        if isinstance(value, np.ndarray):
+            dict(walk(tuple(trial.primals)))[path][...] = value
+
+
+def _memory(value: Any) -> dict[Any, np.ndarray]:
+    return {path: part for path, part in walk(value) if isinstance(part, np.ndarray)}
+
+
+def check_aliasing(trial: Trial, _settings: Any) -> None:
+    """The result shares memory with an input only where the plain result does."""
+    lanes = {path: trial.seeds[path][:1] for path in trial.paths}
+    y, y_dot = trial.push(trial.primals, lanes)
+    inputs = _memory(tuple(trial.primals))
+    plain_y = trial.plain(trial.primals)
+    own, plain = _memory(y), _memory(plain_y)
+    for path, part in own.items():
+        for where, source in inputs.items():
+            shares = np.shares_memory(part, source)
+            if shares != np.shares_memory(plain[path], source):
+                name = f"result{describe(path)} {'shares' if shares else 'does not share'} memory"
+                trial.fail(
+                    "aliasing",
+                    f"{name} with {trial.primal_name(where)}; the plain call's is the opposite",
+                    "a view stays a view, a fresh array stays fresh",
+                )
+    for path, part in walk(y_dot):
+        if not isinstance(part, Chunk):
+            continue
+        held = [a for item in part.terms.items() for a in _arrays_of(item)]
+        for name, source in [
+            *((trial.primal_name(where), value) for where, value in inputs.items()),
+            *((f"result{describe(where)}", value) for where, value in own.items()),
+        ]:
+            if any(np.shares_memory(array, source) for array in held):
+                trial.fail(
+                    "aliasing",
+                    f"the tangent of result{describe(path)} shares memory with {name}",
+                    "user code may write there later: let the tangent own its arrays",
+                )
+
+
+def _arrays_of(term: tuple[Any, Any]) -> list[np.ndarray]:
+    lanes, d = term
+    return [a for a in (lanes.array, d) if isinstance(a, np.ndarray)]
+
+
+def check_writeable(trial: Trial, _settings: Any) -> None:
+    """An array that the plain call returns writeable is returned writeable."""
+    lanes = {path: trial.seeds[path][:1] for path in trial.paths}
+    y, _ = trial.push(trial.primals, lanes)
+    plain = _memory(trial.y)
+    for path, part in _memory(y).items():
+        if part.flags.writeable != plain[path].flags.writeable:
+            state = "writeable" if part.flags.writeable else "read-only"
+            trial.fail(
+                "writeable",
+                f"result{describe(path)} is {state}, the plain call's is not",
+                "users update results in place",
+            )
+
+
+# -- the derivative
+
+
+def check_differences(trial: Trial, settings: Any) -> None:
+    """Each argument's derivative agrees with finite differences in double precision."""
+    for path in trial.paths:
+        scale = _scale(trial, path)
+        for lane in range(min(DIFFERENCED_LANES, max(trial.widths))):
+
+            def along(step: float, path: Any = path, lane: int = lane) -> Any:
+                y = trial.plain(trial.shifted(path, step, lane))
+                return {key: np.asarray(v)[None] for key, v in walk(y) if is_leaf(v)}
+
+            want, errors = directional(along, scale)
+            got = trial.run_at((path,), lane, lane + 1)
+            for key in [k for k in want if k in got]:
+                size = float(np.max(np.abs(want[key]), initial=0.0))
+                # values of moderate size have differences that are good to 1e-12 of them
+                y_size = float(np.max(np.abs(dict(walk(trial.y))[key]), initial=0.0))
+                floor = 1e-10 * max(y_size, 1.0) / scale
+                if errors[key] > settings["rtol"] * size + floor:
+                    trial.fail(
+                        "differences",
+                        f"finite differences along {trial.primal_name(path)} are good to "
+                        f"{errors[key]:.1e} only (needed {settings['rtol'] * size + floor:.1e})",
+                        "take arguments away from kinks and poles, or rtol= with a reason",
+                    )
+                trial.compare(
+                    "differences",
+                    {key: got[key]},
+                    {key: want[key]},
+                    settings["rtol"],
+                    f"N = 1, argument {trial.primal_name(path)}",
+                    "the derivative itself is wrong",
+                    atol=floor,
+                )
+
+
+def _scale(trial: Trial, path: Any) -> float:
+    x = np.abs(np.asarray(dict(walk(tuple(trial.primals)))[path], dtype=complex))
+    return float(np.clip(np.max(x, initial=0.0), 1e-3, 1e3)) if x.size else 1.0
+
+
+def check_linearity(trial: Trial, _settings: Any) -> None:
+    """The rule is linear in the tangents, to 1e-11: no constant is added, no product taken."""
+    alpha, beta = -0.75, 1.5
+    first = {path: trial.draw(path, 1) for path in trial.paths}
+    second = {path: trial.draw(path, 1) for path in trial.paths}
+    both = {path: (alpha * first[path] + beta * second[path]) for path in trial.paths}
+    u, v, w = trial.run(first), trial.run(second), trial.run(both)
+    want = {key: alpha * u[key] + beta * v[key] for key in u}
+    rtol = 1e-4 if trial.single else LINEARITY_RTOL
+    hint = "a rule must be linear in its tangents: look for a constant that is added"
+    trial.compare("linearity", w, want, rtol, "N = 1, L(au + bv)", hint, atol=rtol)
+
+
+def check_patterns(trial: Trial, _settings: Any) -> None:
+    """The derivative along several arguments is the sum of the derivatives along each."""
+    rtol = 1e-4 if trial.single else LINEARITY_RTOL
+    for pattern in trial.patterns():
+        if len(pattern) == 1:
+            continue
+        got = trial.run_at(pattern, 0, 1)
+        singles = [trial.run_at((path,), 0, 1) for path in pattern]
+        want = {key: sum(s[key] for s in singles) for key in got if all(key in s for s in singles)}
+        size = {key: sum(np.max(np.abs(s[key]), initial=0) for s in singles) for key in want}
+        for key in want:
+            trial.compare(
+                "patterns",
+                {key: got[key]},
+                {key: want[key]},
+                0.0,
+                f"N = 1, active {trial.names(pattern)}",
+                "a term is dropped or doubled when several arguments are active",
+                atol=rtol * max(size[key], 1.0),
+            )
+
+
+def check_lanes(trial: Trial, _settings: Any) -> None:
+    """Lane k of a chunk is what a chunk of that lane alone gives, at every width and pattern."""
+    exact = trial.rule is not None and trial.rule.kind == "elementwise"
+    rtol = 0.0 if exact else 1e-5 if trial.single else LANES_RTOL
+    hint = "the lane axis is mixed up with an axis of the primal, or all lanes share one seed"
+    for pattern in trial.patterns():
+        for n in trial.widths:
+            got = trial.run_at(pattern, 0, n)
+            lanes = range(n) if n <= 8 else sorted({0, 1, n // 2, n - 1})
+            for k in lanes:
+                want = trial.run_at(pattern, k, k + 1)
+                mine = {key: value[k : k + 1] for key, value in got.items()}
+                where = f"N = {n}, lane {k} beside its own run, active {trial.names(pattern)}"
+                trial.compare("lanes", mine, want, rtol, where, hint)
+
+
+def check_float32(trial: Trial, settings: Any) -> None:
+    """Single precision goes in and comes out, and agrees with double precision."""
+    arrays = [x for x in trial.leaves if isinstance(x, (np.ndarray, np.generic))]
+    if not settings["float32"] or trial.single or not arrays:
+        return
+    small = rebuild(tuple(trial.primals), lambda _, v: _single(v))
+    try:
+        with np.errstate(all="ignore"):
+            want_y = trial.plain(small)
+    except (TypeError, ValueError, np.linalg.LinAlgError):
+        return  # the function itself takes no float32
+    lanes = {path: _single(trial.seeds[path][:2]) for path in trial.paths}
+    with np.errstate(all="ignore"):
+        y, y_dot = trial.push(small, lanes)
+    for (where, a), (_, b) in zip(walk(y), walk(want_y), strict=True):
+        if is_leaf(b) and np.asarray(a).dtype != np.asarray(b).dtype:
+            kinds = f"{np.asarray(a).dtype} came, {np.asarray(b).dtype} is right"
+            trial.fail("float32", f"result{describe(where)} of float32 arguments: {kinds}")
+    double = rebuild(small, lambda _, v: _as_double(v))
+    reference = Trial(
+        trial.f, trial.args, trial.kwargs, chunk=(1,), rng=np.random.default_rng(0)
+    ).push(double, {path: _as_double(v) for path, v in lanes.items()})
+    wanted = {path: t for path, _, t in result_tangents(*reference)}
+    for path, value, tangent in result_tangents(y, y_dot):
+        if not isinstance(tangent, Chunk) or not isinstance(wanted[path], Chunk):
+            continue
+        dtype, space = tangent.lanes.dtype, np.asarray(value).dtype
+        if not np.can_cast(dtype, space, "safe"):
+            trial.fail(
+                "float32",
+                f"result{describe(path)}: a tangent of dtype {dtype} came for {space}",
+                "a constant of dtype float64 in the rule promotes: use Python numbers",
+            )
+        got, want = {path: np.asarray(tangent.lanes)}, {path: np.asarray(wanted[path].lanes)}
+        hint = "the rule loses precision in float32"
+        trial.compare("float32", got, want, SINGLE_RTOL, "N = 2", hint, atol=1e-5)
+
+
+def _single(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype in (np.float64, np.complex128):
+        return value.astype(np.float32 if value.dtype.kind == "f" else np.complex64)
+    return value
+
+
+def _as_double(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype in (np.float32, np.complex64):
+        return value.astype(np.float64 if value.dtype.kind == "f" else np.complex128)
+    return value
+
+
+CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
+    check_primal,
+    check_structure,
+    check_inputs,
+    check_aliasing,
+    check_writeable,
+    check_differences,
+    check_linearity,
+    check_patterns,
+    check_lanes,
+    check_float32,
+)

@@ -1,0 +1,116 @@
+"""Arguments and results as leaves: the numbers and arrays that have tangents, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO, NoTangentType, Undefined, Zero
+
+Path = tuple[Any, ...]
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value has a tangent space of its own: a float or complex number or array."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in "fc"
+    return isinstance(value, (float, complex))
+
+
+def is_composite(value: Any) -> bool:
+    """Whether a value is a container whose tangent mirrors its structure."""
+    return isinstance(value, (tuple, list, dict))
+
+
+def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every value in nested containers that is no container, with its path."""
+    if is_composite(value):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from walk(part, (*path, key))
+    else:
+        yield path, value
+
+
+def leaf_paths(value: Any) -> list[Path]:
+    """The paths of the leaves that have tangents."""
+    return [path for path, part in walk(value) if is_leaf(part)]
+
+
+def pick(value: Any, path: Path) -> Any:
+    """The part of nested containers at a path."""
+    for key in path:
+        value = value[key]
+    return value
+
+
+def rebuild(value: Any, part: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+    """Copy nested containers, with ``part(path, value)`` in the place of each innermost value."""
+    if isinstance(value, dict):
+        return {key: rebuild(v, part, (*path, key)) for key, v in value.items()}
+    if is_composite(value):
+        parts = [rebuild(v, part, (*path, key)) for key, v in enumerate(value)]
+        if hasattr(value, "_fields"):
+            return type(value)(*parts)
+        return tuple(parts) if isinstance(value, tuple) else parts
+    return part(path, value)
+
+
+def tangents_for(primal: Any, chunks: dict[Path, Any]) -> Any:
+    """Mirror one argument's structure: chunks where given, ``ZERO`` elsewhere."""
+    if not chunks:
+        return ZERO
+    if is_composite(primal) and hasattr(primal, "_fields"):
+        primal = tuple(primal)
+    return rebuild(primal, lambda path, _: chunks.get(path, ZERO))
+
+
+def result_tangents(y: Any, y_dot: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
+    """Pair each innermost value of a result with its tangent.
+
+    Raises
+    ------
+    AssertionError
+        If the tangent does not mirror the structure of the result.
+    """
+    if is_composite(y):
+        if isinstance(y_dot, (Zero, Undefined, NoTangentType)):
+            y_dot = rebuild(tuple(y) if hasattr(y, "_fields") else y, lambda *_: y_dot)
+        if not is_composite(y_dot) or len(y_dot) != len(y):
+            came = f"{len(y_dot)} tangents" if is_composite(y_dot) else repr(y_dot)
+            message = f"the result is a {type(y).__name__} of {len(y)} parts, but {came} came"
+            raise AssertionError(message)
+        keys = list(y) if isinstance(y, dict) else range(len(y))
+        for key in keys:
+            yield from result_tangents(y[key], y_dot[key], (*path, key))
+    else:
+        yield path, y, y_dot
+
+
+def lanes_of(y: Any, y_dot: Any, n: int) -> dict[Path, Any]:
+    """The ``(n, *shape)`` lanes of each differentiable part of a result.
+
+    Parts whose tangent is undefined are left out; a ``ZERO`` is written out.
+    """
+    found = {}
+    for path, value, tangent in result_tangents(y, y_dot):
+        if not is_leaf(value) or isinstance(tangent, Undefined):
+            continue
+        if isinstance(tangent, Chunk):
+            found[path] = np.asarray(tangent.lanes)
+        else:
+            found[path] = np.zeros((n, *np.shape(value)))
+    return found
+
+
+def describe(path: Path) -> str:
+    """A path as it would be written behind a name."""
+    return "".join(f"[{key!r}]" for key in path)
+
+
+def copied(value: Any) -> Any:
+    """Copy the arrays of nested containers; other values are kept."""
+    return rebuild(value, lambda _, v: np.copy(v, order="K") if isinstance(v, np.ndarray) else v)

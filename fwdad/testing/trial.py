@@ -1,0 +1,262 @@
+"""One function with one set of arguments, ready to have its rule run in any way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.define import RULES, _NoDerivative, call_rule, find_rule, function_name
+from fwdad.tangents import laws as _laws  # noqa: F401  (fills the closed list)
+from fwdad.tangents.chunk import Chunk
+from fwdad.testing.structure import (
+    Path,
+    copied,
+    describe,
+    is_leaf,
+    lanes_of,
+    leaf_paths,
+    pick,
+    rebuild,
+    tangents_for,
+    walk,
+)
+
+LONGEST = 64
+"""Chunks as wide as an argument is long are tried up to this length."""
+
+
+class CheckFailure(AssertionError):
+    """A check of the harness failed; ``check`` says which."""
+
+    def __init__(self, check: str, message: str) -> None:
+        super().__init__(message)
+        self.check = check
+
+
+class Trial:
+    """A function, its bound arguments, seeds for each, and ways to run the rule.
+
+    Parameters
+    ----------
+    f : callable
+        The primal.
+    args : tuple
+        Its arguments.
+    options : dict
+        Its keyword arguments.
+    chunk : sequence of int
+        The widths to run.
+    rng : numpy.random.Generator
+        Where seeds come from.
+    argnums : sequence of int or str, optional
+        The primals that are differentiated; by default all that have a tangent space.
+    """
+
+    def __init__(
+        self,
+        f: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        *,
+        chunk: Sequence[int],
+        rng: np.random.Generator,
+        argnums: Sequence[int | str] | None = None,
+    ) -> None:
+        self.f, self.args, self.kwargs = f, args, options
+        self.name = function_name(f)
+        self.rule = find_rule(f)
+        if self.rule is None:
+            self.primals, self.options = args, options
+        else:
+            self.primals, self.options = self.rule.binder.bind(args, options)
+        self.rng = rng
+        self.paths = self._active_paths(argnums)
+        self.leaves = [pick(self.primals, path) for path in self.paths]
+        self.single = any(np.asarray(x).dtype in (np.float32, np.complex64) for x in self.leaves)
+        self.y = self.plain(self.primals)
+        self.widths = self._widths(chunk)
+        self.seeds = {path: self.draw(path, max(self.widths)) for path in self.paths}
+        self._runs: dict[Any, dict[Path, Any]] = {}
+
+    # -- what there is
+
+    def _active_paths(self, argnums: Sequence[int | str] | None) -> list[Path]:
+        paths = leaf_paths(self.primals)
+        partials = self.rule.partials if self.rule else ()
+        paths = [
+            path
+            for path in paths
+            if path[0] >= len(partials) or not isinstance(partials[path[0]], _NoDerivative)
+        ]
+        if argnums is not None:
+            names = [self.primal_name((k,)) for k in range(len(self.primals))]
+            chosen = {names.index(a) if isinstance(a, str) else a for a in argnums}
+            paths = [path for path in paths if path[0] in chosen]
+        if not paths:
+            message = f"{self.name}: no argument has a tangent space; give floats or float arrays"
+            raise ValueError(message)
+        return paths
+
+    def primal_name(self, path: Path) -> str:
+        """An argument's name, with the path into it."""
+        if self.rule is not None and self.rule.kind != "constant":
+            return self.rule.binder.primal_name(path[0]) + describe(path[1:])
+        return f"args[{path[0]}]" + describe(path[1:])
+
+    def names(self, pattern: tuple[Path, ...]) -> str:
+        """The active arguments of a pattern, for messages."""
+        return ", ".join(self.primal_name(path) for path in pattern)
+
+    def _widths(self, chunk: Sequence[int]) -> list[int]:
+        lengths = {
+            length
+            for _, value in [*walk(self.primals), *walk(self.y)]
+            for length in np.shape(value)
+            if 0 < length <= LONGEST
+        }
+        return sorted({*chunk, *lengths})
+
+    def patterns(self) -> list[tuple[Path, ...]]:
+        """Every way to choose active leaves; for many leaves: one, all but one, all."""
+        paths = self.paths
+        if len(paths) <= 4:
+            sizes: Any = range(1, len(paths) + 1)
+        else:
+            sizes = (1, len(paths) - 1, len(paths))
+        return [tuple(p) for size in sizes for p in itertools.combinations(paths, size)]
+
+    # -- seeds
+
+    def draw(self, path: Path, n: int) -> np.ndarray:
+        """Random lanes for one leaf: no element is near zero, complex ones point anywhere."""
+        leaf = np.asarray(pick(self.primals, path))
+        shape = (n, *leaf.shape)
+        lanes = self.rng.uniform(0.5, 1.0, shape) * self.rng.choice([-1.0, 1.0], shape)
+        if leaf.dtype.kind == "c":
+            lanes = lanes * np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
+        return np.asarray(lanes, dtype=leaf.dtype)
+
+    # -- runs
+
+    def plain(self, primals: Sequence[Any]) -> Any:
+        """Call the primal itself."""
+        if self.rule is None:
+            return self.f(*primals, **self.options)
+        return self.call_bound(primals)
+
+    def call_bound(self, primals: Sequence[Any]) -> Any:
+        """Call the primal as the test did, with the bound primals put back."""
+        from fwdad.rules.define import call_primal  # noqa: PLC0415
+
+        assert self.rule is not None
+        if self.rule.kind == "constant":
+            return self.f(*primals, **self.options)
+        return call_primal(self.rule, tuple(primals), self.options)
+
+    def push(self, primals: Sequence[Any], lanes: dict[Path, Any]) -> tuple[Any, Any]:
+        """Run the rule once, with the given lanes (arrays or chunks) by path."""
+        tangents = []
+        for k, primal in enumerate(primals):
+            mine = {
+                path[1:]: t if isinstance(t, Chunk) else Chunk(t)
+                for path, t in lanes.items()
+                if path[0] == k
+            }
+            tangents.append(tangents_for(primal, mine))
+        if self.rule is None:
+            return call_rule(self.f, tuple(primals), tuple(tangents), **self.options)
+        return self.rule.body(tuple(primals), tuple(tangents), **self.options)
+
+    def run(self, lanes: dict[Path, Any]) -> dict[Path, Any]:
+        """The lanes of the result, for given lanes of the arguments."""
+        n = len(next(iter(lanes.values())))
+        try:
+            return lanes_of(*self.push(self.primals, lanes), n)
+        except Exception as error:
+            error.add_note(
+                f"while fwdad.testing ran the rule of {self.name} at N = {n}, "
+                f"active: {self.names(tuple(lanes))}"
+            )
+            raise
+
+    def run_at(self, pattern: tuple[Path, ...], first: int, last: int) -> dict[Path, Any]:
+        """The lanes of the result for the drawn seeds ``first`` to ``last``."""
+        key = (pattern, first, last)
+        if key not in self._runs:
+            self._runs[key] = self.run({path: self.seeds[path][first:last] for path in pattern})
+        return self._runs[key]
+
+    def shifted(self, path: Path, step: float, lane: int) -> tuple[Any, ...]:
+        """The primals with one leaf moved along one of its seeds, in double precision."""
+
+        def move(here: Path, value: Any) -> Any:
+            value = _double(value)
+            if here == path:
+                moved = value + step * self.seeds[path][lane]
+                return moved if isinstance(value, np.ndarray) else type(value)(moved)
+            return value
+
+        return rebuild(tuple(self.primals), move)
+
+    # -- failing
+
+    def fail(self, check: str, what: str, hint: str = "") -> None:
+        """Raise the AssertionError of a failed check."""
+        message = f"{self.name}, {check}: {what}"
+        if hint:
+            message += f"\n  hint: {hint}"
+        raise CheckFailure(check, message)
+
+    def compare(
+        self,
+        check: str,
+        got: dict[Path, Any],
+        want: dict[Path, Any],
+        rtol: float,
+        where: str,
+        hint: str,
+        atol: float = 0.0,
+    ) -> None:
+        """Fail where lanes differ by more than ``rtol`` times the size of what is wanted."""
+        for path in want:
+            if path not in got:
+                self.fail(check, f"{where}: part {describe(path)} of the result has no tangent", hint)
+            a, b = got[path], want[path]
+            if a.shape != b.shape:
+                self.fail(check, f"{where}: shape {a.shape} came, {b.shape} is right", hint)
+            if a.tobytes() == b.tobytes():
+                continue
+            finite = np.isfinite(b)
+            if not np.array_equal(finite, np.isfinite(a)):
+                self.fail(check, f"{where}: not finite in other places than the reference", hint)
+            error = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0))
+            scale = float(np.max(np.abs(b), initial=0.0, where=finite))
+            worst = float(np.max(error, initial=0.0))
+            if worst > rtol * scale + atol:
+                at = np.unravel_index(int(np.argmax(error)), error.shape)
+                place = f"lane {at[0]}, element {tuple(int(i) for i in at[1:])}"
+                self.fail(
+                    check,
+                    f"{where}: max error {worst:.3g} (allowed {rtol * scale + atol:.3g}) at {place} "
+                    f"of result{describe(path)}: {a[at]!r} came, {b[at]!r} is right",
+                    hint,
+                )
+
+
+def _double(value: Any) -> Any:
+    if not is_leaf(value):
+        return value
+    dtype = np.asarray(value).dtype
+    if dtype == np.float32:
+        return value.astype(np.float64)
+    if dtype == np.complex64:
+        return value.astype(np.complex128)
+    return copied(value)
+
+
+def all_rules() -> Iterator[Any]:
+    """Every registered rule."""
+    return iter(RULES.values())
