@@ -63,6 +63,18 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return (_axis(axis, ndim),)
 
 
+def _given(option: Any, default: Any) -> Any:
+    """An option's value; NumPy's own default for many options is the marker "no value"."""
+    return default if option is np._NoValue else option
+
+
+def _cast(x_dot: Any, dtype: Any) -> Any:
+    """Cast a tangent as the primal was cast; a structural zero has no dtype."""
+    if dtype is None or not isinstance(x_dot, Chunk) or x_dot.dtype == dtype:
+        return x_dot
+    return x_dot.astype(dtype)
+
+
 # -- reductions
 
 
@@ -76,13 +88,14 @@ def _sum(
     initial: Any = None,  # noqa: ARG001  (a constant has no tangent)
     where: Any = True,
 ) -> Chunk:
-    if where is not True and where is not np._NoValue:
+    keepdims, where = bool(_given(keepdims, False)), _given(where, True)
+    x_dot = _cast(x_dot, dtype)
+    if where is not True:
         x_dot = _where(where, x_dot, ZERO)
     axes = _axes(axis, x_dot.ndim)
-    if len(axes) == x_dot.ndim and not keepdims and dtype is None:
+    if len(axes) == x_dot.ndim and not keepdims:
         return Chunk(_total(x_dot))
-    kwargs = {} if dtype is None else {"dtype": np.result_type(dtype, x_dot.dtype)}
-    return Chunk(np.sum(x_dot.lanes, axis=axes, keepdims=bool(keepdims), **kwargs))
+    return Chunk(np.sum(x_dot.lanes, axis=axes, keepdims=keepdims))
 
 
 def _total(x_dot: Chunk) -> Any:
@@ -114,31 +127,68 @@ def _mean(
     where: Any = True,
 ) -> Chunk:
     total = _sum(x_dot, axis, dtype, out, keepdims, None, where)
-    if where is True or where is np._NoValue:
-        axes = _axes(axis, x_dot.ndim)
-        return total / math.prod(x_dot.shape[a - 1] for a in axes)
-    mask = np.broadcast_to(where, x_dot.shape)
-    return total / np.sum(mask, axis=axis, keepdims=bool(keepdims))
+    # A Python float scales single precision without widening it; of no elements the mean is NaN.
+    with np.errstate(all="ignore"):
+        if _given(where, True) is True:
+            count = math.prod(x_dot.shape[a - 1] for a in _axes(axis, x_dot.ndim))
+            return total * float(1 / np.float64(count))
+        mask = np.broadcast_to(where, x_dot.shape)
+        counts = np.sum(mask, axis=axis, keepdims=bool(_given(keepdims, False)))
+        return total * (1 / counts.astype(total.dtype))
 
 
 @law(np.cumsum)
-def _cumsum(x_dot: Chunk, axis: int | None = None, dtype: Any = None, out: None = None) -> Chunk:  # noqa: ARG001
+def _cumsum(
+    x_dot: Chunk,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+) -> Chunk:
     if axis is None:
         x_dot, axis = x_dot.reshape(-1), 0
-    return Chunk(np.cumsum(x_dot.lanes, axis=_axis(axis, x_dot.ndim)))
+    return Chunk(np.cumsum(_cast(x_dot, dtype).lanes, axis=_axis(axis, x_dot.ndim)))
 
 
 @law(np.trace)
 def _trace(
-    x_dot: Chunk, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None  # noqa: ARG001
+    x_dot: Chunk,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
 ) -> Chunk:
     ndim = x_dot.ndim
-    return Chunk(np.trace(x_dot.lanes, offset, _axis(axis1, ndim), _axis(axis2, ndim)))
+    lanes = _cast(x_dot, dtype).lanes
+    return Chunk(np.trace(lanes, offset, _axis(axis1, ndim), _axis(axis2, ndim)))
 
 
 @law(np.add.reduceat)
-def _add_reduceat(x_dot: Chunk, indices: Any, axis: int = 0) -> Chunk:
-    return Chunk(np.add.reduceat(x_dot.lanes, indices, _axis(axis, x_dot.ndim)))
+def _add_reduceat(
+    x_dot: Chunk,
+    indices: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    out: None = None,  # noqa: ARG001
+) -> Chunk:
+    lanes = _cast(x_dot, dtype).lanes
+    return Chunk(np.add.reduceat(lanes, indices, _axis(axis, x_dot.ndim)))
+
+
+@law(np.bincount)
+def _bincount(x: Any, weights: Chunk, minlength: int = 0) -> Chunk:
+    """Add up the weights of each bin: the closed list's way to scatter with repeated places."""
+    x = np.asarray(x)
+    length = max(minlength, int(x.max()) + 1 if x.size else 0)
+    places = (np.arange(weights.n)[:, None] * length + x).reshape(-1)
+    lanes = weights.lanes.reshape(-1)
+    total = weights.n * length
+    if weights.dtype.kind == "c":
+        real, imag = (np.bincount(places, part, total) for part in (lanes.real, lanes.imag))
+        summed = real + 1j * imag
+    else:
+        summed = np.bincount(places, lanes, total)
+    return Chunk(summed.reshape((weights.n, length)))
 
 
 # -- shapes: these keep deferred scalings deferred
@@ -163,7 +213,7 @@ def _termwise(x_dot: Chunk, on_lanes: Callable[[Any], Any], on_scaling: Callable
 
 
 @law(np.reshape)
-def _reshape(x_dot: Chunk, shape: Any, order: str = "C", *, copy: Any = None) -> Chunk:  # noqa: ARG001
+def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chunk:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if -1 in shape:
         known = math.prod(s for s in shape if s != -1)
@@ -225,12 +275,17 @@ def _moveaxis(x_dot: Chunk, source: Any, destination: Any) -> Chunk:
 
 @law(np.squeeze)
 def _squeeze(x_dot: Chunk, axis: Any = None) -> Chunk:
-    return _reshape(x_dot, np.squeeze(np.empty(x_dot.shape), axis).shape)
+    return _reshape(x_dot, np.squeeze(_shaped(x_dot.shape), axis).shape)
 
 
 @law(np.expand_dims)
 def _expand_dims(x_dot: Chunk, axis: Any) -> Chunk:
-    return _reshape(x_dot, np.expand_dims(np.empty(x_dot.shape), axis).shape)
+    return _reshape(x_dot, np.expand_dims(_shaped(x_dot.shape), axis).shape)
+
+
+def _shaped(shape: tuple[int, ...]) -> np.ndarray:
+    """An array of that shape and no memory, to ask NumPy what it makes of the axes."""
+    return np.broadcast_to(np.zeros(()), shape)
 
 
 @law(np.broadcast_to)
@@ -290,12 +345,17 @@ def _scatter(zeros: np.ndarray, index: tuple[Any, ...], lanes: Any) -> Any:
 
 @law(np.tril)
 def _tril(m_dot: Chunk, k: int = 0) -> Chunk:
-    return Chunk(np.tril(m_dot.lanes, k))
+    return Chunk(np.tril(_rows(m_dot).lanes, k))
 
 
 @law(np.triu)
 def _triu(m_dot: Chunk, k: int = 0) -> Chunk:
-    return Chunk(np.triu(m_dot.lanes, k))
+    return Chunk(np.triu(_rows(m_dot).lanes, k))
+
+
+def _rows(m_dot: Chunk) -> Chunk:
+    """NumPy takes the triangle of a vector as that of a matrix with all rows equal to it."""
+    return m_dot.broadcast_to(m_dot.shape * 2) if m_dot.ndim == 1 else m_dot
 
 
 @law(np.repeat)
@@ -321,27 +381,57 @@ def _same(a_dot: Chunk, *_args: Any, **_kwargs: Any) -> Chunk:
 # -- gathering
 
 
+def _gathered(
+    x_dot: Chunk,
+    size: int,
+    of_lanes: Callable[[Any], Any],
+    of_scaling: Callable[[Any], Any],
+) -> Chunk:
+    """Gather from the lanes and from their scalings apart, if that is less than to multiply out."""
+    if size > x_dot.size:
+        return Chunk(of_lanes(x_dot.lanes))
+    full = (x_dot.n, *x_dot.shape)
+    terms: dict[Lanes, Any] = {}
+    shape: tuple[int, ...] = ()
+    for lanes, d in x_dot.terms.items():
+        array = lanes.array
+        picked = of_lanes(array if array.shape == full else np.broadcast_to(array, full))
+        shape = tuple(picked.shape[1:])
+        terms[Lanes(picked)] = of_scaling(d) if getattr(d, "shape", ()) else d
+    return Chunk.of(x_dot.n, shape, terms)
+
+
 @law(np.take)
 def _take(
-    a_dot: Chunk, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"  # noqa: ARG001
+    a_dot: Chunk,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,  # noqa: ARG001
+    mode: str = "raise",
 ) -> Chunk:
     if axis is None:
         a_dot, axis = a_dot.reshape(-1), 0
-    return Chunk(np.take(a_dot.lanes, indices, _axis(axis, a_dot.ndim), mode=mode))
+    behind = _axis(axis, a_dot.ndim)
+    size = np.size(indices) * math.prod(s for k, s in enumerate(a_dot.shape) if k + 1 != behind)
+    return _gathered(
+        a_dot,
+        size,
+        lambda lanes: np.take(lanes, indices, behind, mode=mode),
+        lambda d: np.take(d, indices, behind - 1, mode=mode),
+    )
 
 
 @law(np.take_along_axis)
 def _take_along_axis(arr_dot: Chunk, indices: Any, axis: int | None = -1) -> Chunk:
     if axis is None:
         arr_dot, axis = arr_dot.reshape(-1), 0
-    lanes = arr_dot.lanes
-    wide = np.broadcast_to(indices, (arr_dot.n, *indices.shape))
-    shape = tuple(
-        w if k != axis % arr_dot.ndim else s
-        for k, (s, w) in enumerate(zip(arr_dot.shape, indices.shape, strict=True))
+    behind = _axis(axis, arr_dot.ndim)
+    return _gathered(
+        arr_dot,
+        indices.size,
+        lambda lanes: np.take_along_axis(lanes, indices[None], behind),
+        lambda d: np.take_along_axis(d, indices, behind - 1),
     )
-    lanes = np.broadcast_to(lanes, (arr_dot.n, *np.broadcast_shapes(arr_dot.shape, shape)))
-    return Chunk(np.take_along_axis(lanes, wide, _axis(axis, arr_dot.ndim)))
 
 
 @law(np.where)
@@ -500,8 +590,24 @@ def _einsum(subscripts: str, *operands: Any, **options: Any) -> Any:
     (k,) = chunks
     terms[k] = lane + terms[k]
     arrays = [x.lanes if isinstance(x, Chunk) else x for x in operands]
-    options.setdefault("optimize", True)
-    return Chunk(np.einsum(",".join(terms) + "->" + lane + output, *arrays, **options))
+    # Planning costs 20 µs and brings BLAS in: worth it from about 1e5 products on.
+    planned = math.prod(_lengths(terms, arrays).values()) > 1e5
+    dtype = {} if options.get("dtype") is None else {"dtype": options["dtype"], "casting": "unsafe"}
+    return Chunk(
+        np.einsum(",".join(terms) + "->" + lane + output, *arrays, optimize=planned, **dtype)
+    )
+
+
+def _lengths(terms: list[str], arrays: list[Any]) -> dict[str, int]:
+    """The length that each letter of an einsum runs over."""
+    lengths: dict[str, int] = {}
+    for term, array in zip(terms, arrays, strict=True):
+        shape = np.shape(plain(array))
+        before, dots, after = term.partition("...")
+        labels = [*before, *(["..."] * (len(shape) - len(before) - len(after)) if dots else []), *after]
+        for label, length in zip(labels, shape, strict=True):
+            lengths[label] = max(length, lengths.get(label, 1))
+    return lengths
 
 
 @law(np.outer)

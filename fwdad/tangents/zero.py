@@ -45,8 +45,9 @@ class _Absorbing:
             return self
         return NotImplemented
 
-    def __array_function__(self, _func: Any, _types: Any, _args: Any, _kwargs: Any) -> Any:
-        return self
+    def __array_function__(self, _func: Any, types: Any, _args: Any, _kwargs: Any) -> Any:
+        # Beside a chunk, as in np.where(c, ZERO, x_dot), the chunk's law knows what to do.
+        return NotImplemented if any(hasattr(t, "terms") for t in types) else self
 
 
 class Zero(_Absorbing):
