@@ -380,6 +380,16 @@ def call_primal(rule: Rule, primals: tuple[Any, ...], options: dict[str, Any]) -
 def _linear_term(
     function: Any, binder: Binder, primals: tuple[Any, ...], k: int, x_dot: Any, options: dict[str, Any]
 ) -> Any:
+    if type(x_dot) is not Chunk:
+        for part in x_dot if isinstance(x_dot, (tuple, list)) else (x_dot,):
+            if hasattr(part, "__fwdad_linear__"):  # a tangent that writes down what is done to it
+                return part.__fwdad_linear__(
+                    function,
+                    (*primals[:k], x_dot, *primals[k + 1 :]),
+                    options,
+                    lambda value: _linear_term(function, binder, primals, k, value, options),
+                    x_dot,
+                )
     if function in LAWS:
         args, kwargs = _call_args(binder, (*primals[:k], x_dot, *primals[k + 1 :]), options)
         return LAWS[function](*args, **kwargs)
