@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, NonlinearTangentError
+from fwdad.errors import ChunkMismatchError, DualLeakError, NonlinearTangentError
 from fwdad.tangents.chunk import LAWS, Chunk, plain
 from fwdad.tangents.lanes import Lanes, index_lanes, lane_last_index
 from fwdad.tangents.zero import ZERO, Zero
 
-__all__ = ["dense", "law", "listed"]
+__all__ = ["cast", "dense", "law", "listed"]
 
 
 def law(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -56,7 +56,7 @@ def _axis(axis: int, ndim: int) -> int:
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None:
+    if axis is None or ndim == 0:  # NumPy reduces a scalar along "axis 0", too
         return tuple(range(1, ndim + 1))
     if isinstance(axis, Sequence):
         return tuple(_axis(a, ndim) for a in axis)
@@ -68,11 +68,17 @@ def _given(option: Any, default: Any) -> Any:
     return default if option is np._NoValue else option
 
 
-def _cast(x_dot: Any, dtype: Any) -> Any:
-    """Cast a tangent as the primal was cast; a structural zero has no dtype."""
-    if dtype is None or not isinstance(x_dot, Chunk) or x_dot.dtype == dtype:
+def cast(x_dot: Any, dtype: Any) -> Any:
+    """Cast a tangent as its primal is cast; None, and a structural zero, stay as they are."""
+    if dtype is None or not isinstance(x_dot, Chunk):
         return x_dot
-    return x_dot.astype(dtype)
+    if np.dtype(dtype).kind not in "fc":
+        message = (
+            f"a value that carries a derivative would become {np.dtype(dtype)} and lose it; say "
+            "fwdad.stop_gradient(x) if that is meant"
+        )
+        raise DualLeakError(message)
+    return x_dot if x_dot.dtype == dtype else x_dot.astype(dtype)
 
 
 # -- reductions
@@ -89,7 +95,7 @@ def _sum(
     where: Any = True,
 ) -> Chunk:
     keepdims, where = bool(_given(keepdims, False)), _given(where, True)
-    x_dot = _cast(x_dot, dtype)
+    x_dot = cast(x_dot, dtype)
     if where is not True:
         x_dot = _where(where, x_dot, ZERO)
     axes = _axes(axis, x_dot.ndim)
@@ -146,7 +152,7 @@ def _cumsum(
 ) -> Chunk:
     if axis is None:
         x_dot, axis = x_dot.reshape(-1), 0
-    return Chunk(np.cumsum(_cast(x_dot, dtype).lanes, axis=_axis(axis, x_dot.ndim)))
+    return Chunk(np.cumsum(cast(x_dot, dtype).lanes, axis=_axis(axis, x_dot.ndim)))
 
 
 @law(np.trace)
@@ -159,7 +165,7 @@ def _trace(
     out: None = None,  # noqa: ARG001
 ) -> Chunk:
     ndim = x_dot.ndim
-    lanes = _cast(x_dot, dtype).lanes
+    lanes = cast(x_dot, dtype).lanes
     return Chunk(np.trace(lanes, offset, _axis(axis1, ndim), _axis(axis2, ndim)))
 
 
@@ -171,7 +177,7 @@ def _add_reduceat(
     dtype: Any = None,
     out: None = None,  # noqa: ARG001
 ) -> Chunk:
-    lanes = _cast(x_dot, dtype).lanes
+    lanes = cast(x_dot, dtype).lanes
     return Chunk(np.add.reduceat(lanes, indices, _axis(axis, x_dot.ndim)))
 
 
