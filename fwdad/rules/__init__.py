@@ -1,0 +1,3 @@
+"""The rules, one file per area; importing this package registers them all."""
+
+from fwdad.rules import transposes as transposes

@@ -1,6 +1,7 @@
 """Checks for rule authors: your own rule is tested in two lines, as fwdad's own are."""
 
 from fwdad.testing.frules import check_frule
+from fwdad.testing.transposes import check_transpose
 from fwdad.testing.trial import CheckFailure
 
-__all__ = ["CheckFailure", "check_frule"]
+__all__ = ["CheckFailure", "check_frule", "check_transpose"]

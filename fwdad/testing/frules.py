@@ -18,7 +18,8 @@ from fwdad.testing.structure import (
     result_tangents,
     walk,
 )
-from fwdad.testing.trial import CheckFailure, Trial
+from fwdad.testing.transposes import check_recording
+from fwdad.testing.trial import CheckFailure, Trial, make_trial
 
 DIFFERENCES_RTOL = 1e-7
 LINEARITY_RTOL = 1e-11
@@ -36,6 +37,7 @@ def check_frule(
     reason: str | None = None,
     argnums: Sequence[int | str] | None = None,
     float32: bool = True,
+    opaque: bool = False,
     **options: Any,
 ) -> None:
     """Check a function's forward rule at given arguments.
@@ -65,6 +67,8 @@ def check_frule(
         no ``no_derivative``.
     float32 : bool, default True
         Also run with float64 arrays cast to float32 (where f itself can).
+    opaque : bool, default False
+        Accept a rule that looks into its lanes and has no transpose.
     **options
         Keyword arguments of ``f``.
 
@@ -89,7 +93,7 @@ def check_frule(
     >>> check_frule(np.linalg.solve, np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0]))
     """
     trial = make_trial(f, args, options, chunk, rng, argnums)
-    settings = {"rtol": allowed(trial, rtol, reason), "float32": float32}
+    settings = {"rtol": allowed(trial, rtol, reason), "float32": float32, "opaque": opaque}
     for check in CHECKS:
         check(trial, settings)
 
@@ -101,11 +105,12 @@ def failing_checks(
     rng: np.random.Generator | None = None,
     argnums: Sequence[int | str] | None = None,
     float32: bool = True,
+    opaque: bool = False,
     **options: Any,
 ) -> dict[str, str]:
     """Run every check of :func:`check_frule` and answer the messages of those that fail."""
     trial = make_trial(f, args, options, chunk, rng, argnums)
-    settings = {"rtol": allowed(trial, None, None), "float32": float32}
+    settings = {"rtol": allowed(trial, None, None), "float32": float32, "opaque": opaque}
     failures = {}
     for check in CHECKS:
         try:
@@ -113,20 +118,6 @@ def failing_checks(
         except CheckFailure as failure:
             failures[failure.check] = str(failure)
     return failures
-
-
-def make_trial(
-    f: Any,
-    args: tuple[Any, ...],
-    options: dict[str, Any],
-    chunk: Sequence[int],
-    rng: np.random.Generator | None,
-    argnums: Sequence[int | str] | None,
-) -> Trial:
-    """Bind the arguments and draw the seeds."""
-    if rng is None:
-        rng = np.random.default_rng(0)
-    return Trial(f, args, options, chunk=chunk, rng=rng, argnums=argnums)
 
 
 def allowed(trial: Trial, rtol: float | None, reason: str | None) -> float:
@@ -444,4 +435,5 @@ CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
     check_patterns,
     check_lanes,
     check_float32,
+    check_recording,
 )

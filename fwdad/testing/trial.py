@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import RULES, _NoDerivative, call_rule, find_rule, function_name
+from fwdad.rules.define import _NoDerivative, call_rule, find_rule, function_name
 from fwdad.tangents import laws as _laws  # noqa: F401  (fills the closed list)
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import (
@@ -257,6 +257,15 @@ def _double(value: Any) -> Any:
     return copied(value)
 
 
-def all_rules() -> Iterator[Any]:
-    """Every registered rule."""
-    return iter(RULES.values())
+def make_trial(
+    f: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    chunk: Sequence[int],
+    rng: np.random.Generator | None,
+    argnums: Sequence[int | str] | None,
+) -> Trial:
+    """Bind the arguments and draw the seeds."""
+    if rng is None:
+        rng = np.random.default_rng(0)
+    return Trial(f, args, options, chunk=chunk, rng=rng, argnums=argnums)

@@ -1,0 +1,144 @@
+"""Transposes of what a ``Chunk`` does by itself: operators, indexing, broadcasting, casts.
+
+Each is the adjoint under Re<., .>, so a cotangent of a real argument is real. The other functions
+of the closed list have theirs beside their rules.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.define import Chunk, Space, transpose
+from fwdad.tangents.chunk import LAWS
+
+
+def into(space: Space, x_bar: Any) -> Any:
+    """Sum a cotangent over the axes that were broadcast, and keep its real part for a real x.
+
+    Parameters
+    ----------
+    space : Space
+        Where the cotangent has to live.
+    x_bar : Chunk
+        The cotangent of x as it was broadcast.
+    """
+    if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
+        x_bar = np.real(x_bar)
+    if x_bar.shape == space.shape:
+        return x_bar
+    lead = x_bar.ndim - space.ndim
+    stretched = [
+        k + lead for k, n in enumerate(space.shape) if n == 1 and x_bar.shape[k + lead] != 1
+    ]
+    return np.sum(x_bar, axis=(*range(lead), *stretched)).reshape(space.shape)
+
+
+# -- operators; a linear argument that stands beside the transposed one is a Space, too
+
+
+@transpose(np.add, argnum=0)
+def add_left_transpose(y_bar, x1, x2):
+    """The cotangent of x1 in ``x1 + x2``."""
+    return into(x1, y_bar)
+
+
+@transpose(np.add, argnum=1)
+def add_right_transpose(y_bar, x1, x2):
+    """The cotangent of x2 in ``x1 + x2``."""
+    return into(x2, y_bar)
+
+
+@transpose(np.subtract, argnum=0)
+def subtract_left_transpose(y_bar, x1, x2):
+    """The cotangent of x1 in ``x1 - x2``."""
+    return into(x1, y_bar)
+
+
+@transpose(np.subtract, argnum=1)
+def subtract_right_transpose(y_bar, x1, x2):
+    """The cotangent of x2 in ``x1 - x2``."""
+    return into(x2, -y_bar)
+
+
+@transpose(np.negative)
+def negative_transpose(y_bar, x):
+    """The negative is its own adjoint."""
+    return -y_bar
+
+
+@transpose(np.multiply, argnum=0)
+def multiply_left_transpose(y_bar, x1, x2):
+    """The cotangent of x1 in ``x1 * x2``, x2 a primal."""
+    return into(x1, np.conj(x2) * y_bar)
+
+
+@transpose(np.multiply, argnum=1)
+def multiply_right_transpose(y_bar, x1, x2):
+    """The cotangent of x2 in ``x1 * x2``, x1 a primal."""
+    return into(x2, np.conj(x1) * y_bar)
+
+
+@transpose(np.divide)
+def divide_transpose(y_bar, x1, x2):
+    """The cotangent of x1 in ``x1 / x2``, x2 a primal."""
+    return into(x1, y_bar / np.conj(x2))
+
+
+# -- indexing and broadcasting
+
+
+@transpose(operator.getitem)
+def getitem_transpose(y_bar, x, index):
+    """Put a cotangent back where ``x[index]`` took it from; elements taken twice add up.
+
+    Written as a gather from the sorted, summed cotangents with one zero appended, so that it is
+    linear in the sense of the closed list and can itself be differentiated.
+    """
+    taken = np.arange(x.size).reshape(x.shape)[index].ravel()
+    y_bar = y_bar.reshape(-1)
+    order = np.argsort(taken, kind="stable")
+    taken = taken[order]
+    starts = np.flatnonzero(np.diff(taken, prepend=-1))
+    if len(starts) < len(taken):
+        y_bar = LAWS[np.add.reduceat](y_bar[order], starts)
+        order = np.arange(len(starts))
+    source = np.full(x.size, len(starts))
+    source[taken[starts]] = order
+    nothing = Chunk(np.zeros((y_bar.n, 1), y_bar.dtype))
+    return np.concatenate([y_bar, nothing])[source].reshape(x.shape)
+
+
+@transpose(np.broadcast_to)
+def broadcast_to_transpose(y_bar, array, shape, subok=False):
+    """Sum over the axes that were broadcast."""
+    return into(array, y_bar)
+
+
+# -- real and imaginary parts, casts
+
+
+@transpose(np.conjugate)
+def conjugate_transpose(y_bar, x):
+    """Re<y, conj(x)> = Re<conj(y), x>."""
+    return into(x, np.conjugate(y_bar))
+
+
+@transpose(np.real)
+def real_transpose(y_bar, val):
+    """Re<y, Re(x)> = Re<y, x> for a real y."""
+    return into(val, y_bar)
+
+
+@transpose(np.imag)
+def imag_transpose(y_bar, val):
+    """Re<y, Im(x)> = Re<iy, x> for a real y."""
+    return into(val, 1j * y_bar)
+
+
+@transpose(Chunk.astype)
+def astype_transpose(y_bar, x, dtype):
+    """A cast is transposed by the cast back; a real x has a real cotangent."""
+    return y_bar.astype(x.dtype)
