@@ -1,0 +1,143 @@
+"""The closed list, continued: products along an axis, NumPy's array-API names, zero padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import NonlinearTangentError
+from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.laws import law
+
+__all__ = ["along_axes"]
+
+
+def along_axes(
+    core: Callable[[Any, Any], Any], *, cores: tuple[int, int, int]
+) -> Callable[..., Any]:
+    """Give a product of trailing axes the ``axes``, ``axis`` and ``keepdims`` of a ``gufunc``.
+
+    Parameters
+    ----------
+    core : callable
+        Takes two operands, primals or chunks, whose core axes are the last ones.
+    cores : tuple of int
+        The number of core axes of either operand and of the result.
+    """
+
+    def product(
+        x1: Any,
+        x2: Any,
+        out: None = None,  # noqa: ARG001  (laws have the signature of their function)
+        *,
+        axes: Any = None,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Any:
+        if axes is None:
+            if axis is None and not keepdims:
+                return core(x1, x2)
+            k = -1 if axis is None else axis
+            axes = [k, k, k if keepdims else ()]
+        entries = [(e,) if isinstance(e, (int, np.integer)) else tuple(e) for e in axes]
+        y = core(_to_end(x1, entries[0]), _to_end(x2, entries[1]))
+        if keepdims:
+            y = y[..., None]
+        elif not cores[2]:
+            return y
+        return np.moveaxis(y, tuple(range(-len(entries[2]), 0)), entries[2])
+
+    return product
+
+
+def _to_end(x: Any, axes: tuple[int, ...]) -> Any:
+    return np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
+
+
+law(np.matmul, np.linalg.matmul)(along_axes(LAWS[np.matmul], cores=(2, 2, 2)))
+
+
+def _vecdot(x1: Any, x2: Any) -> Any:
+    return (np.conjugate(x1) * x2).sum(axis=-1)
+
+
+law(np.vecdot, np.linalg.vecdot)(along_axes(_vecdot, cores=(1, 1, 0)))
+
+if hasattr(np, "matvec"):  # NumPy >= 2.2
+
+    def _matvec(x1: Any, x2: Any) -> Any:
+        return (x1 @ x2[..., None])[..., 0]
+
+    def _vecmat(x1: Any, x2: Any) -> Any:
+        return (np.conjugate(x1)[..., None, :] @ x2)[..., 0, :]
+
+    law(np.matvec)(along_axes(_matvec, cores=(2, 1, 1)))
+    law(np.vecmat)(along_axes(_vecmat, cores=(1, 2, 1)))
+
+
+@law(np.vdot)
+def _vdot(a: Any, b: Any) -> Any:
+    a, b = (x.reshape(-1) if isinstance(x, Chunk) else np.ravel(x) for x in (a, b))
+    return (np.conjugate(a) * b).sum()
+
+
+@law(np.cross)
+def _cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    if isinstance(a, Chunk) and isinstance(b, Chunk):
+        message = f"numpy.cross({a!r}, {b!r}): a product of two tangents is not linear"
+        raise NonlinearTangentError(message)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    of_a, of_b = _to_end(a, (axisa,)), _to_end(b, (axisb,))
+    rank = max(np.ndim(plain(x)) if not isinstance(x, Chunk) else x.ndim for x in (of_a, of_b))
+    parts = [
+        x.reshape((1,) * (rank - x.ndim) + x.shape).lanes if isinstance(x, Chunk) else x
+        for x in (of_a, of_b)
+    ]
+    y_dot = Chunk(np.cross(*parts))
+    planar = a.shape[axisa] == b.shape[axisb] == 2
+    return y_dot if planar else LAWS[np.moveaxis](y_dot, -1, axisc)
+
+
+@law(np.linalg.cross)
+def _linalg_cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    return _cross(x1, x2, axis=axis)
+
+
+@law(np.linalg.outer)
+def _linalg_outer(x1: Any, x2: Any) -> Any:
+    return LAWS[np.outer](x1, x2)
+
+
+@law(np.linalg.tensordot)
+def _linalg_tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Any:
+    return LAWS[np.tensordot](x1, x2, axes)
+
+
+@law(np.linalg.trace)
+def _linalg_trace(x_dot: Chunk, *, offset: int = 0, dtype: Any = None) -> Chunk:
+    return LAWS[np.trace](x_dot, offset, -2, -1, dtype)
+
+
+@law(np.linalg.diagonal)
+def _linalg_diagonal(x_dot: Chunk, *, offset: int = 0) -> Chunk:
+    return LAWS[np.diagonal](x_dot, offset, -2, -1)
+
+
+@law(np.linalg.matrix_transpose, np.matrix_transpose)
+def _matrix_transpose(x_dot: Chunk) -> Chunk:
+    return LAWS[np.swapaxes](x_dot, -1, -2)
+
+
+@law(np.pad)
+def _pad(x_dot: Chunk, pad_width: Any, mode: str = "constant", **options: Any) -> Chunk:
+    values = options.pop("constant_values", 0)
+    if mode != "constant" or options or np.any(np.not_equal(values, 0)):
+        message = f"numpy.pad(tangent, mode={mode!r}): only padding with zeros is linear here"
+        raise NonlinearTangentError(message)
+    widths = np.broadcast_to(pad_width, (x_dot.ndim, 2)).tolist()
+    return Chunk(np.pad(x_dot.lanes, [(0, 0), *widths]))
