@@ -1,0 +1,92 @@
+"""The figures that fwdad is to reach, each computed from one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure, its bound, and what was measured (None: its rows were not run)."""
+
+    title: str
+    bound: float
+    value: float | None
+    at_least: bool = False
+    unit: str = "×"
+
+    @property
+    def verdict(self) -> str:
+        """Say pass, fail or not run."""
+        if self.value is None:
+            return "not run"
+        met = self.value >= self.bound if self.at_least else self.value <= self.bound
+        return "pass" if met else "**FAIL**"
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        sign = "≥" if self.at_least else "≤"
+        value = "-" if self.value is None else f"{self.value:.2f} {self.unit}"
+        return [self.title, f"{sign} {self.bound:g} {self.unit}", value, self.verdict]
+
+
+EAGER_PEERS = ("autograd", "autograd-reverse", "jax")
+
+
+def targets(seconds: dict[tuple[str, str], float], micro: dict[str, Any]) -> list[Target]:
+    """Compare a run with the figures to reach.
+
+    Parameters
+    ----------
+    seconds : dict
+        ``(row, tool) -> seconds``; the tool "primal" is the function itself.
+    micro : dict
+        The results of ``micro`` and ``memory`` that were run, by name.
+    """
+
+    def ratio(row: str, tool: str = "primal") -> float | None:
+        ours, theirs = seconds.get((row, "fwdad")), seconds.get((row, tool))
+        return None if ours is None or theirs is None else ours / theirs
+
+    def lead(rows: list[str], tools: tuple[str, ...]) -> float | None:
+        """The smallest factor by which fwdad is ahead."""
+        ratios = [r for row in rows for tool in tools if (r := ratio(row, tool)) is not None]
+        return 1 / max(ratios) if ratios else None
+
+    rows = sorted({row for row, _ in seconds})
+    found = [
+        Target(f"{row}: jvp / primal", bound, ratio(row))
+        for row, bound in (
+            ("array-1e5/N=1", 2),
+            ("array-1e5/N=8", 3.5),
+            ("array-1e5/N=32", 3.5),
+            ("array-1e3/N=8", 5),
+            ("array-1e3/N=32", 5),
+            ("matrix/N=1", 3),
+        )
+    ]
+    found += [
+        Target(f"{name}/jacobian: fwdad / SciPy 2-point", 1, ratio(f"{name}/jacobian", "scipy"))
+        for name in ("pollu", "pollu-stored")
+    ]
+    small = [row for row in rows if row in {f"array-1e3/N={n}" for n in (8, 16, 32)}]
+    pollu = [row for row in rows if row in {"pollu/jacobian", "pollu-stored/jacobian"}]
+    for title, bound, among in (
+        ("every row: ahead of autograd and eager JAX", 1, rows),
+        ("array-1e3, N ≥ 8: ahead of autograd and eager JAX", 5, small),
+        ("array-1e5/N=32: ahead of autograd and eager JAX", 5, ["array-1e5/N=32"]),
+        ("POLLU Jacobian: ahead of autograd and eager JAX", 20, pollu),
+    ):
+        found.append(Target(title, bound, lead(among, EAGER_PEERS), at_least=True))
+    found += [
+        Target(title, bound, micro.get(name), unit=unit)
+        for name, title, bound, unit in (
+            ("product", "active × active, 4 elements, N = 8: beyond its NumPy calls", 2.5, "µs"),
+            ("fresh lambda", "a fresh lambda at each call, after the first: added", 20, "µs"),
+            ("factorisations", "matrix program: LU factorisations in a call, N = 1 … 32", 1, ""),
+            ("memory by N", "jacobian, peak beyond J: chunk 32 / chunk 8", 4, "×"),
+            ("memory by columns", "jacobian, peak beyond J: 256 columns / 64 columns", 1.1, "×"),
+        )
+    ]
+    return found
