@@ -1,0 +1,88 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions, roots and powers."""
+
+import math
+
+import numpy as np
+
+from fwdad.rules.define import elementwise
+
+# Python numbers, not NumPy's: these do not widen float32.
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+DEGREE = math.pi / 180
+
+# -- exponentials and logarithms
+
+elementwise(np.exp, lambda x, y: y)
+elementwise(np.exp2, lambda x, y: LN2 * y)
+elementwise(np.expm1, lambda x, y: np.exp(x))  # y + 1 would cancel at large negative x
+elementwise(np.log, lambda x, y: 1 / x)
+elementwise(np.log2, lambda x, y: 1 / (LN2 * x))
+elementwise(np.log10, lambda x, y: 1 / (LN10 * x))
+elementwise(np.log1p, lambda x, y: 1 / (1 + x))
+
+# -- trigonometric functions; (1 - x)(1 + x) keeps the digits that 1 - x**2 loses at the ends
+
+elementwise(np.sin, lambda x, y: np.cos(x))
+elementwise(np.cos, lambda x, y: -np.sin(x))
+elementwise(np.tan, lambda x, y: 1 + y * y)
+elementwise(np.arcsin, lambda x, y: 1 / np.sqrt((1 - x) * (1 + x)))
+elementwise(np.arccos, lambda x, y: -1 / np.sqrt((1 - x) * (1 + x)))
+elementwise(np.arctan, lambda x, y: 1 / (1 + x * x))
+
+for _to_radians in (np.deg2rad, np.radians):
+    elementwise(_to_radians, lambda x, y: DEGREE)
+for _to_degrees in (np.rad2deg, np.degrees):
+    elementwise(_to_degrees, lambda x, y: 1 / DEGREE)
+
+# -- hyperbolic functions
+
+
+def _sech_squared(x, y):
+    """1 - tanh(x)**2; the difference itself would cancel in the tails."""
+    if np.iscomplexobj(x):  # cosh overflows to inf + nan j where tanh is still well behaved
+        return 1 - y * y
+    return 1 / np.cosh(x) ** 2
+
+
+elementwise(np.sinh, lambda x, y: np.cosh(x))
+elementwise(np.cosh, lambda x, y: np.sinh(x))
+elementwise(np.tanh, _sech_squared)
+elementwise(np.arcsinh, lambda x, y: 1 / np.sqrt(1 + x * x))
+elementwise(np.arccosh, lambda x, y: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)))
+elementwise(np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
+
+# -- roots, powers, and the absolute value of real numbers
+
+elementwise(np.sqrt, lambda x, y: 0.5 / y)
+elementwise(np.cbrt, lambda x, y: 1 / (3 * y * y))
+elementwise(np.square, lambda x, y: 2 * x)
+elementwise(np.reciprocal, lambda x, y: -y * y)
+elementwise(np.fabs, lambda x, y: np.sign(x))
+
+
+def _power_by_base(raise_to):
+    def partial(x1, x2, y):
+        """The product x2 x1**(x2 - 1), which is 0 and not 0 * inf for x1 = x2 = 0.
+
+        Never by way of log(x1): integer powers of zero and of negative numbers are smooth, and
+        stay so in every further derivative.
+        """
+        if type(y) is complex:  # Python's own (-8.0) ** (1/3) is complex, NumPy's is nan
+            x1 = x1 + 0j
+        if type(x2) in (int, float, np.float64):
+            return x2 * raise_to(x1, x2 - 1) if x2 else 0.0
+        return x2 * raise_to(x1, np.where(x2 == 0, 1, x2 - 1))
+
+    return partial
+
+
+def _power_by_exponent(x1, x2, y):
+    """The product y log(x1), which is 0 and not 0 * inf for x1 = 0 and x2 > 0."""
+    flat = (x1 == 0) & (np.real(x2) > 0)
+    base = np.where(flat, 1, x1)
+    return y * np.log(base + 0j if np.iscomplexobj(y) else base)
+
+
+elementwise(np.power, _power_by_base(lambda x1, p: x1**p), _power_by_exponent)
+elementwise(np.float_power, _power_by_base(np.float_power), _power_by_exponent)

@@ -1,0 +1,304 @@
+"""Functions of ``scipy.special`` that act element by element.
+
+Formulas are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov);
+numbers such as 10.6.1 in the comments are its equations. A partial is written so that it keeps its
+digits where the textbook's formula cancels, and so that it can itself be differentiated.
+"""
+
+import math
+
+import numpy as np
+import scipy  # its submodules load when they are first used
+
+from fwdad.rules.arithmetic import fill
+from fwdad.rules.define import ZERO, elementwise, find_rule, frule, locally_constant, no_derivative
+from fwdad.rules.elementary import DEGREE, LN10
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.zero import Zero
+
+SQRT_PI = math.sqrt(math.pi)
+SQRT_2PI = math.sqrt(2 * math.pi)
+
+ORDER = no_derivative("SciPy has no function for the derivative with respect to this parameter")
+
+
+def special(name, *partials):
+    """Register an elementwise function of scipy.special, without importing it."""
+    elementwise(f"scipy.special.{name}", *partials)
+
+
+# -- NumPy's functions under another name
+
+for _name in ("expm1", "log1p", "exp2", "cbrt"):
+    special(_name, *find_rule(getattr(np, _name)).partials)
+special("exp10", lambda x, y: LN10 * y)
+special("cosm1", lambda x, y: -np.sin(x))
+special("sindg", lambda x, y: DEGREE * scipy.special.cosdg(x))
+special("cosdg", lambda x, y: -DEGREE * scipy.special.sindg(x))
+special("tandg", lambda x, y: DEGREE * (1 + y * y))
+special("cotdg", lambda x, y: -DEGREE * (1 + y * y))
+locally_constant("scipy.special.round", "scipy.special.gammasgn")
+
+
+# -- series for differences that cancel
+
+
+def _powers(x, coefficients):
+    """The sum of coefficients[k] * x**k."""
+    total = 0
+    for c in reversed(coefficients):
+        total = total * x + c
+    return total
+
+
+def _exprel_slope(x):
+    """d/dx (exp(x) - 1)/x = sum x**k / ((k + 2) k!)."""
+    small = np.absolute(x) < 1
+    near, far = np.where(small, x, 0), np.where(small, 1, x)
+    series = _powers(near, [1 / ((k + 2) * math.factorial(k)) for k in range(18)])
+    return np.where(small, series, (np.exp(far) * (far - 1) + 1) / (far * far))
+
+
+def _asymptotic(x, sign):
+    """The sum of (2k-1)!! u**k, k >= 1, u = sign / (2 x**2): to the last digit for |x| > 25."""
+    double_factorials = [0, *(math.prod(range(1, 2 * k, 2)) for k in range(1, 9))]
+    return _powers(sign / (2 * x * x), double_factorials)
+
+
+def _erfcx_slope(x, y):
+    """2 x erfcx(x) - 2/sqrt(pi): for large x the terms cancel, and 7.12.1 is used."""
+    large = (np.absolute(x) > 25) & (np.real(x) >= 0)
+    far = np.where(large, x, 25)
+    return np.where(large, _asymptotic(far, -1) * (2 / SQRT_PI), 2 * x * y - 2 / SQRT_PI)
+
+
+def _dawson_slope(x, y):
+    """1 - 2 x dawsn(x): for large real x the terms cancel."""
+    large = (np.absolute(x) > 25) & (np.absolute(np.imag(x)) < 1)
+    far = np.where(large, x, 25)
+    return np.where(large, -_asymptotic(far, 1), 1 - 2 * x * y)
+
+
+# -- error functions (7.2, 7.10)
+
+special("erf", lambda x, y: (2 / SQRT_PI) * np.exp(-x * x))
+special("erfc", lambda x, y: (-2 / SQRT_PI) * np.exp(-x * x))
+special("erfi", lambda x, y: (2 / SQRT_PI) * np.exp(x * x))
+special("erfcx", _erfcx_slope)
+special("dawsn", _dawson_slope)
+special("wofz", lambda z, y: -1j * _erfcx_slope(-1j * z, y))
+special("erfinv", lambda x, y: (SQRT_PI / 2) * np.exp(y * y))
+special("erfcinv", lambda x, y: (-SQRT_PI / 2) * np.exp(y * y))
+
+
+@frule("scipy.special.fresnel")
+def fresnel_frule(primals, tangents):
+    """Push tangents through ``s, c = fresnel(z)`` (7.2.7, 7.2.8)."""
+    (z,), (z_dot,) = primals, tangents
+    angle = (math.pi / 2) * z * z
+    return scipy.special.fresnel(z), (np.sin(angle) * z_dot, np.cos(angle) * z_dot)
+
+
+# -- the normal and the logistic distribution
+
+
+def _inverse_mills(x):
+    """pdf(x) / cdf(x) of the normal distribution, by erfcx: neither tail cancels."""
+    return math.sqrt(2 / math.pi) / scipy.special.erfcx(-x / math.sqrt(2))
+
+
+special("ndtr", lambda x, y: np.exp(-x * x / 2) / SQRT_2PI)
+special("log_ndtr", lambda x, y: _inverse_mills(x))
+special("ndtri", lambda x, y: SQRT_2PI * np.exp(y * y / 2))
+special("ndtri_exp", lambda x, y: 1 / _inverse_mills(y))
+special("expit", lambda x, y: y * scipy.special.expit(-x))  # 1 - y would cancel
+special("log_expit", lambda x, y: scipy.special.expit(-x))
+special("softplus", lambda x, y: scipy.special.expit(x))
+special("logit", lambda x, y: 1 / (x * (1 - x)))
+special(
+    "owens_t",
+    lambda h, a, y: -np.exp(-h * h / 2) * scipy.special.erf(a * h / math.sqrt(2)) / (2 * SQRT_2PI),
+    lambda h, a, y: np.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)),
+)
+
+# -- entropies, powers and losses: the limits at 0 are those of the function's own convention
+
+
+def _ratio(x, y):
+    """The ratio of x and y, with 0 / 0 = 0."""
+    return x / np.where((x == 0) & (y == 0), 1, y)
+
+
+def _boxcox_slope(x, log_x, power, y):
+    """d/dp (x**p - 1)/p = log(x)**2 exprel'(p log x), where p log(x) is small."""
+    t = power * log_x
+    small = np.absolute(t) < 1
+    logs, exponent = np.where(small, log_x, 0), np.where(small, 1, power)
+    direct = (scipy.special.xlogy(x**exponent, x) - y) / exponent
+    return np.where(small, logs * logs * _exprel_slope(np.where(small, t, 0)), direct)
+
+
+def _stretch(delta, r):
+    return np.sqrt(1 + (r / delta) ** 2)
+
+
+def _pseudo_huber_by_delta(delta, r, y):
+    """The product delta (s - 1)**2 / s with s = sqrt(1 + (r/delta)**2)."""
+    s = _stretch(delta, r)
+    return delta * ((r / delta) ** 2 / (s + 1)) ** 2 / s
+
+
+special("exprel", lambda x, y: _exprel_slope(x))
+special("entr", lambda x, y: -np.log(x) - 1)
+special("rel_entr", lambda x, y, z: np.log(x / y) + 1, lambda x, y, z: -_ratio(x, y))
+special("kl_div", lambda x, y, z: np.log(x / y), lambda x, y, z: _ratio(y - x, y))
+special("xlogy", lambda x, y, z: np.log(y), lambda x, y, z: _ratio(x, y))
+special("xlog1py", lambda x, y, z: np.log1p(y), lambda x, y, z: _ratio(x, 1 + y))
+special("powm1", *[lambda x, p, y, by=by: by(x, p, x**p) for by in find_rule(np.power).partials])
+special(
+    "boxcox",
+    lambda x, p, y: x ** (p - 1),
+    lambda x, p, y: _boxcox_slope(x, np.log(x), p, y),
+)
+special(
+    "boxcox1p",
+    lambda x, p, y: (1 + x) ** (p - 1),
+    lambda x, p, y: _boxcox_slope(1 + x, np.log1p(x), p, y),
+)
+special(
+    "huber",
+    lambda delta, r, y: np.where(np.absolute(r) <= delta, 0, np.absolute(r) - delta),
+    lambda delta, r, y: np.where(np.absolute(r) <= delta, r, delta * np.sign(r)),
+)
+special("pseudo_huber", _pseudo_huber_by_delta, lambda delta, r, y: r / _stretch(delta, r))
+
+
+@frule("scipy.special.logsumexp", argnums=("a", "b"))
+def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
+    r"""Push tangents through ``logsumexp(a, b=b)``.
+
+    .. math:: \dot y = \sum_i s\, e^{a_i - y} (b_i \dot a_i + \dot b_i)
+
+    with the sign s of the sum.
+    A set of which every member is -inf has the weights 0: its sum stays zero.
+    Cost: the weights are made once and shared by every lane.
+    """
+    (a, b), (a_dot, b_dot) = primals, tangents
+    answer = scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
+    y, sign = answer if return_sign else (answer, 1)
+    level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign)
+    if not keepdims:
+        terms = np.ones(np.broadcast_shapes(np.shape(plain(a)), np.shape(plain(b))), bool)
+        kept = np.any(terms, axis=axis, keepdims=True).shape
+        level, turn = np.reshape(level, kept), np.reshape(turn, kept) if return_sign else 1
+    weights = np.exp(a - level) * turn
+    terms_dot = (weights if b is None else weights * b) * a_dot + weights * b_dot
+    rate = np.sum(terms_dot, axis=axis, keepdims=keepdims)
+    if not return_sign:
+        return answer, rate
+    if np.iscomplexobj(sign):  # the logarithm of the modulus, and the phase
+        return answer, (rate.real, 1j * sign * rate.imag)
+    return answer, (rate, ZERO)
+
+
+@frule("scipy.special.softmax", argnums="x")
+def softmax_frule(primals, tangents, *, axis):
+    r"""Push tangents through ``softmax``: :math:`\dot y = y (\dot x - \sum y \dot x)`."""
+    (x,), (x_dot,) = primals, tangents
+    y = scipy.special.softmax(x, axis=axis)
+    weighted = y * x_dot
+    return y, weighted - y * np.sum(weighted, axis=axis, keepdims=True)
+
+
+@frule("scipy.special.log_softmax", argnums="x")
+def log_softmax_frule(primals, tangents, *, axis):
+    r"""Push tangents through ``log_softmax``: :math:`\dot y = \dot x - \sum e^y \dot x`."""
+    (x,), (x_dot,) = primals, tangents
+    y = scipy.special.log_softmax(x, axis=axis)
+    return y, x_dot - np.sum(np.exp(y) * x_dot, axis=axis, keepdims=True)
+
+
+# -- gamma and beta functions (5.2, 5.12)
+
+
+def _reciprocal_gamma_slope(x, y):
+    """-psi(x) / gamma(x), and (-1)**n n! at the poles x = -n of the gamma function."""
+    pole = (y == 0) & (np.real(x) <= 0)
+    n = np.where(pole, -np.real(x), 0)
+    limit = np.where(np.remainder(n, 2) == 0, 1, -1) * scipy.special.gamma(n + 1)
+    return np.where(pole, limit, -scipy.special.psi(np.where(pole, 1, x)) * y)
+
+
+def _binomial_slope(part, n, k, y):
+    """For a parameter whose own factorial ``part!`` stands above or below (n - k)!."""
+    return y * (scipy.special.psi(part + 1) - scipy.special.psi(n - k + 1))
+
+
+special("gamma", lambda x, y: y * scipy.special.psi(x))
+special("gammaln", lambda x, y: scipy.special.psi(x))
+special("loggamma", lambda x, y: scipy.special.psi(x))
+special("rgamma", _reciprocal_gamma_slope)
+special("psi", lambda x, y: scipy.special.polygamma(1, x))  # digamma is the same object
+special("polygamma", ORDER, lambda n, x, y: scipy.special.polygamma(n + 1, x))
+special(
+    "beta",
+    lambda a, b, y: y * (scipy.special.psi(a) - scipy.special.psi(a + b)),
+    lambda a, b, y: y * (scipy.special.psi(b) - scipy.special.psi(a + b)),
+)
+special(
+    "betaln",
+    lambda a, b, y: scipy.special.psi(a) - scipy.special.psi(a + b),
+    lambda a, b, y: scipy.special.psi(b) - scipy.special.psi(a + b),
+)
+special(
+    "poch",
+    lambda z, m, y: y * (scipy.special.psi(z + m) - scipy.special.psi(z)),
+    lambda z, m, y: y * scipy.special.psi(z + m),
+)
+special(
+    "binom",
+    lambda n, k, y: _binomial_slope(n, n, k, y),
+    lambda n, k, y: -_binomial_slope(k, n, k, y),
+)
+
+
+@frule("scipy.special.multigammaln", argnums="a")
+def multigammaln_frule(primals, tangents, *, d):
+    """Push tangents through the logarithm of the multivariate gamma function (35.3.4)."""
+    (a,), (a_dot,) = primals, tangents
+    slope = sum(scipy.special.psi(a - j / 2) for j in range(int(d)))
+    return scipy.special.multigammaln(a, d), slope * a_dot
+
+
+@frule("scipy.special.zeta", argnums=("x", "q"))
+def zeta_frule(primals, tangents, **options):
+    """Push tangents through Hurwitz's zeta function, with respect to q (25.11.17)."""
+    (x, q), (x_dot, q_dot) = primals, tangents
+    y = scipy.special.zeta(x, q)
+    if not isinstance(x_dot, Zero):
+        ORDER()
+    if isinstance(q_dot, Zero):  # also Riemann's function, for which q is None
+        return y, ZERO
+    return y, fill(-x * scipy.special.zeta(x + 1, q) * q_dot, y)
+
+
+# -- incomplete gamma and beta functions: the densities of their distributions (8.8.13, 8.17.2)
+
+
+def _gamma_density(a, x):
+    return np.exp(scipy.special.xlogy(a - 1, x) - x - scipy.special.gammaln(a))
+
+
+def _beta_density(a, b, x):
+    logs = scipy.special.xlogy(a - 1, x) + scipy.special.xlog1py(b - 1, -x)
+    return np.exp(logs - scipy.special.betaln(a, b))
+
+
+special("gammainc", ORDER, lambda a, x, y: _gamma_density(a, x))
+special("gammaincc", ORDER, lambda a, x, y: -_gamma_density(a, x))
+special("gammaincinv", ORDER, lambda a, p, y: 1 / _gamma_density(a, y))
+special("gammainccinv", ORDER, lambda a, p, y: -1 / _gamma_density(a, y))
+special("betainc", ORDER, ORDER, lambda a, b, x, y: _beta_density(a, b, x))
+special("betaincc", ORDER, ORDER, lambda a, b, x, y: -_beta_density(a, b, x))
+special("betaincinv", ORDER, ORDER, lambda a, b, p, y: 1 / _beta_density(a, b, y))
+special("betainccinv", ORDER, ORDER, lambda a, b, p, y: -1 / _beta_density(a, b, y))

@@ -1,0 +1,314 @@
+"""Families of ``scipy.special``: Bessel, Airy and Struve functions, polynomials, integrals.
+
+Formulas are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov);
+numbers such as 10.6.1 in the comments are its equations. Recurrences in the order are preferred to
+those with a division by the argument, which are 0/0 at the origin.
+"""
+
+import math
+
+import numpy as np
+import scipy  # its submodules load when they are first used
+
+from fwdad.rules.arithmetic import fill
+from fwdad.rules.define import elementwise, frule, no_derivative
+from fwdad.rules.special import ORDER, SQRT_PI, special
+from fwdad.tangents.zero import Zero
+
+# -- Bessel functions (10.6.1, 10.29.1)
+
+
+def _bessel(name, below, above, *, neighbour=None):
+    """f_v' = (below * f_(v-1) + above * f_(v+1)) / 2."""
+
+    def slope(v, z, y):
+        f = getattr(scipy.special, neighbour or name)
+        return below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
+
+    special(name, ORDER, slope)
+
+
+for _name in ("jv", "yv", "hankel1", "hankel2"):
+    _bessel(_name, 1, -1)
+_bessel("iv", 1, 1)
+_bessel("kv", -1, -1)
+# yn and kn take whole orders >= 0 only
+_bessel("yn", 1, -1, neighbour="yv")
+_bessel("kn", -1, -1, neighbour="kv")
+
+
+def _scaled(name, below, above, factor):
+    """Functions that come with an exponential factor exp(c z), holomorphic."""
+
+    def slope(v, z, y):
+        f = getattr(scipy.special, name)
+        return below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z) + factor * y
+
+    special(name, ORDER, slope)
+
+
+_scaled("kve", -1, -1, 1)
+_scaled("hankel1e", 1, -1, -1j)
+_scaled("hankel2e", 1, -1, 1j)
+
+
+def _modulus_scaled(name, below, above, part):
+    """Functions with a factor exp(-|part(z)|), which is linear over the reals only."""
+
+    @frule(f"scipy.special.{name}")
+    def scaled_frule(primals, tangents):
+        (v, z), (v_dot, z_dot) = primals, tangents
+        if not isinstance(v_dot, Zero):
+            ORDER()
+        f = getattr(scipy.special, name)
+        y = f(v, z)
+        slope = below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
+        return y, fill(slope * z_dot - np.sign(part(z)) * y * part(z_dot), y)
+
+
+for _name in ("jve", "yve"):
+    _modulus_scaled(_name, 1, -1, np.imag)
+_modulus_scaled("ive", 1, 1, np.real)
+
+special("j0", lambda x, y: -scipy.special.j1(x))
+special("j1", lambda x, y: (scipy.special.j0(x) - scipy.special.jv(2, x)) / 2)
+special("y0", lambda x, y: -scipy.special.y1(x))
+special("y1", lambda x, y: (scipy.special.y0(x) - scipy.special.yv(2, x)) / 2)
+special("i0", lambda x, y: scipy.special.i1(x))
+special("i1", lambda x, y: (scipy.special.i0(x) + scipy.special.iv(2, x)) / 2)
+special("k0", lambda x, y: -scipy.special.k1(x))
+special("k1", lambda x, y: -(scipy.special.k0(x) + scipy.special.kv(2, x)) / 2)
+special("i0e", lambda x, y: scipy.special.i1e(x) - np.sign(x) * y)
+special(
+    "i1e",
+    lambda x, y: (scipy.special.i0e(x) + scipy.special.ive(2, x)) / 2 - np.sign(x) * y,
+)
+special("k0e", lambda x, y: y - scipy.special.k1e(x))
+special("k1e", lambda x, y: y - (scipy.special.k0e(x) + scipy.special.kve(2, x)) / 2)
+
+
+def _spherical(name, below, above):
+    """Spherical Bessel functions: (2n + 1) f_n' = below n f_(n-1) + above (n+1) f_(n+1) (10.51.1).
+
+    For the derivative, ``derivative=True``, the formula holds for the f' of the neighbours.
+    """
+
+    @frule(f"scipy.special.{name}")
+    def spherical_frule(primals, tangents, *, derivative):
+        (n, z), (n_dot, z_dot) = primals, tangents
+        if not isinstance(n_dot, Zero):
+            ORDER()
+        f = getattr(scipy.special, name)
+        y = f(n, z, derivative)
+        lower = f(np.maximum(n, 1) - 1, z, derivative)  # for n = 0 it has the weight 0
+        slope = (below * n * lower + above * (n + 1) * f(n + 1, z, derivative)) / (2 * n + 1)
+        return y, fill(slope * z_dot, y)
+
+
+for _name, _below, _above in (
+    ("spherical_jn", 1, -1),
+    ("spherical_yn", 1, -1),
+    ("spherical_in", 1, 1),
+    ("spherical_kn", -1, -1),
+):
+    _spherical(_name, _below, _above)
+
+
+@frule("scipy.special.airy")
+def airy_frule(primals, tangents):
+    """Push tangents through ``Ai, Ai', Bi, Bi'``: each pair solves w'' = z w (9.2.1)."""
+    (z,), (z_dot,) = primals, tangents
+    ai, ai_slope, bi, bi_slope = y = scipy.special.airy(z)
+    return y, (ai_slope * z_dot, z * ai * z_dot, bi_slope * z_dot, z * bi * z_dot)
+
+
+def _struve_excess(v, x):
+    """(x/2)**v / (sqrt(pi) gamma(v + 3/2)) of 11.4.25 and its modified companion."""
+    return (x / 2) ** v * scipy.special.rgamma(v + 1.5) / SQRT_PI
+
+
+def _struve_slope(v, x, y):
+    f = scipy.special.struve
+    return (f(v - 1, x) - f(v + 1, x) + _struve_excess(v, x)) / 2
+
+
+def _modstruve_slope(v, x, y):
+    f = scipy.special.modstruve
+    return (f(v - 1, x) + f(v + 1, x) + _struve_excess(v, x)) / 2
+
+
+special("struve", ORDER, _struve_slope)
+special("modstruve", ORDER, _modstruve_slope)
+
+# -- orthogonal polynomials: the derivative is one of degree n - 1, in a neighbouring family (18.9)
+
+
+def _polynomial(name, *orders, slope):
+    """Register ``eval_<name>(n, ..., x)``; ``slope`` is asked for n >= 1 only."""
+
+    def by_argument(n, *rest):
+        positive = np.maximum(n, 1)
+        return np.where(n == 0, 0, slope(positive, *rest[:-1]))
+
+    special(f"eval_{name}", *orders, by_argument)
+
+
+_polynomial(
+    "legendre",
+    ORDER,
+    slope=lambda n, x: (n + 1) / 2 * scipy.special.eval_jacobi(n - 1, 1, 1, x),
+)
+_polynomial("chebyt", ORDER, slope=lambda n, x: n * scipy.special.eval_chebyu(n - 1, x))
+_polynomial("chebyu", ORDER, slope=lambda n, x: 2 * scipy.special.eval_gegenbauer(n - 1, 2, x))
+_polynomial(
+    "hermite", ORDER, slope=lambda n, x: 2 * n * scipy.special.eval_hermite(_whole(n - 1), x)
+)
+_polynomial(
+    "hermitenorm", ORDER, slope=lambda n, x: n * scipy.special.eval_hermitenorm(_whole(n - 1), x)
+)
+_polynomial("laguerre", ORDER, slope=lambda n, x: -scipy.special.eval_genlaguerre(n - 1, 1, x))
+_polynomial(
+    "genlaguerre",
+    ORDER,
+    ORDER,
+    slope=lambda n, a, x: -scipy.special.eval_genlaguerre(n - 1, a + 1, x),
+)
+_polynomial(
+    "gegenbauer",
+    ORDER,
+    ORDER,
+    slope=lambda n, a, x: 2 * a * scipy.special.eval_gegenbauer(n - 1, a + 1, x),
+)
+_polynomial(
+    "jacobi",
+    ORDER,
+    ORDER,
+    ORDER,
+    slope=lambda n, a, b, x: (
+        (n + a + b + 1) / 2 * scipy.special.eval_jacobi(n - 1, a + 1, b + 1, x)
+    ),
+)
+
+
+def _whole(n):
+    return np.asarray(n).astype(int)
+
+
+# -- hypergeometric functions (13.3.15, 13.3.22, 15.5.1, 16.3.1)
+
+special("hyp0f1", ORDER, lambda v, z, y: scipy.special.hyp0f1(v + 1, z) / v)
+special("hyp1f1", ORDER, ORDER, lambda a, b, x, y: a / b * scipy.special.hyp1f1(a + 1, b + 1, x))
+special("hyperu", ORDER, ORDER, lambda a, b, x, y: -a * scipy.special.hyperu(a + 1, b + 1, x))
+special(
+    "hyp2f1",
+    ORDER,
+    ORDER,
+    ORDER,
+    lambda a, b, c, z, y: a * b / c * scipy.special.hyp2f1(a + 1, b + 1, c + 1, z),
+)
+
+# -- exponential, sine and cosine integrals (6.2, 8.19.13)
+
+
+def _expn_slope(n, x, y):
+    below = scipy.special.expn(_whole(np.maximum(n, 1) - 1), x)
+    return np.where(n == 0, -y * (1 + 1 / x), -below)
+
+
+special("exp1", lambda z, y: -np.exp(-z) / z)
+special("expi", lambda x, y: np.exp(x) / x)
+special("expn", ORDER, _expn_slope)
+
+
+@frule("scipy.special.sici")
+def sici_frule(primals, tangents):
+    """Push tangents through ``Si, Ci``: sin(x)/x, smooth at 0, and cos(x)/x."""
+    (x,), (x_dot,) = primals, tangents
+    y = scipy.special.sici(x)
+    return y, (scipy.special.spherical_jn(0, x) * x_dot, np.cos(x) / x * x_dot)
+
+
+@frule("scipy.special.shichi")
+def shichi_frule(primals, tangents):
+    """Push tangents through ``Shi, Chi``: sinh(x)/x, smooth at 0, and cosh(x)/x."""
+    (x,), (x_dot,) = primals, tangents
+    y = scipy.special.shichi(x)
+    return y, (scipy.special.spherical_in(0, x) * x_dot, np.cosh(x) / x * x_dot)
+
+
+def _spence_slope(z, y):
+    """log(z) / (1 - z), continued through z = 1."""
+    w = z - 1
+    near = np.absolute(w) < 1e-5
+    return np.where(
+        near,
+        -1 + w * (1 / 2 - w * (1 / 3 - w * (1 / 4 - w / 5))),
+        -np.log(np.where(near, 2, z)) / np.where(near, 1, w),
+    )
+
+
+special("spence", _spence_slope)
+
+# -- complete elliptic integrals (19.4.1, 19.4.2); near m = 0 the differences cancel
+
+
+def _ellipk_slope(m):
+    near = np.absolute(m) < 0.1
+    series = math.pi / 8 * scipy.special.hyp2f1(1.5, 1.5, 2, np.where(near, m, 0))
+    far = np.where(near, 0.5, m)
+    rest = 1 - far
+    direct = (scipy.special.ellipe(far) - rest * scipy.special.ellipk(far)) / (2 * far * rest)
+    return np.where(near, series, direct)
+
+
+def _ellipe_slope(m):
+    near = np.absolute(m) < 0.1
+    series = -math.pi / 8 * scipy.special.hyp2f1(0.5, 1.5, 2, np.where(near, m, 0))
+    far = np.where(near, 0.5, m)
+    direct = (scipy.special.ellipe(far) - scipy.special.ellipk(far)) / (2 * far)
+    return np.where(near, series, direct)
+
+
+def _ellipkm1_slope(p):
+    """-K'(1 - p) with the digits that 1 - p keeps of a small p."""
+    near = p > 0.9
+    series = math.pi / 8 * scipy.special.hyp2f1(1.5, 1.5, 2, np.where(near, 1 - p, 0))
+    far = np.where(near, 0.5, p)
+    direct = (scipy.special.ellipe(1 - far) - far * scipy.special.ellipkm1(far)) / (
+        2 * (1 - far) * far
+    )
+    return -np.where(near, series, direct)
+
+
+special("ellipk", lambda m, y: _ellipk_slope(m))
+special("ellipe", lambda m, y: _ellipe_slope(m))
+special("ellipkm1", lambda p, y: _ellipkm1_slope(p))
+
+# -- implicit functions: w exp(w) = z (4.13.1), w + log(w) = z
+
+special("wrightomega", lambda z, y: y / (1 + y))
+elementwise("scipy.special.lambertw", lambda z, y: 1 / (z + np.exp(y)))
+
+# -- distribution functions: the densities
+
+COUNT = no_derivative("a number of events is whole")
+
+
+def _student_density(df, t):
+    logs = scipy.special.gammaln((df + 1) / 2) - scipy.special.gammaln(df / 2)
+    return np.exp(logs - (df + 1) / 2 * np.log1p(t * t / df)) / np.sqrt(df * math.pi)
+
+
+def _poisson_mass(k, m):
+    return np.exp(scipy.special.xlogy(k, m) - m - scipy.special.gammaln(k + 1))
+
+
+def _chi_square_density(v, x):
+    return np.exp(scipy.special.xlogy(v / 2 - 1, x / 2) - x / 2 - scipy.special.gammaln(v / 2)) / 2
+
+
+special("stdtr", ORDER, lambda df, t, y: _student_density(df, t))
+special("stdtrit", ORDER, lambda df, p, y: 1 / _student_density(df, y))
+special("chdtr", ORDER, lambda v, x, y: _chi_square_density(v, x))
+special("chdtrc", ORDER, lambda v, x, y: -_chi_square_density(v, x))
+special("pdtr", COUNT, lambda k, m, y: -_poisson_mass(np.floor(k), m))
