@@ -196,31 +196,27 @@ def check_structure(trial: Trial, _settings: Any) -> None:
 
 def check_inputs(trial: Trial, _settings: Any) -> None:
     """Neither the primals, nor the options, nor the lanes are written."""
-    before = copied(tuple(trial.primals)), copied(trial.options)
+    inputs = (tuple(trial.primals), trial.options)
+    before = {path: copied(value) for path, value in walk(inputs)}
     lanes = {path: trial.seeds[path][:2].copy() for path in trial.paths}
-    _, y_dot = trial.push(trial.primals, lanes)
+    _, y_dot = trial.push(trial.primals, lanes, restore=False)
     for _, part in walk(y_dot):
         if isinstance(part, Chunk):
             part.lanes  # noqa: B018  (multiplies out what was deferred)
-    for path, value in walk(before[0]):
-        now = dict(walk(tuple(trial.primals)))[path]
-        if isinstance(value, np.ndarray) and now.tobytes() != value.tobytes():
-            _restore(trial, before)
-            trial.fail("inputs", f"the rule wrote into {trial.primal_name(path)}", "copy first")
-    for path, value in walk(before[1]):
-        now = dict(walk(trial.options))[path]
-        if isinstance(value, np.ndarray) and now.tobytes() != value.tobytes():
-            trial.fail("inputs", f"the rule wrote into option {path[0]}", "copy first")
-    for path, seeds in lanes.items():
-        if seeds.tobytes() != trial.seeds[path][:2].tobytes():
-            name = trial.primal_name(path)
+    now = dict(walk(inputs))
+    written = [
+        path
+        for path, value in before.items()
+        if isinstance(value, np.ndarray) and now[path].tobytes() != value.tobytes()
+    ]
+    trial.restore()
+    for kind, *path in written:
+        name = f"option {path[0]}" if kind else trial.primal_name(tuple(path))
+        trial.fail("inputs", f"the rule wrote into {name}", "copy first")
+    for where, seeds in lanes.items():
+        if seeds.tobytes() != trial.seeds[where][:2].tobytes():
+            name = trial.primal_name(where)
             trial.fail("inputs", f"the rule wrote into the lanes of {name}", "lanes are immutable")
-
-
-def _restore(trial: Trial, before: Any) -> None:
-    for path, value in walk(before[0]):
-        if isinstance(value, np.ndarray):
-            dict(walk(tuple(trial.primals)))[path][...] = value
 
 
 def _memory(value: Any) -> dict[Any, np.ndarray]:
@@ -365,7 +361,11 @@ def check_lanes(trial: Trial, _settings: Any) -> None:
     hint = "the lane axis is mixed up with an axis of the primal, or all lanes share one seed"
     for pattern in trial.patterns():
         for n in trial.widths:
-            got = trial.run_at(pattern, 0, n)
+            try:
+                got = trial.run_at(pattern, 0, n)
+            except (ValueError, IndexError, TypeError) as error:
+                what = f"N = {n}, active {trial.names(pattern)}: {type(error).__name__}: {error}"
+                raise trial.failure("lanes", what, hint) from error
             lanes = range(n) if n <= 8 else sorted({0, 1, n // 2, n - 1})
             for k in lanes:
                 want = trial.run_at(pattern, k, k + 1)
@@ -387,16 +387,17 @@ def check_float32(trial: Trial, settings: Any) -> None:
         return  # the function itself takes no float32
     lanes = {path: _single(trial.seeds[path][:2]) for path in trial.paths}
     with np.errstate(all="ignore"):
+        double = rebuild(small, lambda _, v: _as_double(v))
+        double_lanes = {path: _as_double(v) for path, v in lanes.items()}
         y, y_dot = trial.push(small, lanes)
+        reference = trial.push(double, double_lanes)
+    wanted = {path: t for path, _, t in result_tangents(*reference)}
+    plain = dict(walk(trial.y))
     for (where, a), (_, b) in zip(walk(y), walk(want_y), strict=True):
-        if is_leaf(b) and np.asarray(a).dtype != np.asarray(b).dtype:
+        same = np.asarray(dict(walk(reference[0]))[where]).dtype == np.asarray(plain[where]).dtype
+        if is_leaf(b) and np.asarray(a).dtype != np.asarray(b).dtype and same:
             kinds = f"{np.asarray(a).dtype} came, {np.asarray(b).dtype} is right"
             trial.fail("float32", f"result{describe(where)} of float32 arguments: {kinds}")
-    double = rebuild(small, lambda _, v: _as_double(v))
-    reference = Trial(
-        trial.f, trial.args, trial.kwargs, chunk=(1,), rng=np.random.default_rng(0)
-    ).push(double, {path: _as_double(v) for path, v in lanes.items()})
-    wanted = {path: t for path, _, t in result_tangents(*reference)}
     for path, value, tangent in result_tangents(y, y_dot):
         if not isinstance(tangent, Chunk) or not isinstance(wanted[path], Chunk):
             continue

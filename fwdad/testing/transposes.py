@@ -176,18 +176,15 @@ def check_recording(trial: Trial, settings: Any) -> None:
                 continue
             what = f"{where}: {error}"
             hint = "use the closed list, give a @transpose, or say opaque=True"
-            trial.fail("recording", what, hint)
-            raise
-        except (NonlinearTangentError, ChunkOperationError, ChunkMismatchError) as error:
-            trial.fail("recording", f"{where}: {error.msg}", "only the closed list is allowed")
-            raise
+            raise trial.failure("recording", what, hint) from error
         try:
             x_bars = pull_back(outputs)
-        except (MissingTransposeError, ChunkOperationError) as error:
-            if isinstance(error, MissingTransposeError) and settings.get("opaque"):
+        except MissingTransposeError as error:
+            if settings.get("opaque"):
                 continue
-            trial.fail("recording", f"{where}: {error.msg}")
-            raise
+            raise trial.failure("recording", f"{where}: {error.msg}") from error
+        except (ChunkOperationError, ChunkMismatchError, NonlinearTangentError) as error:
+            raise trial.failure("recording", f"{where}: {error.msg}") from error
         _compare(trial, pattern, values, inputs, x_bars)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.rules.define import _NoDerivative, call_rule, find_rule, function_name
+from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
+from fwdad.rules.define import _NoDerivative, call_primal, call_rule, find_rule, function_name
 from fwdad.tangents import laws as _laws  # noqa: F401  (fills the closed list)
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import (
@@ -80,6 +81,8 @@ class Trial:
         self.widths = self._widths(chunk)
         self.seeds = {path: self.draw(path, max(self.widths)) for path in self.paths}
         self._runs: dict[Any, dict[Path, Any]] = {}
+        values = [*walk(tuple(self.primals)), *walk(self.options)]
+        self._kept = [(v, v.copy()) for _, v in values if isinstance(v, np.ndarray)]
 
     # -- what there is
 
@@ -142,22 +145,18 @@ class Trial:
     # -- runs
 
     def plain(self, primals: Sequence[Any]) -> Any:
-        """Call the primal itself."""
-        if self.rule is None:
-            return self.f(*primals, **self.options)
-        return self.call_bound(primals)
-
-    def call_bound(self, primals: Sequence[Any]) -> Any:
-        """Call the primal as the test did, with the bound primals put back."""
-        from fwdad.rules.define import call_primal  # noqa: PLC0415
-
-        assert self.rule is not None
-        if self.rule.kind == "constant":
+        """Call the primal itself, the bound primals put back to where they came from."""
+        if self.rule is None or self.rule.kind == "constant":
             return self.f(*primals, **self.options)
         return call_primal(self.rule, tuple(primals), self.options)
 
-    def push(self, primals: Sequence[Any], lanes: dict[Path, Any]) -> tuple[Any, Any]:
-        """Run the rule once, with the given lanes (arrays or chunks) by path."""
+    def push(
+        self, primals: Sequence[Any], lanes: dict[Path, Any], *, restore: bool = True
+    ) -> tuple[Any, Any]:
+        """Run the rule once, with the given lanes (arrays or chunks) by path.
+
+        What the rule writes into the primals is undone, unless a check wants to see it.
+        """
         tangents = []
         for k, primal in enumerate(primals):
             mine = {
@@ -166,9 +165,22 @@ class Trial:
                 if path[0] == k
             }
             tangents.append(tangents_for(primal, mine))
-        if self.rule is None:
-            return call_rule(self.f, tuple(primals), tuple(tangents), **self.options)
-        return self.rule.body(tuple(primals), tuple(tangents), **self.options)
+        try:
+            if self.rule is None:
+                return call_rule(self.f, tuple(primals), tuple(tangents), **self.options)
+            return self.rule.body(tuple(primals), tuple(tangents), **self.options)
+        except (NonlinearTangentError, ChunkOperationError, ChunkMismatchError) as error:
+            what = f"active {self.names(tuple(lanes))}: {error.msg}"
+            raise self.failure("operations", what) from error
+        finally:
+            if restore:
+                self.restore()
+
+    def restore(self) -> None:
+        """Put the arguments back to what they were when the trial began."""
+        for array, kept in self._kept:
+            if array.flags.writeable:
+                array[...] = kept
 
     def run(self, lanes: dict[Path, Any]) -> dict[Path, Any]:
         """The lanes of the result, for given lanes of the arguments."""
@@ -186,7 +198,8 @@ class Trial:
         """The lanes of the result for the drawn seeds ``first`` to ``last``."""
         key = (pattern, first, last)
         if key not in self._runs:
-            self._runs[key] = self.run({path: self.seeds[path][first:last] for path in pattern})
+            lanes = {path: self.seeds[path][first:last].copy() for path in pattern}
+            self._runs[key] = self.run(lanes)
         return self._runs[key]
 
     def shifted(self, path: Path, step: float, lane: int) -> tuple[Any, ...]:
@@ -203,12 +216,14 @@ class Trial:
 
     # -- failing
 
-    def fail(self, check: str, what: str, hint: str = "") -> None:
-        """Raise the AssertionError of a failed check."""
+    def failure(self, check: str, what: str, hint: str = "") -> CheckFailure:
+        """The AssertionError of a failed check."""
         message = f"{self.name}, {check}: {what}"
-        if hint:
-            message += f"\n  hint: {hint}"
-        raise CheckFailure(check, message)
+        return CheckFailure(check, message + (f"\n  hint: {hint}" if hint else ""))
+
+    def fail(self, check: str, what: str, hint: str = "") -> NoReturn:
+        """Raise the AssertionError of a failed check."""
+        raise self.failure(check, what, hint)
 
     def compare(
         self,
