@@ -78,18 +78,17 @@ def _explicit(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     return terms, output.replace("...", wide)
 
 
-def _einsum_transpose(
-    y_bar: Any, subscripts: str, *operands: Any, place: int, **_options: Any
-) -> Any:
+def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) -> Any:
     """Contract y_bar with the conjugates of the other operands.
 
     A letter that only this operand has was summed: its cotangent is repeated along it. A letter
     that it has twice took a diagonal: its cotangent is put on one. An axis of length one that was
     stretched is summed.
     """
+    subscripts, operands, places = _spelt(primals)
     ndims = [x.ndim if isinstance(x, Space) else np.ndim(x) for x in operands]
     terms, output = _explicit(subscripts, ndims)
-    k = place - 1
+    k = places.index(place)
     space = operands[k]
     lengths = dict(zip(output, y_bar.shape, strict=True))
     for term, x in zip(terms, operands, strict=True):
@@ -113,5 +112,5 @@ def _einsum_transpose(
     return into(space, np.einsum(spec, y_bar, *(x for _, x in others)))
 
 
-for _place in range(1, 33):
+for _place in range(64):  # NumPy takes up to 32 operands, each with its labels
     transpose(np.einsum, argnum=_place)(functools.partial(_einsum_transpose, place=_place))
