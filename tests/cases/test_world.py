@@ -1,0 +1,731 @@
+"""The outside world as it was: objects, caches, globals, history, random generators, exceptions."""
+
+import collections
+import copy
+import functools
+import heapq
+import itertools
+import random
+import secrets
+import time
+import types
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from tests.cases.reference import call_on_copy, central_differences
+
+CHUNKS = [1, 2, 3, 5, None]
+X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
+
+
+def check_world(make, chunk, x=X, rtol=1e-8):
+    """The Jacobian of a program with state, twice over, and the state as it was before.
+
+    `make()` answers the function and a way to look at its state; every call makes a new pair.
+    """
+    f, state = make()
+    before = copy.deepcopy(state())
+    expected = central_differences(lambda x: call_on_copy(make()[0], x), x)
+    plain = call_on_copy(make()[0], x)
+    for _ in range(2):
+        y, jacobian = fwdad.value_and_jacobian(f, x.copy(), chunk=chunk)
+        assert_array_equal(y, plain)
+        assert_allclose(jacobian, expected, rtol=rtol, atol=rtol)
+        assert_same(state(), before)
+    assert_array_equal(call_on_copy(f, x), plain)  # and the plain call still works on that state
+
+
+def assert_same(actual, desired):
+    """Equal all the way down, types included: a dual compares equal to its primal, but is no float."""
+    assert actual.__class__ is desired.__class__
+    assert type(actual) is type(desired)
+    if isinstance(actual, np.ndarray) and actual.dtype != object:
+        assert_array_equal(actual, desired, strict=True)
+    elif isinstance(actual, dict):
+        assert list(actual) == list(desired)
+        for key in desired:
+            assert_same(actual[key], desired[key])
+    elif isinstance(actual, (list, tuple, collections.deque, np.ndarray)):
+        assert len(actual) == len(desired)
+        for a, d in zip(actual, desired, strict=True):
+            assert_same(a, d)
+    elif hasattr(actual, "__dict__") and not callable(actual):
+        assert_same(vars(actual), vars(desired))
+    else:
+        assert actual == desired
+
+
+# -- objects with work arrays
+
+
+class Simulation:
+    def __init__(self, n=5):
+        self.u = np.linspace(0.0, 1.0, n)
+        self.flux = np.zeros(n + 1)
+        self.k = 0.5
+        self.steps = 0
+        self.history = []
+        self.options = {"dt": 0.1, "limits": [0.0, 1.0]}
+        self.inner = types.SimpleNamespace(last=None, best=np.float64(9.0))
+
+    def run(self, x):
+        self.u[:] = x
+        self.k = x[0] * self.k
+        for _ in range(3):
+            self.flux[1:-1] = self.k * (self.u[1:] - self.u[:-1])
+            self.u += self.options["dt"] * (self.flux[1:] - self.flux[:-1])
+            self.steps += 1
+            self.history.append(self.u.sum())
+            self.options["limits"][1] = self.u[0]
+            self.inner.last = self.history[-1]
+            self.inner.best = min(self.inner.best, self.u[2])
+        self.options["dt"] = x[1]
+        self.extra = x
+        return self.u * self.history[-1] * self.steps + self.inner.best * self.options["limits"][1]
+
+
+def simulation():
+    s = Simulation()
+    return s.run, lambda: vars(s)
+
+
+class Slotted:
+    __slots__ = ("absent", "k", "u")
+
+    def __init__(self):
+        self.u = np.zeros(5)
+        self.k = 2.0
+
+    def __call__(self, x):
+        self.absent = x[0]
+        self.k *= x[1]
+        self.u[::2] = x[::2] * self.k
+        return self.u * self.absent
+
+
+def slotted():
+    s = Slotted()
+    return s, lambda: [s.u, s.k, hasattr(s, "absent")]
+
+
+class WithProperty:
+    count = 0
+    shared = np.zeros(2)
+
+    def __init__(self):
+        self._rate = 1.0
+
+    @property
+    def rate(self):
+        return self._rate
+
+    @rate.setter
+    def rate(self, value):
+        self._rate = value * 2.0
+        type(self).count += 1
+
+    def __call__(self, x):
+        self.rate = x[0]
+        self.rate *= x[1]
+        WithProperty.shared[0] += x[2]
+        setattr(self, "dynamic", self.rate)  # noqa: B010
+        self.__dict__["hidden"] = x[3]
+        return x * self.dynamic * self.hidden * self.shared[0] * self.count
+
+
+def with_property():
+    w = WithProperty()
+    return w, lambda: [vars(w), WithProperty.count, WithProperty.shared]
+
+
+def attribute_deleted():
+    holder = types.SimpleNamespace(a=1.0, b=[2.0])
+
+    def f(x):
+        del holder.a
+        delattr(holder, "b")
+        holder.c = x[0]
+        holder.a = holder.c * x[1]
+        return x * holder.a
+
+    return f, lambda: vars(holder)
+
+
+# -- caches
+
+
+class Rates:
+    def __init__(self):
+        self.k = 1.5
+        self.computed = 0
+
+    @functools.cached_property
+    def table(self):
+        self.computed += 1
+        return np.array([self.k, self.k**2, np.sin(self.k)])
+
+    def __call__(self, x):
+        self.k = x[0]
+        return self.table.sum() * x * self.table[1] * self.computed
+
+
+def cached_property():
+    r = Rates()
+    return r, lambda: vars(r)
+
+
+@functools.lru_cache(maxsize=32)
+def slow_square(v):
+    return v * v * 1.5
+
+
+def lru_cached():
+    slow_square.cache_clear()
+    slow_square(0.7)  # the plain value is in the cache, at the point that is asked for
+    slow_square(np.float64(-1.3))
+
+    def f(x):
+        return np.array([slow_square(v) for v in x]) * slow_square(x[0])
+
+    return f, lambda: slow_square.cache_info().currsize
+
+
+def cache_in_a_dict():
+    memo = {}
+
+    def fibonacci(i, x):
+        if i not in memo:
+            memo[i] = x[i] if i < 2 else fibonacci(i - 1, x) + x[2] * fibonacci(i - 2, x)
+        return memo[i]
+
+    return lambda x: x * fibonacci(8, x), lambda: memo
+
+
+def cached_method():
+    class Model:
+        @functools.cache  # noqa: B019 - it is what people write
+        def weights(self, k):
+            return np.exp(-k * np.arange(5.0))
+
+    m = Model()
+    return lambda x: m.weights(x[0]) * m.weights(x[0]) * x, lambda: Model.weights.cache_info().currsize
+
+
+class FirstCallWins:
+    """Keeps what it first computed: a cache that kept the plain value would answer 0 next time."""
+
+    def __init__(self):
+        self.kept = None
+
+    def __call__(self, x):
+        if self.kept is None:
+            self.kept = np.cumsum(x**2)
+        return self.kept * x
+
+
+def first_call_wins():
+    f = FirstCallWins()
+    return f, lambda: vars(f)
+
+
+# -- globals, closures, defaults
+
+
+WORK = np.zeros(5)
+SCALE = 2.0
+LOG = []
+TABLE = {"a": [1.0]}
+
+
+def global_array():
+    WORK[:] = 0.0
+
+    def f(x):
+        WORK[1:] = x[:-1] * x[1:]
+        WORK[0] += x[0]
+        return WORK * x
+
+    return f, lambda: WORK
+
+
+def global_names():
+    def f(x):
+        global SCALE, FRESH
+        SCALE = SCALE * x[0]
+        FRESH = SCALE * 2.0
+        SCALE += x[1]
+        LOG.append(FRESH)
+        TABLE["a"].append(x[2])
+        TABLE["b"] = x[3]
+        globals()["BY_NAME"] = x[4]
+        return x * SCALE * LOG[-1] * TABLE["a"][-1] * TABLE["b"] * BY_NAME  # noqa: F821
+
+    return f, lambda: [SCALE, LOG, TABLE, "FRESH" in globals(), "BY_NAME" in globals()]
+
+
+def closures():
+    count, total, seen = 0, 0.0, []
+
+    def f(x):
+        nonlocal count, total
+        count += 1
+        total = total + x[0]
+        seen.append(total)
+        f.calls += 1
+        return x * total * count * len(seen) * f.calls
+
+    f.calls = 0
+    return f, lambda: [count, total, seen, vars(f)]
+
+
+def mutable_default():
+    def f(x, seen=[], *, table={"n": 1}):  # noqa: B006 - it is what people write
+        seen.append(x[0])
+        table["n"] += 1
+        table["x"] = x[1]
+        return x * seen[0] * len(seen) * table["n"] * table["x"]
+
+    return f, lambda: [f.__defaults__, f.__kwdefaults__]
+
+
+def module_attribute():
+    module = types.ModuleType("settings")
+    module.rate = 1.0
+    module.table = np.ones(3)
+
+    def f(x):
+        module.rate = module.rate * x[0]
+        module.table[1] = x[1]
+        return x * module.rate * module.table[1]
+
+    return f, lambda: [module.rate, module.table]
+
+
+# -- containers
+
+
+def lists():
+    values, nested = [3.0, 1.0, 2.0], [[1.0], [2.0, 3.0]]
+
+    def f(x):
+        values.append(x[0])
+        values.extend(x[1:3])
+        values.insert(1, x[3])
+        values.sort()
+        values[0] *= 2.0
+        values[2:4] = [x[4], x[0] * x[1]]
+        values.remove(3.0)
+        values.reverse()
+        del values[-1]
+        values.pop()
+        values.__iadd__([x[2]])
+        nested[0][0] = x[1]
+        nested[1].clear()
+        nested.append([x[0]])
+        nested[0], nested[1] = nested[1], nested[0]
+        return x * sum(values) * nested[1][0] * nested[2][0] * len(values)
+
+    return f, lambda: [values, nested]
+
+
+def dicts():
+    table = {"a": 1.0, "b": 2.0, "c": 3.0}
+    ordered = collections.OrderedDict(p=1.0, q=2.0)
+    missing = collections.defaultdict(list)
+    counter = collections.Counter(a=1)
+
+    def f(x):
+        table["a"] = x[0]
+        table.update(b=x[1], z=x[2])
+        table.setdefault("y", x[3])
+        del table["c"]
+        popped = table.pop("b")
+        table.popitem()
+        ordered.move_to_end("p")
+        ordered["p"] = x[4]
+        missing["k"].append(x[0])
+        missing["other"]
+        counter["a"] += 2
+        counter.update("ab")
+        return x * table["a"] * popped * table["z"] * missing["k"][0] * ordered["p"] * counter["a"]
+
+    return f, lambda: [table, ordered, dict(missing), counter]
+
+
+def other_containers():
+    queue, heap, names = collections.deque([1.0, 2.0], maxlen=3), [5.0, 6.0], {"a"}
+    objects = np.array([None, 1.0], dtype=object)
+    raw = bytearray(b"abc")
+
+    def f(x):
+        queue.append(x[0])
+        queue.appendleft(x[1])
+        queue.rotate(1)
+        total = queue.popleft() * queue[0]
+        heapq.heappush(heap, x[2])
+        heapq.heapreplace(heap, x[3])
+        names.add("b")
+        names.discard("a")
+        objects[0] = x[4]
+        raw.append(len(names))
+        raw[0] = 1
+        return x * total * sum(heap) * objects[0] * len(names) * raw[-1]
+
+    return f, lambda: [queue, heap, sorted(names), objects, raw]
+
+
+def views_of_outside_arrays():
+    base = np.arange(12.0).reshape(3, 4)
+    column, flat = base[:, 1], base.reshape(-1)
+    other = np.ones(5, dtype=complex)
+
+    def f(x):
+        column[:] = x[:3]
+        flat[-1] = x[3]
+        base.T[0] *= x[4]
+        np.add.at(base, (0, [1, 1]), x[0])
+        np.exp(x, out=other)
+        base.sort(axis=0)
+        return base[:, :2].sum() * x * other.real * flat[-2]
+
+    return f, lambda: [base, other]
+
+
+def callee_of_scipy():
+    """A class of SciPy's, whose methods write into itself, held outside."""
+    from scipy.interpolate import BarycentricInterpolator  # noqa: PLC0415
+
+    nodes = np.linspace(0.0, 1.0, 5)
+    interpolator = BarycentricInterpolator(nodes, np.zeros(5), random_state=1)
+
+    def f(x):
+        interpolator.set_yi(x**2)
+        return interpolator(np.array([0.3, 0.6]))
+
+    return f, lambda: [interpolator.yi, interpolator.wi]
+
+
+WORLDS = [
+    simulation, slotted, with_property, attribute_deleted, cached_property, lru_cached, cache_in_a_dict, cached_method,
+    first_call_wins, global_array, global_names, closures, mutable_default, module_attribute, lists, dicts,
+    other_containers, views_of_outside_arrays, callee_of_scipy,
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def clean_globals():
+    """Plain calls write into this module's globals, as they should."""
+    global SCALE
+    kept = (WORK.copy(), SCALE, list(LOG), copy.deepcopy(TABLE), WithProperty.shared.copy())
+    yield
+    WORK[:], SCALE, LOG[:] = kept[:3]
+    TABLE.clear()
+    TABLE.update(kept[3])
+    WithProperty.shared[:], WithProperty.count = kept[4], 0
+    for name in ("FRESH", "BY_NAME"):
+        globals().pop(name, None)
+
+
+def fresh(make):
+    """Reset the state that lives in this module or a class before a program is made anew."""
+
+    def made():
+        global SCALE
+        SCALE, WithProperty.count = 2.0, 0
+        WORK[:], WithProperty.shared[:] = 0.0, 0.0
+        LOG.clear()
+        TABLE.clear()
+        TABLE["a"] = [1.0]
+        for name in ("FRESH", "BY_NAME"):
+            globals().pop(name, None)
+        return make()
+
+    return made
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__name__)
+def test_world_is_as_it_was(make, chunk):
+    make = fresh(make)
+    plain = call_on_copy(make()[0], X)
+    expected = central_differences(lambda x: call_on_copy(make()[0], x), X)
+    f, state = make()
+    before = copy.deepcopy(state())
+    for _ in range(2):
+        y, jacobian = fwdad.value_and_jacobian(f, X.copy(), chunk=chunk)
+        assert_same(state(), before)
+        assert_array_equal(y, plain)
+        assert_allclose(jacobian, expected, rtol=1e-8, atol=1e-8)
+    assert_array_equal(call_on_copy(f, X), plain)  # the plain call works on that state
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__name__)
+def test_world_is_as_it_was_after_an_exception(make, chunk):
+    """F raises half-way through its second chunk, or its only one."""
+    f, state = fresh(make)()
+    before = copy.deepcopy(state())
+    runs = itertools.count(1)
+
+    def failing(x):
+        x *= 1.0
+        y = f(x)
+        if fails_now():
+            message = "half-way"
+            raise ArithmeticError(message)
+        return y
+
+    def fails_now():
+        return next(runs) == (1 if chunk in (5, None) else 2)
+
+    x = X.copy()
+    with pytest.raises((ArithmeticError, fwdad.NondeterministicFunctionError)):
+        fwdad.jacobian(failing, x, chunk=chunk)
+    assert_same(state(), before)
+    assert x.tobytes() == X.tobytes()
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_exception_reaches_the_caller_as_it_is(chunk):
+    class OwnError(Exception):
+        pass
+
+    error = OwnError("mine")
+    work = np.zeros(5)
+
+    def f(x):
+        work[:] = x
+        x[0] = 7.0
+        raise error
+
+    x = X.copy()
+    with pytest.raises(OwnError) as caught:
+        fwdad.jacobian(f, x, chunk=chunk)
+    assert caught.value is error
+    assert_array_equal(work, np.zeros(5))
+    assert_array_equal(x, X)
+    names = [entry.name for entry in caught.traceback]
+    assert "f" in names  # the user's frame, on the user's line
+    entry = next(entry for entry in caught.traceback if entry.name == "f")
+    assert str(entry.path) == __file__
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_arguments_are_as_they_were(chunk):
+    def f(x, other, options):
+        other *= x[0]
+        options["list"].append(other.sum())
+        options["array"][0] = x[1]
+        options["new"] = x
+        x[:] = x * other
+        return x * options["list"][-1] * options["array"][0]
+
+    def arguments():
+        return X.copy(), np.ones(5), {"list": [1.0], "array": np.zeros(2)}
+
+    x, *args = arguments()
+    expected = central_differences(lambda x: f(x, *arguments()[1:]), X)
+    for _ in range(2):
+        jacobian = fwdad.jacobian(f, x, args=tuple(args), chunk=chunk)
+        assert_allclose(jacobian, expected, rtol=1e-8, atol=1e-8)
+        assert_same([x, *args], list(arguments()))
+
+
+def test_populated_memo_never_answers_zero():
+    """A plain value is in the user's own dict: the derivative is right, or it raises."""
+    memo = {}
+
+    def f(x):
+        if x not in memo:
+            memo[x] = x**3
+        return memo[x]
+
+    f(2.0)
+    try:
+        slope = fwdad.derivative(f, 2.0)
+    except fwdad.FwdadError:
+        slope = 12.0
+    assert slope == 12.0
+    assert_same(memo, {2.0: 8.0})
+
+
+def test_no_dual_is_left_in_what_is_returned():
+    class Box:
+        def __init__(self, v):
+            self.v = v
+
+    def f(x):
+        return np.sum(x**2), {"box": Box(x * 2.0), "list": [x[0], "a"], "tuple": (x,)}
+
+    _, aux = fwdad.jacobian(f, X, has_aux=True)
+    assert type(aux["box"].v) is np.ndarray
+    assert type(aux["list"][0]) is np.float64
+    assert type(aux["tuple"][0]) is np.ndarray
+    assert_array_equal(aux["box"].v * 1.0, 2 * X)
+
+
+# -- random generators
+
+
+def new_generator():
+    rng = np.random.default_rng(3)
+    return rng, lambda: rng.bit_generator.state
+
+
+def legacy_generator():
+    rng = np.random.RandomState(3)
+    return rng, lambda: repr(rng.get_state())
+
+
+def global_generator():
+    np.random.seed(3)
+    return np.random, lambda: repr(np.random.get_state())
+
+
+def draws(rng, x):
+    a, b = rng.normal(size=5), rng.uniform(0.5, 1.5)
+    permuted = rng.permutation(5)
+    shuffled = x * 1.0
+    rng.shuffle(shuffled)
+    return x[permuted] * a + b * shuffled + rng.standard_normal(5) * x[0]
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("make", [new_generator, legacy_generator, global_generator])
+def test_generator_from_outside(make, chunk):
+    """The same draws in every chunk, and at the end it stands where one plain call leaves it."""
+    rng, state = make()
+    plain = draws(rng, X)
+    after = state()
+    expected = central_differences(lambda x: draws(make()[0], x), X)
+    rng, state = make()
+    y, jacobian = fwdad.value_and_jacobian(lambda x: draws(rng, x), X, chunk=chunk)
+    assert_array_equal(y, plain)
+    assert_allclose(jacobian, expected, rtol=1e-9, atol=1e-9)
+    assert state() == after
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_generator_as_argument_attribute_and_in_a_callee(chunk):
+    class Noisy:
+        def __init__(self):
+            self.rng = np.random.default_rng(5)
+
+        def step(self, x, rng):
+            return x * self.rng.normal() + rng.normal(size=5) * x[0]
+
+    def program():
+        noisy, rng = Noisy(), np.random.default_rng(7)
+        return noisy, rng, lambda x, rng: noisy.step(x, rng) * noisy.step(x, rng)
+
+    noisy, rng, f = program()
+    plain = f(X, rng)
+    after = (noisy.rng.bit_generator.state, rng.bit_generator.state)
+    noisy, rng, f = program()
+    y, jacobian = fwdad.value_and_jacobian(f, X, args=(rng,), chunk=chunk)
+    assert_array_equal(y, plain)
+    assert (noisy.rng.bit_generator.state, rng.bit_generator.state) == after
+
+    def once(x):
+        _, rng, f = program()
+        return f(x, rng)
+
+    assert_allclose(jacobian, central_differences(once, X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_generators_of_the_standard_library(chunk):
+    own = random.Random(3)
+
+    def f(x):
+        values = [own.random(), random.gauss(0, 1), own.uniform(1, 2), random.choice([1.0, 2.0, 3.0])]
+        order = list(range(5))
+        random.shuffle(order)
+        return x[order] * sum(values)
+
+    random.seed(11)
+    plain = f(X)
+    after = (own.getstate(), random.getstate())
+    own.seed(3)
+    random.seed(11)
+    y, jacobian = fwdad.value_and_jacobian(f, X, chunk=chunk)
+    assert_array_equal(y, plain)
+    assert (own.getstate(), random.getstate()) == after
+    assert np.count_nonzero(jacobian) == 5
+    assert_allclose(jacobian @ X, plain, rtol=1e-14)  # f is linear
+
+
+def test_generator_made_inside_and_seeded():
+    def f(x):
+        rng = np.random.default_rng(1)
+        np.random.seed(4)
+        return x * rng.normal(size=5) * np.random.rand()
+
+    plain = f(X)
+    y, jacobian = fwdad.value_and_jacobian(f, X, chunk=2)
+    assert_array_equal(y, plain)
+    assert_allclose(jacobian, np.diag(plain / X), rtol=1e-14)
+
+
+def test_generator_ends_where_a_plain_call_leaves_it_after_an_exception():
+    rng = np.random.default_rng(3)
+
+    def f(x):
+        x = x * rng.normal(size=5)
+        if rng.random() >= 0:
+            message = "half-way"
+            raise ArithmeticError(message)
+        return x
+
+    with pytest.raises(ArithmeticError):
+        f(X)
+    after = rng.bit_generator.state
+    rng.bit_generator.state = np.random.default_rng(3).bit_generator.state
+    with pytest.raises(ArithmeticError):
+        fwdad.jacobian(f, X, chunk=2)
+    assert rng.bit_generator.state == after
+
+
+COUNTER = itertools.count()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: next(COUNTER),
+        lambda: float(time.perf_counter_ns()),
+        lambda: secrets.randbits(40),
+        lambda: random.SystemRandom().random(),
+        lambda: np.random.default_rng().normal(),
+        lambda: next(endless),
+    ],
+)
+def test_source_that_cannot_be_rewound(source, chunk):
+    with pytest.raises(fwdad.NondeterministicFunctionError) as caught:
+        fwdad.jacobian(lambda x: x * source(), X, chunk=chunk)
+    assert caught.value.filename == __file__
+    # in one chunk nothing has to agree
+    y, jacobian = fwdad.value_and_jacobian(lambda x: x * source(), X, chunk=None)
+    assert_allclose(jacobian.diagonal() * X, y, rtol=1e-14)
+
+
+def draw_for_ever():
+    value = 0.0
+    while True:
+        yield value
+        value += 1.0
+
+
+endless = draw_for_ever()
+
+
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_nan_is_no_nondeterminism(chunk):
+    """NaN != NaN, yet it is the same value in every chunk."""
+    with np.errstate(all="ignore"):
+        y = fwdad.value_and_jacobian(lambda x: np.log(x), X, chunk=chunk)[0]  # noqa: PLW0108
+    assert np.isnan(y[1])
