@@ -250,6 +250,9 @@ def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
     numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
     with np.errstate(all="ignore"):
         d = partial(*numbers, y)
+    if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
+        held = any(d is p for p in primals) or d is y
+        return +d if held and getattr(d, "shape", ()) else d
     if isinstance(d, np.ndarray):
         if d.shape != shape:
             return np.broadcast_to(d, shape).astype(_floating(d.dtype))
@@ -260,9 +263,8 @@ def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
         return complex(d)
-    if any(d is p for p in primals) or d is y:
-        return +d if getattr(d, "shape", ()) else d
-    return d
+    message = f"a partial must be a number or an array, not {type(d).__name__}"
+    raise TypeError(message)
 
 
 def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:

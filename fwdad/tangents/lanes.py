@@ -48,7 +48,8 @@ class Lanes:
             n, start, shape, dtype = self.basis
             size = int(np.prod(shape, dtype=int))
             array = np.zeros((n, size), dtype)
-            array[np.arange(n), np.arange(start, start + n)] = 1
+            k = np.arange(max(0, -start), min(n, size - start))
+            array[k, start + k] = 1
             array = array.reshape((n, *shape))
         array.flags.writeable = False
         return array

@@ -150,7 +150,7 @@ def _cumsum(
     dtype: Any = None,
     out: None = None,  # noqa: ARG001
 ) -> Chunk:
-    if axis is None:
+    if axis is None or x_dot.ndim == 0:
         x_dot, axis = x_dot.reshape(-1), 0
     return Chunk(np.cumsum(cast(x_dot, dtype).lanes, axis=_axis(axis, x_dot.ndim)))
 

@@ -1,0 +1,165 @@
+"""Applying a rule to duals: split them by call, run the rule, join the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.dual import Array, Scalar, isinstance_dual, split, top_tag, with_explicit
+from fwdad.builder.memory import owner_of
+from fwdad.builder.run import Tag
+from fwdad.errors import ChunkMismatchError, MissingRuleError
+from fwdad.rules.define import Rule, partial_of
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+
+_lift_body: list[Callable[[Any], Any]] = []
+
+
+def set_lifter(lift: Callable[[Any], Any]) -> None:
+    """Let rule bodies be lifted when they run on duals of an enclosing call."""
+    _lift_body[:] = [lift]
+
+
+def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a rule's function on arguments of which some are duals."""
+    primals, options = rule.binder.bind(args, kwargs)
+    primals = with_explicit(primals)
+    tag = top_tag(primals)
+    option_tag = top_tag(options.values()) if options else None
+    if option_tag is not None:
+        name = next(k for k, v in options.items() if top_tag((v,)) is not None)
+        message = (
+            f"the frule of {rule.name} takes `{name}` as an option, and here it carries a "
+            "derivative. Register a rule that has it among its primals, or say "
+            f"fwdad.stop_gradient({name})"
+        )
+        raise MissingRuleError(message)
+    if tag is None:
+        return rule.body(primals, (ZERO,) * len(primals), **options)[0]
+    pairs = [split(x, tag) for x in primals]
+    inner = tuple(p for p, _ in pairs)
+    tangents = tuple(t for _, t in pairs)
+    for t in tangents:
+        if isinstance(t, Undefined):
+            t.use()
+    body = rule.body
+    if top_tag(inner) is not None:
+        body = _lift_body[0](body)
+    y, y_dot = body(inner, tangents, **options)
+    return join(rule, y, y_dot, tag, primals)
+
+
+def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
+    """Make duals out of what a rule answered."""
+    if isinstance(y_dot, Zero):
+        return _unaliased(y, inputs)
+    if isinstance(y, (tuple, list)):
+        if not isinstance(y_dot, (tuple, list)) or len(y_dot) != len(y):
+            message = f"the frule of {rule.name} answers {len(y)} values and other tangents"
+            raise ChunkMismatchError(message)
+        parts = [join(rule, p, t, tag, inputs) for p, t in zip(y, y_dot, strict=True)]
+        return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
+    if isinstance(y_dot, Undefined):
+        return Array(y, y_dot, tag) if isinstance(y, np.ndarray) else y_dot.use()
+    if not isinstance(y_dot, Chunk):
+        message = (
+            f"the frule of {rule.name} answers a {type(y_dot).__name__} as the tangent of a "
+            f"{type(y).__name__}; a Chunk or ZERO is wanted"
+        )
+        raise ChunkMismatchError(message)
+    shape = np.shape(plain(y))
+    if y_dot.shape != shape:
+        message = (
+            f"the frule of {rule.name} answers a tangent of shape {y_dot.shape} for a value of "
+            f"shape {shape}"
+        )
+        raise ChunkMismatchError(message)
+    if isinstance(y, np.ndarray):
+        return Array(y, y_dot, tag, _viewed(y, inputs))
+    return scalar(y, y_dot, tag)
+
+
+def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
+    """A dual scalar; its scalings are Python numbers, which are quicker than NumPy's."""
+    terms = {}
+    for lanes, d in y_dot.terms.items():
+        if lanes.basis is None and lanes.array.ndim != 1:
+            return scalar(y, Chunk(y_dot.lanes), tag)
+        terms[lanes] = 1.0 if d is None else d if isinstance_dual(d) else _number(d)
+    return Scalar(y, terms, tag)
+
+
+def _number(d: Any) -> Any:
+    return d.item() if isinstance(d, (np.generic, np.ndarray)) else d
+
+
+def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
+    """The dual array that y is a view of, if it is one."""
+    raw = plain(y)
+    for x in inputs:
+        if type(x) is Array:
+            source = plain(x)
+            if raw is source or (raw.base is not None and owner_of(raw) is owner_of(source)):
+                return x.base_dual or x
+    return None
+
+
+def _unaliased(y: Any, inputs: tuple[Any, ...]) -> Any:
+    """A value without a tangent must not be a window on memory that has one."""
+    if type(y) is np.ndarray and _viewed(y, inputs) is not None:
+        return y.copy()
+    return y
+
+
+def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Apply an elementwise function: scalings stay deferred, scalars stay Python numbers."""
+    tag = top_tag(args)
+    if tag is None:
+        return primal(*args)
+    primals = tuple(
+        [x.p if (type(x) is Scalar or type(x) is Array) and x.tag is tag else x for x in args]
+    )
+    y = primal(*primals)
+    if y is NotImplemented:
+        return y
+    if isinstance(y, np.ndarray):
+        shape = y.shape
+        y_dot: Any = None
+        for partial, x in zip(rule.partials, args, strict=True):
+            if (type(x) is Scalar or type(x) is Array) and x.tag is tag:
+                t = x.t
+                if isinstance(t, Undefined):
+                    t.use()
+                term = scaled(t, partial_of(partial, primals, y), shape)
+                y_dot = term if y_dot is None else y_dot + term
+        return Array(y, y_dot, tag)
+    terms: dict[Any, Any] = {}
+    for partial, x in zip(rule.partials, args, strict=True):
+        if (type(x) is Scalar or type(x) is Array) and x.tag is tag:
+            d = partial_of(partial, primals, y)
+            source = x.terms if type(x) is Scalar else scalar(y, x.t, tag).terms
+            for lanes, held in source.items():
+                add = held * d
+                terms[lanes] = terms[lanes] + add if lanes in terms else add
+    return Scalar(y, terms, tag)
+
+
+def scaled(t: Chunk, d: Any, shape: tuple[int, ...]) -> Chunk:
+    """A chunk times a partial of the output's shape (or a number)."""
+    if getattr(d, "shape", ()) == shape and shape:
+        return t.scale(d, shape)
+    term = t.scale(d)
+    return term if term.shape == shape else term.broadcast_to(shape)
+
+
+def primal_part(x: Any) -> Any:
+    """A value without any tangent: what a comparison, a shape or a branch sees."""
+    t = type(x)
+    if t is Scalar or t is Array:
+        return plain(x)
+    if t is list or t is tuple:
+        return t(primal_part(item) for item in x)
+    return x

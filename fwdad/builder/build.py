@@ -1,0 +1,169 @@
+"""``build_frule``, and the running of a function on duals: one chunk of tangents, one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import builtins, hooks, operators  # noqa: F401  (they install themselves)
+from fwdad.builder.dispatch import call, call_protocol
+from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
+from fwdad.builder.memory import SHADOWED, find_shadow, forget
+from fwdad.builder.numpy_calls import call_ufunc, write_out
+from fwdad.builder.run import STATE, Tag
+from fwdad.builder.undo import UndoLog
+from fwdad.rules.define import find_rule, set_builder
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.composite import lanes_of, map_tree, unzip
+from fwdad.tangents.zero import ZERO
+
+operators.PROTOCOL.update(
+    {
+        "ufunc": call_ufunc,
+        "function": call_protocol,
+        "inplace": lambda a, value, _name: write_out(a, value),
+    }
+)
+
+
+class Run:
+    """One run of a function on duals, from its first statement to its restored world.
+
+    A context manager: inside it duals of ``tag`` are alive; at its end everything that lifted code
+    wrote is put back.
+
+    Parameters
+    ----------
+    n : int
+        The number of lanes.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.tag = Tag(n)
+        self.log = UndoLog()
+        self.memo: dict[Any, Any] = {}
+        self.generators: dict[int, tuple[Any, Any]] = {}
+        self._outer: Any = None
+
+    def __enter__(self) -> Run:
+        self._outer = STATE.run
+        STATE.run = self
+        return self
+
+    def __exit__(self, *_details: Any) -> None:
+        STATE.run = self._outer
+        self.log.restore()
+        forget(self.tag)
+        self.tag.alive = False
+
+    def note_generator(self, o: Any) -> None:
+        """Keep a random generator's state before its first draw in this run."""
+        if id(o) not in self.generators:
+            state = generator_state(o)
+            if state is not None:
+                self.generators[id(o)] = (o, state)
+                if self._outer is not None:
+                    self._outer.note_generator(o)
+
+    def rewind_generators(self) -> None:
+        """Set the generators back to where this run found them."""
+        for o, state in self.generators.values():
+            set_generator_state(o, state)
+
+    def log_namespace(self, o: Any, name: str) -> None:
+        """Keep an attribute of a class or module before it is written."""
+        if isinstance(o, type):
+            self.log.class_attribute(o, name)
+        else:
+            self.log.name(vars(o), name)
+
+    def dual(self, x: Any, t: Any) -> Any:
+        """A dual of this run; ``ZERO`` gives the value itself."""
+        if not isinstance(t, Chunk):
+            return x
+        if isinstance(x, np.ndarray):
+            return Array(x, t, self.tag)
+        terms = {lanes: 1.0 if d is None else d for lanes, d in t.terms.items()}
+        return Scalar(x, terms, self.tag)
+
+    def parts(self, y: Any) -> tuple[Any, Any]:
+        """Primal and tangent of a leaf of the output, both free of memory that is put back."""
+        if isinstance(y, np.ndarray):
+            raw = plain(y)
+            if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
+                y = wrap(raw, copy=True)
+        if not isinstance_dual(y):
+            return y, ZERO
+        check_alive(y.tag)
+        return split(y, self.tag)
+
+
+def generator_state(o: Any) -> Any:
+    """A random generator's state, or None if it has none that can be set back."""
+    if isinstance(o, np.random.Generator):
+        return o.bit_generator.state
+    if isinstance(o, np.random.RandomState):
+        return o.get_state(legacy=False)
+    if hasattr(o, "getstate") and hasattr(o, "setstate"):
+        try:
+            return o.getstate()
+        except NotImplementedError:  # random.SystemRandom
+            return None
+    return None
+
+
+def set_generator_state(o: Any, state: Any) -> None:
+    """Set a random generator back."""
+    if isinstance(o, np.random.Generator):
+        o.bit_generator.state = state
+    elif isinstance(o, np.random.RandomState):
+        o.set_state(state)
+    else:
+        o.setstate(state)
+
+
+def run_on_duals(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function through the dispatcher (inside a :class:`Run`)."""
+    return call(f, *args, **kwargs)
+
+
+def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """Make a forward rule for any function.
+
+    Parameters
+    ----------
+    f : callable
+        A function: its registered rule is used if it has one; else its source, recursing into
+        whatever it calls; else, without source, it is run on duals as it is.
+
+    Returns
+    -------
+    callable
+        ``rule(primals, tangents, **options) -> (y, y_dot)``. Tangents are ``Chunk`` or ``ZERO``,
+        in the structure of the primals.
+
+    Raises
+    ------
+    MissingRuleError
+        When the rule meets a function that has neither a rule nor a source.
+    """
+    rule = find_rule(f)
+    if rule is not None:
+        return rule.body
+
+    def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+        n = lanes_of(tangents)
+        if n is None:
+            return call(f, *primals, **options), ZERO
+        with Run(n) as run:
+            duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
+            y = call(f, *duals, **options)
+            return unzip(run.parts, y)
+
+    return built
+
+
+set_builder(build_frule)
+__all__ = ["Run", "build_frule", "plain", "run_on_duals"]

@@ -1,0 +1,450 @@
+"""Builtins that need care with duals: conversions, callbacks, iteration, and NumPy's creation and
+writing functions."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import functools
+import itertools
+import math
+import operator
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import hooks, methods, numpy_calls, store
+from fwdad.builder.apply import primal_part
+from fwdad.builder.creation import cast, make_array
+from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, bind, call, handler, is_active
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError
+from fwdad.tangents.chunk import plain
+
+TRANSPARENT.update(
+    {
+        abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id, callable,
+        isinstance, issubclass, hasattr, tuple, list, dict, set, frozenset, range, slice, zip,
+        enumerate, reversed, sorted, min, max, sum, any, all, type, object, super, ascii,
+        operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
+        math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
+        itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
+        itertools.combinations, itertools.permutations, copy.copy, copy.deepcopy, np.ndim, np.shape,
+    }
+)  # fmt: skip
+
+
+# -- conversions
+
+
+@handler(float)
+def _float(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 1:
+        x = explicit(args[0])
+        if isinstance_dual(x):
+            x = methods.call_method(x, "item", (), {})
+            return _to_float(x)
+        method = getattr(type(x), "__float__", None)
+        if isinstance(method, types.FunctionType):
+            return call(method, x)
+    return float(*args, **kwargs)
+
+
+def _to_float(x: Any) -> Any:
+    if type(x) is not Scalar:
+        return float(x)
+    if isinstance(plain(x), complex):
+        message = "can't convert complex to float"
+        raise TypeError(message)
+    return Scalar(_to_float(x.p), x.terms, x.tag)
+
+
+@handler(complex)
+def _complex(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not is_active((*args, *kwargs.values())):
+        return complex(*args, **kwargs)
+    real = args[0] if args else kwargs.get("real", 0.0)
+    imag = args[1] if len(args) > 1 else kwargs.get("imag")
+    value = methods.call_method(real, "item", (), {}) if isinstance_dual(real) else real
+    value = value + 0j
+    if imag is not None:
+        value = value + 1j * imag
+    return value
+
+
+@handler(int)
+def _int(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if args:
+        x = explicit(args[0])
+        if isinstance_dual(x):
+            raise DualLeakError(leak("an int", x))
+    return int(*args, **kwargs)
+
+
+@handler(bool)
+def _bool(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return bool(*args)
+
+
+@handler(type)
+def _type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 1 and isinstance_dual(args[0]):
+        return type(plain(args[0]))
+    return type(*args, **kwargs)
+
+
+# -- attributes by name
+
+
+@handler(getattr)
+def _getattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    if len(args) == 3:
+        try:
+            return hooks.attr(args[0], args[1])
+        except AttributeError:
+            return args[2]
+    return hooks.attr(*args)
+
+
+@handler(setattr)
+def _setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o, name, value = args
+    hooks.set_attr(value, o, name)
+
+
+@handler(delattr)
+def _delattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    hooks.del_attr(*args)
+
+
+@handler(object.__setattr__)
+def _object_setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o, name, value = args
+    if STATE.run is not None:
+        STATE.run.log.attributes(o)
+    object.__setattr__(o, name, value)
+
+
+# -- callbacks and iteration
+
+
+@handler(map)
+def _map(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    f, *rest = args
+    return map(functools.partial(call, f), *(hooks.iterate(r) for r in rest))
+
+
+@handler(filter)
+def _filter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    f, items = args
+    return filter(bind(f), hooks.iterate(items))
+
+
+@handler(functools.reduce)
+def _reduce(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    f, items, *initial = args
+    return functools.reduce(functools.partial(call, f), hooks.iterate(items), *initial)
+
+
+def _with_key(function: Any) -> None:
+    @handler(function)
+    def keyed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("key") is not None:
+            kwargs = {**kwargs, "key": functools.partial(call, kwargs["key"])}
+        items = [hooks.iterate(args[0])] if len(args) == 1 else [explicit(a) for a in args]
+        return function(*items, **kwargs)
+
+
+for _function in (sorted, min, max):
+    _with_key(_function)
+
+
+@handler(sum)
+def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    total = kwargs.get("start", args[1] if len(args) > 1 else 0)
+    for item in hooks.iterate(args[0]):
+        total = hooks.OPERATORS["add"](total, item)
+    return total
+
+
+def _over_iterables(function: Any) -> None:
+    @handler(function)
+    def iterated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(*(hooks.iterate(a) for a in args), **kwargs)
+
+
+for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, iter, itertools.chain):
+    _over_iterables(_function)
+
+
+@handler(reversed)
+def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    (o,) = args
+    o = explicit(o)
+    if isinstance_dual(o):
+        return (o[k] for k in range(len(o) - 1, -1, -1))
+    return reversed(o)
+
+
+@handler(next)
+def _next(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    step = getattr(type(args[0]), "__next__", None)
+    if isinstance(step, types.FunctionType):
+        try:
+            return call(step, args[0])
+        except StopIteration:
+            if len(args) > 1:
+                return args[1]
+            raise
+    return next(*args)
+
+
+@handler(itertools.accumulate)
+def _accumulate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    items, *rest = args
+    function = rest[0] if rest else kwargs.pop("func", None)
+    step = hooks.OPERATORS["add"] if function is None else functools.partial(call, function)
+    return itertools.accumulate(hooks.iterate(items), step, **kwargs)
+
+
+@handler(itertools.starmap)
+def _starmap(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    f, items = args
+    return itertools.starmap(functools.partial(call, f), hooks.iterate(items))
+
+
+@handler(np.frompyfunc)
+def _frompyfunc(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    f, *rest = args
+    return np.frompyfunc(functools.partial(call, f), *rest, **kwargs)
+
+
+@handler(np.apply_along_axis)
+def _apply_along_axis(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    f, axis, a, *rest = args
+    a = np.moveaxis(explicit(a), axis, -1)
+    shape = np.shape(plain(a))[:-1]
+    made = [call(f, a[index], *rest, **kwargs) for index in np.ndindex(*shape)]
+    first = np.shape(plain(explicit(made[0])))
+    rows = make_array(made)
+    rows = np.reshape(rows, (*shape, *first))
+    order = list(range(len(shape)))
+    order[axis if axis >= 0 else axis + len(shape) + 1 : 0] = []
+    at = axis % (len(shape) + 1)
+    for k in range(len(first)):
+        rows = np.moveaxis(rows, len(shape) + k, at + k)
+    return rows
+
+
+# -- operator module
+
+for _name, _hook in hooks.OPERATORS.items():
+    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+for _name, _hook in hooks.INPLACE.items():
+    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+HANDLERS[operator.neg] = lambda args, _kwargs: hooks.neg(*args)
+HANDLERS[operator.getitem] = lambda args, _kwargs: hooks.getitem(*args)
+HANDLERS[operator.setitem] = lambda args, _kwargs: hooks.setitem(args[2], args[0], args[1])
+HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
+
+
+# -- NumPy: arrays out of duals
+
+
+def _creation(function: Any) -> None:
+    @handler(function)
+    def create(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not is_active(args) and not _holds_duals(args):
+            return function(*args, **kwargs)
+        values, *rest = args
+        dtype = kwargs.get("dtype", rest[0] if rest else None)
+        values = explicit(values)
+        if type(values) is Array and function is not np.array:
+            same = dtype is None or np.dtype(dtype) == plain(values).dtype
+            if same and kwargs.get("copy") is not True:
+                return values
+        if type(values) is np.ndarray and values.dtype.kind == "O":
+            values = values.tolist()
+        made = make_array(values, dtype)
+        ndmin = kwargs.get("ndmin", 0)
+        if type(made) is Array and made.ndim < ndmin:
+            made = np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
+        return made
+
+
+def _holds_duals(args: tuple[Any, ...]) -> bool:
+    values = args[0] if args else None
+    if type(values) is np.ndarray and values.dtype.kind == "O":
+        return any(isinstance_dual(v) for v in values.flat)
+    return False
+
+
+for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
+                  np.asarray_chkfinite):  # fmt: skip
+    _creation(_function)
+
+
+@handler(np.full)
+def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not is_active((*args, *kwargs.values())):
+        return np.full(*args, **kwargs)
+    bound = dict(zip(("shape", "fill_value", "dtype", "order"), args, strict=False)) | kwargs
+    value = explicit(bound["fill_value"])
+    made = cast(make_array(value), bound.get("dtype"), copy=False)
+    return methods.call_method(np.broadcast_to(made, bound["shape"]), "copy", (), {})
+
+
+@handler(np.full_like)
+def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("a", "fill_value", "dtype"), args, strict=False)) | kwargs
+    shape = bound.get("shape")
+    shape = np.shape(plain(bound["a"])) if shape is None else shape
+    dtype = bound.get("dtype") or plain(bound["a"]).dtype
+    return _full((shape, bound["fill_value"], dtype), {})
+
+
+def _like(function: Any) -> None:
+    @handler(function)
+    def like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(plain(args[0]), *args[1:], **kwargs)
+
+
+for _function in (np.zeros_like, np.ones_like, np.empty_like):
+    _like(_function)
+
+
+# -- NumPy: functions that write
+
+
+@handler(np.copyto)
+def _copyto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("dst", "src", "casting", "where"), args, strict=False)) | kwargs
+    dst, where = bound["dst"], bound.get("where", True)
+    if not is_active((dst, bound["src"])):
+        numpy_calls.log_written(np.copyto, (dst,), {})
+        return np.copyto(*args, **kwargs)
+    value = explicit(bound["src"])
+    if isinstance(value, (list, tuple)):
+        value = make_array(value)
+    numpy_calls.write_out(dst, value, where if where is True else np.asarray(where))
+    return None
+
+
+@handler(np.put)
+def _put(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    a, indices, values, *mode = args
+    hooks.method(a, "put", indices, values, *mode, **kwargs)
+
+
+@handler(np.putmask)
+def _putmask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("a", "mask", "values"), args, strict=False)) | kwargs
+    a, mask, values = bound["a"], bound["mask"], bound["values"]
+    if not is_active((a, values)):
+        numpy_calls.log_written(np.putmask, (a,), {})
+        return np.putmask(a, mask, values)
+    chosen = np.flatnonzero(np.broadcast_to(mask, plain(a).shape))
+    values = _flat_values(values)
+    if chosen.size:
+        picked = values[chosen % plain(values).size]
+        store.store(a, np.unravel_index(chosen, plain(a).shape), picked)
+    return None
+
+
+@handler(np.place)
+def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("arr", "mask", "vals"), args, strict=False)) | kwargs
+    a, mask, values = bound["arr"], bound["mask"], bound["vals"]
+    if not is_active((a, values)):
+        numpy_calls.log_written(np.place, (a,), {})
+        return np.place(a, mask, values)
+    chosen = np.flatnonzero(mask)
+    values = _flat_values(values)
+    if chosen.size:
+        picked = values[np.arange(chosen.size) % plain(values).size]
+        store.store(a, np.unravel_index(chosen, plain(a).shape), picked)
+    return None
+
+
+def _flat_values(values: Any) -> Any:
+    values = explicit(values)
+    made = make_array(values) if not isinstance(values, np.ndarray) else values
+    return np.ravel(made)
+
+
+@handler(np.shape)
+def _shape(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return np.shape(primal_part(args[0]))
+
+
+@handler(np.ndim)
+def _ndim(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return np.ndim(primal_part(args[0]))
+
+
+@handler(np.size)
+def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.size(primal_part(args[0]), *args[1:], **kwargs)
+
+
+# -- the ways out that lose a tangent
+
+
+def _refuse(function: Any, what: str) -> None:
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for v in (*args, *kwargs.values()):
+            v = explicit(v)
+            if isinstance_dual(v):
+                raise DualLeakError(leak(what, v))
+        return function(*args, **kwargs)
+
+
+_refuse(memoryview, "a plain buffer")
+_refuse(np.save, "a file of plain numbers")
+_refuse(np.savez, "a file of plain numbers")
+_refuse(np.savetxt, "a file of plain numbers")
+_refuse(np.frombuffer, "a plain buffer")
+
+
+@handler(vars)
+def _vars(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    if args and STATE.run is not None:
+        STATE.run.log.attributes(args[0])
+    return builtins.vars(*args)
+
+
+@handler(copy.deepcopy)
+def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    o, *_ = args
+    if not SHADOWED:
+        return copy.deepcopy(*args, **kwargs)
+    memo: dict[int, Any] = {}
+    _deep_arrays(o, memo, set())
+    return copy.deepcopy(o, memo)
+
+
+def _deep_arrays(o: Any, memo: dict[int, Any], seen: set[int]) -> None:
+    """Enter the copies of arrays whose memory carries tangents into deepcopy's memo."""
+    if id(o) in seen:
+        return
+    seen.add(id(o))
+    if type(o) is np.ndarray:
+        if find_shadow(o) is not None:
+            memo[id(o)] = methods.call_method(explicit(o), "copy", (), {})
+        return
+    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
+    held = getattr(o, "__dict__", None) if not isinstance(o, (type, types.ModuleType)) else None
+    for item in (*items, *(held or {}).values()):
+        _deep_arrays(item, memo, seen)
+
+
+@handler(copy.copy)
+def _copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (o,) = args
+    if top_tag((o,)) is None and type(o) is np.ndarray and SHADOWED and find_shadow(o) is not None:
+        return methods.call_method(explicit(o), "copy", (), {})
+    return copy.copy(o, **kwargs)

@@ -1,0 +1,129 @@
+"""Arrays made out of duals: ``numpy.array([a, b])`` and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, split, top_tag
+from fwdad.builder.run import Tag
+from fwdad.errors import DualLeakError
+from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.laws import dense
+from fwdad.tangents.zero import Undefined
+
+
+def make_array(values: Any, dtype: Any = None) -> Any:
+    """``numpy.array(values)`` of a value that holds duals at any depth."""
+    if dtype is not None and np.dtype(dtype).kind == "O":
+        return _object_array(values)
+    values = explicit(values)
+    if isinstance_dual(values):
+        return cast(_as_array(values), dtype, copy=True)
+    tag = top_tag(values)
+    if tag is None:
+        return np.array(values, dtype)
+    items = [explicit(v) for v in values]
+    if all(type(v) in _NUMBERS for v in items):
+        return cast(_from_scalars(items, tag), dtype, copy=False)
+    rows = [make_array(v) if _holds(v) else np.asarray(v) for v in items]
+    return cast(_stack(rows, tag), dtype, copy=False)
+
+
+def _holds(v: Any) -> bool:
+    return isinstance_dual(v) or (isinstance(v, (list, tuple)) and top_tag(v) is not None)
+
+
+def _object_array(values: Any) -> np.ndarray:
+    made = np.empty(len(values), object)
+    for k, v in enumerate(values):
+        made[k] = v
+    return made
+
+
+_NUMBERS = {Scalar, float, int, complex, bool, np.float64, np.float32, np.complex128, np.int64}
+
+
+def _from_scalars(items: list[Any], tag: Tag) -> Array:
+    primals = [x.p if type(x) is Scalar and x.tag is tag else x for x in items]
+    p = make_array(primals) if top_tag(primals) is not None else np.array(primals)
+    if plain(p).dtype.kind not in "fc":
+        p = p.astype(float)
+    rows: list[int] = []
+    lanes: list[int] = []
+    values: list[Any] = []
+    for k, x in enumerate(items):
+        if type(x) is Scalar and x.tag is tag:
+            for held, d in x.terms.items():
+                if held.hot is None or type(d) not in (float, complex):
+                    return Array(p, _general(items, tag, p), tag)
+                rows.append(k)
+                lanes.append(held.hot[1])
+                values.append(d)
+    # Seeds of a basis: the coefficients are the Jacobian's entries.
+    dense_lanes = np.zeros((tag.n, len(items)), plain(p).dtype)
+    dense_lanes[lanes, rows] = values
+    return Array(p, Chunk(dense_lanes), tag)
+
+
+def _general(items: list[Any], tag: Tag, p: Any) -> Chunk:
+    columns: dict[Lanes, list[Any]] = {}
+    for k, x in enumerate(items):
+        if type(x) is Scalar and x.tag is tag:
+            for held, d in x.terms.items():
+                columns.setdefault(held, [0.0] * len(items))[k] = d
+    terms = {}
+    for held, column in columns.items():
+        d = make_array(column)
+        if plain(d).dtype != plain(p).dtype and plain(d).dtype.kind == "f":
+            d = d.astype(plain(p).dtype)
+        terms[Lanes(held.array.reshape(tag.n, 1))] = d
+    chunk = Chunk.of(tag.n, (len(items),), terms)
+    return chunk if len(terms) <= MAX_ARRAY_TERMS else Chunk(chunk.lanes)
+
+
+def _as_array(x: Any) -> Any:
+    """A dual scalar as a 0-d dual array."""
+    if type(x) is not Scalar:
+        return x
+    return Array(np.asarray(x.p) if not isinstance_dual(x.p) else _as_array(x.p), x.t, x.tag)
+
+
+def _stack(rows: list[Any], tag: Tag) -> Array:
+    pairs = [split(row, tag) for row in rows]
+    chunks = []
+    for p, t in pairs:
+        if isinstance(t, Undefined):
+            t.use()
+        chunks.append(dense(t, p, tag.n))
+    p = np.stack([p for p, _ in pairs])
+    return Array(p, np.stack(chunks), tag)  # type: ignore[call-overload]
+
+
+def cast(x: Any, dtype: Any, *, copy: bool) -> Any:
+    """``x.astype(dtype)`` for a dual array; an integer dtype would lose the tangent."""
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        if dtype != plain(x).dtype:
+            if dtype.kind not in "fc":
+                message = (
+                    f"a value that carries a derivative would become {dtype} and lose it; "
+                    "say fwdad.stop_gradient(x) if that is meant"
+                )
+                raise DualLeakError(message)
+            return _cast(x, dtype)
+    return Array(_copy(x.p), x.t, x.tag) if copy else x
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    if type(x) is not Array:
+        return x.astype(dtype)
+    t = x.t
+    p = _cast(x.p, dtype)
+    return Array(p, t.astype(dtype) if isinstance(t, Chunk) else t, x.tag)
+
+
+def _copy(p: Any) -> Any:
+    return Array(_copy(p.p), p.t, p.tag) if type(p) is Array else p.copy()

@@ -1,0 +1,388 @@
+"""The dispatcher: every call of lifted code comes here, and is sent to a rule, to lifted source,
+or, where nothing is active, to the function itself."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import apply, numpy_calls
+from fwdad.builder.dual import (
+    Array,
+    Scalar,
+    explicit,
+    isinstance_dual,
+    top_tag,
+    with_explicit,
+)
+from fwdad.builder.lift import LIFTED, lift
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import MissingRuleError, is_library_file
+from fwdad.rules.define import find_rule, function_name
+
+_NumpyFunction = type(np.sum)
+_BUILTIN = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+
+HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
+"""Functions that the dispatcher treats in a way of their own: ``handler(args, kwargs)``."""
+
+TRANSPARENT: set[Any] = set()
+"""Builtins that work on duals by themselves, through the duals' own methods."""
+
+CONTAINER_METHODS: dict[type, frozenset[str]] = {}
+"""The methods of Python's containers that change them."""
+
+
+def handler(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a special treatment of a function."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            HANDLERS[function] = body
+        return body
+
+    return register
+
+
+def is_active(values: Any) -> bool:
+    """Whether any value, or item of a list or dict among them, carries a tangent."""
+    if top_tag(values) is not None:
+        return True
+    return bool(SHADOWED) and any(_shadowed(v) for v in values)
+
+
+def _shadowed(v: Any) -> bool:
+    t = type(v)
+    if t is np.ndarray:
+        return find_shadow(v) is not None
+    if t is list or t is tuple:
+        return any(_shadowed(item) for item in v)
+    return False
+
+
+def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``f(*args, **kwargs)``, differentiated where an argument is active."""
+    t = type(f)
+    if t is types.FunctionType:
+        if id(f.__code__) in LIFTED:
+            return f(*args, **kwargs)
+        return call_function(f, args, kwargs)
+    resolve = _BY_TYPE.get(t)
+    if resolve is not None:
+        return resolve(f, args, kwargs)
+    return call_object(f, args, kwargs)
+
+
+def bind(f: Any) -> Any:
+    """A callable that may be handed to C code and still goes through the dispatcher."""
+    if f is None or isinstance(f, _BUILTIN) or isinstance(f, type):
+        if f is None or f in TRANSPARENT:
+            return f
+    elif type(f) is types.FunctionType and id(f.__code__) in LIFTED:
+        return f
+    return functools.partial(call, f)
+
+
+def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function: by its rule, or by its lifted source, or as it is."""
+    special = HANDLERS.get(f)
+    if special is not None:
+        return special(args, kwargs)
+    rule = find_rule(f)
+    if rule is not None:
+        if is_active((*args, *kwargs.values())):
+            return numpy_calls.with_out(rule, args, kwargs)
+        return f(*args, **kwargs)
+    filename = f.__code__.co_filename
+    if filename.startswith(_OWN) and not filename.startswith(_OWN_LIFTED):
+        return f(*args, **kwargs)
+    if is_library_file(filename) and is_inert((*args, *kwargs.values())):
+        return f(*args, **kwargs)
+    lifted = lift(f)
+    if lifted is None:
+        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    return lifted(*args, **kwargs)
+
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN_LIFTED = (os.path.join(_OWN, "rules") + os.sep, os.path.join(_OWN, "examples") + os.sep)
+
+_INERT = {
+    int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
+    np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128, np.complex64,
+    types.BuiltinFunctionType, types.ModuleType, np.ufunc, type,
+}  # fmt: skip
+
+
+def is_inert(values: Any) -> bool:
+    """Whether values can neither carry a tangent nor reach user code."""
+    for v in values:
+        t = type(v)
+        if t in _INERT:
+            continue
+        if t is np.ndarray:
+            if v.dtype.kind == "O" or (SHADOWED and find_shadow(v) is not None):
+                return False
+            continue
+        if t is tuple or t is list or t is set or t is frozenset:
+            if is_inert(v):
+                continue
+            return False
+        if t is dict:
+            if is_inert(v.values()):
+                continue
+            return False
+        if isinstance(v, (np.dtype, np.generic)) and not isinstance_dual(v):
+            continue
+        return False
+    return True
+
+
+def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MissingRuleError:
+    """The error for a function that has neither a rule nor a source."""
+    name = function_name(f)
+    short = name.rpartition(".")[2]
+    where = _first_active(f, args, kwargs)
+    message = (
+        f"no frule for {name} ({where} carries a derivative), and its source is not Python. "
+        f"Write one:\n    @fwdad.frule({_public(name)})\n    def {short}_frule(primals, tangents):\n"
+        "        ...\n        return y, y_dot\n"
+        "or say fwdad.stop_gradient(...) where no derivative is wanted"
+    )
+    return MissingRuleError(message)
+
+
+def _public(name: str) -> str:
+    return name.replace("numpy.", "np.", 1) if name.startswith("numpy.") else name
+
+
+def _first_active(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    for k, v in enumerate(args):
+        if is_active((v,)):
+            try:
+                names = list(inspect.signature(f).parameters)
+                return f"argument `{names[k]}`"
+            except (ValueError, TypeError, IndexError):
+                return f"argument {k}"
+    return next(f"argument `{k}`" for k, v in kwargs.items() if is_active((v,)))
+
+
+# -- by the type of the callable
+
+
+def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    special = HANDLERS.get(f)
+    if special is not None:
+        return special(args, kwargs)
+    rule = find_rule(f)
+    active = is_active((*args, *kwargs.values()))
+    if not active:
+        numpy_calls.log_written(f, args, kwargs)
+        if rule is not None or is_inert((*args, *kwargs.values())):
+            return f(*args, **kwargs)
+    elif rule is not None:
+        return numpy_calls.with_out(rule, args, kwargs)
+    implementation = getattr(f, "_implementation", None)
+    if isinstance(implementation, types.FunctionType):
+        lifted = lift(implementation)
+        if lifted is not None:
+            return lifted(*args, **kwargs)
+    if active:
+        raise missing_rule(f, args, kwargs)
+    return f(*args, **kwargs)
+
+
+def _call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
+
+
+def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(f.__func__, f.__self__, *args, **kwargs)
+
+
+def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    special = HANDLERS.get(f) if _hashable(f) else None
+    if special is not None:
+        return special(args, kwargs)
+    owner = getattr(f, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        if isinstance(owner, np.ufunc):
+            return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
+        t = type(owner)
+        if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
+            return METHOD[0](owner, f.__name__, *args, **kwargs)
+        _note_generator(owner)
+    elif isinstance(f, types.MethodDescriptorType) and args:
+        return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
+    if not is_active((*args, *kwargs.values())):
+        numpy_calls.log_written(f, args, kwargs)
+        return f(*args, **kwargs)
+    if _hashable(f) and f in TRANSPARENT:
+        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    rule = find_rule(f)
+    if rule is not None:
+        return numpy_calls.with_out(rule, args, kwargs)
+    raise missing_rule(f, args, kwargs)
+
+
+METHOD: list[Callable[..., Any]] = []
+"""The method hook, which is built on this module."""
+
+
+def _hashable(f: Any) -> bool:
+    try:
+        hash(f)
+    except TypeError:
+        return False
+    return True
+
+
+_GENERATORS = ("numpy.random", "random")
+
+
+def _note_generator(o: Any) -> None:
+    """Remember the state of a random generator before its first draw."""
+    run = STATE.run
+    if run is not None and type(o).__module__.startswith(_GENERATORS):
+        run.note_generator(o)
+
+
+def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
+
+
+def _call_class(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    special = HANDLERS.get(cls)
+    if special is not None:
+        return special(args, kwargs)
+    meta_call = type(cls).__call__
+    if isinstance(meta_call, types.FunctionType):
+        return call(meta_call, cls, *args, **kwargs)
+    new, init = cls.__new__, cls.__init__
+    has_new, has_init = isinstance(new, types.FunctionType), isinstance(init, types.FunctionType)
+    if not (has_new or has_init) or issubclass(cls, BaseException):
+        if issubclass(cls, np.generic) and is_active(args):
+            return numpy_calls.call_scalar_type(cls, args)
+        return cls(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    values = (*args, *kwargs.values())
+    module = getattr(init if has_init else new, "__code__", None)
+    if module is not None and is_library_file(module.co_filename) and is_inert(values):
+        return cls(*args, **kwargs)
+    if has_new:
+        o = call(new, cls, *args, **kwargs)
+    elif new is object.__new__:
+        o = object.__new__(cls)
+    else:
+        o = new(cls, *args, **kwargs)
+    if isinstance(o, cls):
+        if has_init:
+            _initialise(cls, init, o, args, kwargs)
+        elif init is not object.__init__:
+            init(o, *args, **kwargs)
+    return o
+
+
+def _initialise(
+    cls: type, init: Any, o: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Run ``__init__``; a dataclass's is generated, and its ``__post_init__`` is the user's."""
+    post = getattr(cls, "__post_init__", None)
+    held = getattr(o, "__dict__", None)
+    if post is None or held is None or not hasattr(cls, "__dataclass_fields__"):
+        call(init, o, *args, **kwargs)
+        return
+    held["__post_init__"] = functools.partial(call, post, o)
+    try:
+        call(init, o, *args, **kwargs)
+    finally:
+        held.pop("__post_init__", None)
+
+
+def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of an ``lru_cache``: kept for this derivative call only, or it would keep duals."""
+    run = STATE.run
+    if run is None:
+        return call(f.__wrapped__, *args, **kwargs)
+    key = (id(f), _identities(args), _identities(tuple(sorted(kwargs.items()))))
+    if key not in run.memo:
+        run.memo[key] = (call(f.__wrapped__, *args, **kwargs), f, args, kwargs)
+    return run.memo[key][0]
+
+
+def _identities(values: Any) -> tuple[Any, ...]:
+    """A key for cached arguments: a dual is known by its identity, the rest by value."""
+    return tuple(
+        ("dual", id(v)) if isinstance_dual(v) else _identities(v) if type(v) is tuple else (type(v), v)
+        for v in values
+    )
+
+
+_BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+    np.ufunc: _call_ufunc,
+    _NumpyFunction: _call_numpy,
+    types.MethodType: _call_method,
+    types.BuiltinFunctionType: _call_builtin,
+    types.MethodDescriptorType: _call_builtin,
+    types.MethodWrapperType: _call_builtin,
+    types.WrapperDescriptorType: _call_builtin,
+    types.ClassMethodDescriptorType: _call_builtin,
+    functools.partial: _call_partial,
+    type: _call_class,
+    functools._lru_cache_wrapper: _call_cached,
+}
+
+
+def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call anything else: a class with a metaclass, an object with ``__call__``."""
+    if isinstance(f, type):
+        return _call_class(f, args, kwargs)
+    if _hashable(f):
+        special = HANDLERS.get(f)
+        if special is not None:
+            return special(args, kwargs)
+        rule = find_rule(f)
+        if rule is not None and is_active((*args, *kwargs.values())):
+            return numpy_calls.with_out(rule, args, kwargs)
+    method = getattr(type(f), "__call__", None)
+    if isinstance(method, types.FunctionType):
+        if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
+            return f(*args, **kwargs)
+        return call(method, f, *args, **kwargs)
+    if isinstance(f, (staticmethod, classmethod)):
+        return call(f.__func__, *args, **kwargs)
+    python = _python_source(f)
+    if python is not None:
+        return call(python, *args, **kwargs)
+    _note_generator(getattr(f, "__self__", None))
+    return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+
+
+def _python_source(f: Any) -> Any:
+    """The Python function inside a compiled wrapper, such as Numba's dispatcher."""
+    for name in ("py_func", "__wrapped__"):
+        inner = getattr(f, name, None)
+        if isinstance(inner, types.FunctionType):
+            return inner
+    return None
+
+
+def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function called by code that is not lifted, with a dual among its arguments."""
+    return call(f, *args, **kwargs)
+
+
+apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
+__all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]

@@ -1,0 +1,232 @@
+"""Dual numbers: a primal, its N tangents, and the tag of the call that they belong to."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import Tag
+from fwdad.errors import DeadDualError, DualLeakError
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.zero import ZERO
+
+
+class Dual:
+    """What scalar and array duals share: they look like the primal, and never decay into it."""
+
+    __slots__ = ()
+    __fwdad_tag__ = True
+    p: Any
+    tag: Tag
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return type(plain(self))
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None:
+        message = "the class of a dual cannot be changed"
+        raise TypeError(message)
+
+    def __repr__(self) -> str:
+        return repr(self.p)
+
+    def __str__(self) -> str:
+        return str(self.p)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.p, spec)
+
+    def __bool__(self) -> bool:
+        return bool(self.p)
+
+    def __float__(self) -> NoReturn:
+        raise DualLeakError(leak("a float", self))
+
+    def __complex__(self) -> NoReturn:
+        raise DualLeakError(leak("a complex", self))
+
+    def __int__(self) -> NoReturn:
+        raise DualLeakError(leak("an int", self))
+
+    def __index__(self) -> NoReturn:
+        raise DualLeakError(leak("an index", self))
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise DualLeakError(leak("a plain array", self))
+
+    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+        raise DualLeakError(leak("a pickle", self))
+
+    @property
+    def __array_interface__(self) -> NoReturn:
+        raise DualLeakError(leak("a plain array", self))
+
+    @property
+    def __array_struct__(self) -> NoReturn:
+        raise DualLeakError(leak("a plain array", self))
+
+
+def leak(what: str, x: Any) -> str:
+    """The message for a dual that is about to lose its tangent."""
+    return (
+        f"a value that carries a derivative (a {type(plain(x)).__name__}, {plain(x)!r:.60}) would "
+        f"become {what} and lose it. If that is meant, say fwdad.stop_gradient(x); if it happens "
+        "inside a function written in C, give that function an frule"
+    )
+
+
+class Scalar(Dual):
+    """A dual number: ``terms`` is a sum of scaled lanes, ``{lanes: scaling}``."""
+
+    __slots__ = ("p", "tag", "terms")
+
+    def __init__(self, p: Any, terms: dict[Any, Any], tag: Tag) -> None:
+        self.p = p
+        self.terms = terms
+        self.tag = tag
+
+    @property
+    def t(self) -> Chunk:
+        """The tangent."""
+        return Chunk.of(self.tag.n, (), self.terms)
+
+    def __hash__(self) -> int:
+        return hash(self.p)
+
+    def __copy__(self) -> Scalar:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Scalar:
+        return self
+
+
+class Array(Dual):
+    """A dual array.
+
+    Attributes
+    ----------
+    p : ndarray or Array
+        The primal; a dual of an enclosing call when derivatives are nested.
+    base : Array or None
+        The dual array that this one is a view of.
+    """
+
+    __slots__ = ("__weakref__", "_t", "base_dual", "p", "tag")
+
+    def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
+        self.p = p
+        self._t = t
+        self.tag = tag
+        self.base_dual = base
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def t(self) -> Any:
+        """The tangent: what the array was made with, or what its memory holds since a store."""
+        if SHADOWED:
+            raw = plain(self.p)
+            shadow = find_shadow(raw)
+            if shadow is not None and self.tag in shadow.lanes:
+                return Chunk(_read(shadow.view(self.tag, raw)))
+        return self._t
+
+
+def _read(lanes: np.ndarray) -> Any:
+    """Copy lanes out of shadow memory, with the tangents that enclosing calls keep for them."""
+    return wrap(lanes, copy=True)
+
+
+def wrap(a: np.ndarray, *, copy: bool) -> Any:
+    """Make the tangents that an array's memory carries explicit.
+
+    Parameters
+    ----------
+    a : ndarray
+        A plain array.
+    copy : bool
+        Whether the primal must be copied because the result will outlive the next store.
+
+    Returns
+    -------
+    ndarray or Array
+        ``a`` (or a copy) if its memory carries none.
+    """
+    shadow = find_shadow(a)
+    value: Any = a.copy() if copy else a
+    if shadow is None:
+        return value
+    for tag in sorted(shadow.lanes, key=lambda t: t.order):
+        value = Array(value, Chunk(_read(shadow.view(tag, a))), tag)
+    return value
+
+
+def explicit(x: Any) -> Any:
+    """``x``, as a dual if it is a plain array whose memory carries tangents."""
+    if SHADOWED and isinstance(x, np.ndarray) and type(x) is not Array and find_shadow(x):
+        return wrap(x, copy=False)
+    return x
+
+
+def isinstance_dual(x: Any) -> bool:
+    """Whether x is a dual (its ``__class__`` says otherwise)."""
+    t = type(x)
+    return t is Scalar or t is Array
+
+
+def check_alive(tag: Tag) -> None:
+    """Raise if a call has ended."""
+    if not tag.alive:
+        message = (
+            "a value of a derivative call is used after that call has ended; it was kept in a "
+            "place that fwdad could not see. Return it from the function instead"
+        )
+        raise DeadDualError(message)
+
+
+def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
+    """The innermost call that any of the values, or of the items of lists in them, belongs to."""
+    for x in values:
+        t = type(x)
+        if t is Scalar or t is Array:
+            tag = x.tag
+            if top is not tag:
+                if not tag.alive:
+                    check_alive(tag)
+                if top is None or tag.order > top.order:
+                    top = tag
+        elif (t is list or t is tuple) and x:
+            top = top_tag(x, top)
+        elif t is dict and x:
+            top = top_tag(x.values(), top)
+    return top
+
+
+def split(x: Any, tag: Tag) -> tuple[Any, Any]:
+    """A value's primal and tangent with respect to one call; lists are split item by item."""
+    t = type(x)
+    if t is Scalar or t is Array:
+        return (x.p, x.t) if x.tag is tag else (x, ZERO)
+    if (t is list or t is tuple) and top_tag(x) is not None:
+        pairs = [split(item, tag) for item in x]
+        return t(p for p, _ in pairs), t(d for _, d in pairs)
+    return x, ZERO
+
+
+def with_explicit(values: Any) -> Any:
+    """Make the tangents in the memory of plain arrays explicit, also inside lists."""
+    if not SHADOWED:
+        return values
+    made = []
+    for x in values:
+        t = type(x)
+        if t is np.ndarray:
+            x = explicit(x)
+        elif (t is list or t is tuple) and x:
+            items = with_explicit(x)
+            x = t(items)
+        made.append(x)
+    return tuple(made)

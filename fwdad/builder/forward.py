@@ -1,0 +1,314 @@
+"""Running a function forward on chunks of tangents, chunk after chunk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.build import Run, run_on_duals
+from fwdad.errors import (
+    AliasedArgumentError,
+    NondeterministicFunctionError,
+    NoOutputError,
+    UnsupportedTypeError,
+)
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.composite import Structure, flatten, is_leaf, unflatten
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.zero import NoTangent, Undefined
+
+
+class Arguments:
+    """The arguments of a call, those to differentiate taken apart into leaves.
+
+    Parameters
+    ----------
+    args : tuple
+        ``(x, *args)``.
+    kwargs : dict
+        Keyword arguments, inactive.
+    argnums : tuple of int
+        The positions to differentiate with respect to.
+    """
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.argnums = argnums
+        self.structures: list[Structure] = []
+        self.counts: list[int] = []
+        self.leaves: list[Any] = []
+        for k in argnums:
+            if not -len(args) <= k < len(args):
+                message = f"argnums holds {k}, and {len(args)} arguments came"
+                raise UnsupportedTypeError(message)
+            leaves, structure = flatten(args[k])
+            if not leaves:
+                raise UnsupportedTypeError(_no_tangent(k, args[k]))
+            self.structures.append(structure)
+            self.counts.append(len(leaves))
+            self.leaves.extend(leaves)
+
+    def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
+        """The arguments of one run: copies of the leaves, as duals where a tangent came."""
+        duals = [
+            run.dual(leaf.copy() if isinstance(leaf, np.ndarray) else leaf, t)
+            for leaf, t in zip(self.leaves, tangents, strict=True)
+        ]
+        made = list(self.args)
+        start = 0
+        for k, structure, count in zip(self.argnums, self.structures, self.counts, strict=True):
+            made[k] = unflatten(structure, duals[start : start + count])
+            start += count
+        return made
+
+    def arrays(self) -> list[tuple[int, Any]]:
+        """Every array among the arguments, with the position of its argument."""
+        found = []
+        for k, x in enumerate(self.args):
+            leaves, _ = flatten(x)
+            found.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
+        return found
+
+
+def _no_tangent(k: int, x: Any) -> str:
+    what = f"argument {k} is a {type(x).__name__}"
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None:
+        what += f" of dtype {dtype}"
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return f"{what}: integers have no tangent space. Write {x}.0"
+    if getattr(dtype, "kind", "") in "iub" and dtype is not None:
+        return f"{what}: it has no tangent space. Write x.astype(float)"
+    return (
+        f"{what} and holds nothing to differentiate with respect to: floats, complex numbers and "
+        "arrays of them have tangents; register_tangent_type adds a class of your own"
+    )
+
+
+class Outcome:
+    """What a function answered: its value, and the tangents of the value's leaves.
+
+    Attributes
+    ----------
+    y, aux : object
+        The value, and what came beside it with ``has_aux``.
+    leaves : list
+        The leaves of the value.
+    structure : Structure
+        The value without its leaves.
+    tangents : list
+        ``(K, *leaf.shape)`` for each leaf.
+    """
+
+    def __init__(self, y: Any, aux: Any, leaves: list[Any], structure: Structure, tangents: list[Any]) -> None:
+        self.y = y
+        self.aux = aux
+        self.leaves = leaves
+        self.structure = structure
+        self.tangents = tangents
+
+    def tangent_tree(self, parts: list[Any]) -> Any:
+        """Put one thing per leaf into the value's structure."""
+        return unflatten(self.structure, parts, lambda _: NoTangent)
+
+
+def run_forward(
+    f: Callable[..., Any],
+    arguments: Arguments,
+    seeds: Any,
+    width: int,
+    *,
+    has_aux: bool = False,
+    outputs: str = "returned",
+) -> Outcome:
+    """Run f once per chunk of directions and collect the tangents.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    arguments : Arguments
+        Where to differentiate.
+    seeds : BasisSeeds or GivenSeeds
+        The directions.
+    width : int
+        Directions per run.
+    has_aux, outputs
+        See :func:`fwdad.jvp`.
+
+    Raises
+    ------
+    NondeterministicFunctionError
+        If the value differs between chunks.
+    NoOutputError
+        If f returns None.
+    """
+    collector = _Collector(seeds.count)
+    starts = list(range(0, seeds.count, width)) or [0]
+    for start in starts:
+        stop = min(start + width, seeds.count)
+        with Run(stop - start) as run:
+            if len(starts) > 1:
+                run.note_generator(np.random.mtrand._rand)
+                run.note_generator(random._inst)  # type: ignore[attr-defined]
+            args = arguments.with_duals(run, seeds.lanes(start, stop))
+            y = run_on_duals(f, tuple(args), arguments.kwargs)
+            _check_aliasing(arguments, args, run)
+            y = _chosen(f, y, args, run, outputs)
+            aux = None
+            if has_aux:
+                y, aux = _with_aux(f, y, run)
+            leaves, structure = flatten(_numbers(y))
+            pairs = [run.parts(leaf) for leaf in leaves]
+            collector.add(start, stop, pairs, structure, aux)
+        if stop < seeds.count:
+            run.rewind_generators()
+    return collector.outcome()
+
+
+def _numbers(y: Any) -> Any:
+    """A bare integer output is a constant of the reals: its derivative is zero, not missing."""
+    if isinstance(y, (bool, np.bool_)) or is_leaf(y):
+        return y
+    if isinstance(y, (int, np.integer)):
+        return float(y)
+    if isinstance(y, np.ndarray) and y.dtype.kind in "iu":
+        return y.astype(float)
+    return y
+
+
+def _with_aux(f: Any, y: Any, run: Run) -> tuple[Any, Any]:
+    if not isinstance(y, tuple) or len(y) != 2:
+        message = f"has_aux=True: {_name(f)} must return (y, aux); it returned a {type(y).__name__}"
+        raise NoOutputError(message)
+    y, aux = y
+    leaves, structure = flatten(aux)
+    return y, unflatten(structure, [run.parts(leaf)[0] for leaf in leaves])
+
+
+def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
+    """The outputs asked for: what f returned, or the arguments that it wrote into."""
+    if outputs == "returned":
+        if y is None:
+            message = (
+                f"{_name(f)} returned None. If it updates its arguments in place, say "
+                'outputs="mutated"'
+            )
+            raise NoOutputError(message)
+        return y
+    if outputs not in ("mutated", "both"):
+        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+    written = []
+    for x in args:
+        leaves, _ = flatten(x)
+        if any(isinstance(v, np.ndarray) and run.log.wrote(plain(v)) for v in leaves):
+            written.append(x)
+    if not written:
+        message = f'outputs="{outputs}": {_name(f)} wrote into none of its arguments'
+        raise NoOutputError(message)
+    mutated = written[0] if len(written) == 1 else tuple(written)
+    return mutated if outputs == "mutated" else (y, mutated)
+
+
+def _check_aliasing(arguments: Arguments, args: list[Any], run: Run) -> None:
+    """Two arguments that share memory are independent here; writing into one would not be."""
+    if not run.log.anything():
+        return
+    arrays = arguments.arrays()
+    if len(arrays) < 2:
+        return
+    after = []
+    for x in args:
+        leaves, _ = flatten(x)
+        after.extend(leaf for leaf in leaves if isinstance(leaf, np.ndarray))
+    for i, (_, a) in enumerate(arrays):
+        for j in range(i):
+            b = arrays[j][1]
+            if not np.may_share_memory(plain(a), plain(b)):
+                continue
+            wrote = [k for k in (j, i) if k < len(after) and run.log.wrote(plain(after[k]))]
+            if wrote:
+                message = (
+                    f"arguments {arrays[j][0]} and {arrays[i][0]} share memory, and the function "
+                    f"writes into argument {arrays[wrote[0]][0]}: their derivatives cannot be kept "
+                    "apart. Pass a copy of one"
+                )
+                raise AliasedArgumentError(message)
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__qualname__", None) or repr(f)
+
+
+class _Collector:
+    """Gathers the tangents of the chunks, and compares their values."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.values: list[Any] | None = None
+        self.structure: Structure | None = None
+        self.aux: Any = None
+        self.rows: list[list[Any]] = []
+
+    def add(self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any) -> None:
+        values = [p for p, _ in pairs]
+        if self.values is None:
+            self.values, self.structure, self.aux = values, structure, aux
+            self.rows = [[] for _ in pairs]
+        elif len(values) != len(self.values) or not all(
+            _identical(a, b) for a, b in zip(values, self.values, strict=True)
+        ):
+            message = (
+                "the function's value differs between two chunks of tangents: it depends on "
+                "something that fwdad cannot set back (a clock, the operating system's entropy, "
+                "code in C that keeps a state). Use chunk=None, which runs it once"
+            )
+            raise NondeterministicFunctionError(message)
+        for row, (p, t) in zip(self.rows, pairs, strict=True):
+            row.append(self._lanes(start, stop, p, t, row))
+
+    def _lanes(self, start: int, stop: int, p: Any, t: Any, row: list[Any]) -> Any:
+        dtype = leaf_dtype(plain(p))
+        if isinstance(t, Undefined):
+            t.use()
+        n = stop - start
+        lanes = t.lanes if isinstance(t, Chunk) else np.zeros((n, *leaf_shape(p)), dtype)
+        kind = plain(lanes).dtype
+        if kind.kind == "c" and dtype.kind != "c":
+            lanes = lanes.real
+        if kind != dtype:
+            lanes = lanes.astype(dtype)
+        if n == self.count or type(lanes) is not np.ndarray:
+            return lanes
+        # one array for all chunks: memory is that of the answer and of one chunk
+        whole = row[0].base if row else np.empty((self.count, *lanes.shape[1:]), dtype)
+        whole[start:stop] = lanes
+        return whole[start:stop]
+
+    def outcome(self) -> Outcome:
+        values = self.values
+        assert values is not None
+        assert self.structure is not None
+        tangents = [self._joined(row) for row in self.rows]
+        y = unflatten(self.structure, values)
+        return Outcome(y, self.aux, values, self.structure, tangents)
+
+    def _joined(self, row: list[Any]) -> Any:
+        if len(row) == 1:
+            (lanes,) = row
+            if type(lanes) is np.ndarray and (not lanes.flags.writeable or lanes.base is not None):
+                return lanes.copy()
+            return lanes
+        if all(type(lanes) is np.ndarray for lanes in row):
+            return row[0].base
+        return np.concatenate(row)
+
+
+def _identical(a: Any, b: Any) -> bool:
+    a, b = np.asarray(plain(a)), np.asarray(plain(b))
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))

@@ -1,0 +1,494 @@
+"""The hooks that lifted code calls: operators, attributes, subscripts, iteration, stores."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import methods, numpy_calls, store
+from fwdad.builder.dispatch import CONTAINER_METHODS, METHOD, _note_generator, call
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
+from fwdad.builder.lift import install_hooks
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError
+
+_PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
+_PLAIN_ARITHMETIC = {int, float, complex, str, bytes, bool, np.float64, Scalar}
+
+CONTAINER_METHODS.update(
+    {
+        list: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse",
+                         "__setitem__", "__delitem__", "__iadd__", "__imul__")),
+        dict: frozenset(("update", "pop", "popitem", "setdefault", "clear", "__setitem__",
+                         "__delitem__", "__ior__")),
+        set: frozenset(("add", "discard", "remove", "pop", "clear", "update", "__ior__", "__iand__",
+                        "__isub__", "__ixor__", "intersection_update", "difference_update",
+                        "symmetric_difference_update")),
+        deque: frozenset(("append", "appendleft", "extend", "extendleft", "pop", "popleft", "clear",
+                          "rotate", "insert", "remove", "reverse", "__setitem__", "__delitem__")),
+        bytearray: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "reverse")),
+    }
+)  # fmt: skip
+
+
+# -- operators
+
+
+def _binary(name: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, name)
+    plain = name.rstrip("_")
+    forward, reflected = f"__{plain}__", f"__r{plain}__"
+
+    def hook(a: Any, b: Any) -> Any:
+        t, u = type(a), type(b)
+        if t in _PLAIN_ARITHMETIC and u in _PLAIN_ARITHMETIC:
+            return function(a, b)
+        if SHADOWED:
+            a, b = explicit(a), explicit(b)
+        if _has_python(t, forward) or _has_python(u, reflected):
+            return _dunder(function, forward, reflected, a, b)
+        return function(a, b)
+
+    return hook
+
+
+_PYTHON_METHODS: dict[tuple[type, str], bool] = {}
+
+
+def _has_python(t: type, name: str) -> bool:
+    """Whether a class of the user's defines a special method in Python."""
+    if t in _NATIVE:
+        return False
+    return isinstance(getattr(t, name, None), types.FunctionType)
+
+
+_NATIVE = {np.ndarray, Array, Scalar, int, float, complex, str, list, tuple, dict, np.float64, bool}
+
+
+def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
+    """Python's own order of trying the operands' methods, each through the dispatcher."""
+    t, u = type(a), type(b)
+    order = [(t, forward, a, b), (u, reflected, b, a)]
+    if u is not t and isinstance(u, type) and issubclass(u, t) and getattr(u, reflected, None) is not getattr(t, reflected, None):
+        order.reverse()
+    if t is u:
+        order = order[:1]
+    for cls, name, x, y in order:
+        method = getattr(cls, name, None)
+        if method is None:
+            continue
+        value = call(method, x, y)
+        if value is not NotImplemented:
+            return value
+    symbol = function.__name__.rstrip("_")
+    message = f"unsupported operand type(s) for {symbol}: {t.__name__!r} and {u.__name__!r}"
+    raise TypeError(message)
+
+
+def neg(a: Any) -> Any:
+    """``-a``."""
+    if SHADOWED:
+        a = explicit(a)
+    if _has_python(type(a), "__neg__"):
+        return call(type(a).__neg__, a)
+    return -a
+
+
+def _inplace(name: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, "i" + name.rstrip("_"))
+    plain_function = getattr(operator, name)
+    method = f"__i{name.rstrip('_')}__"
+    binary = _binary(name)
+
+    def hook(a: Any, b: Any) -> Any:
+        t = type(a)
+        if t in _PLAIN_ARITHMETIC:
+            return binary(a, b)
+        if t is np.ndarray or t is Array:
+            return _array_inplace(function, plain_function, a, b)
+        if t in CONTAINER_METHODS:
+            _log_container(a)
+            if type(b) is np.ndarray:
+                b = explicit(b)
+            return function(a, b)
+        if isinstance(getattr(t, method, None), types.FunctionType):
+            value = call(getattr(t, method), a, b)
+            if value is not NotImplemented:
+                return value
+            return binary(a, b)
+        if hasattr(t, method):
+            return function(a, b)
+        return binary(a, b)
+
+    return hook
+
+
+def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
+    """An in-place operator on an array: the array stays the same object."""
+    if type(a) is np.ndarray:
+        b = explicit(b)
+        active = top_tag((b,)) is not None or (SHADOWED and find_shadow(a) is not None)
+        if not active or a.dtype.kind == "O":
+            if STATE.run is not None:
+                STATE.run.log.array(a)
+            return function(a, b)
+    value = plain_function(explicit(a), b)
+    return numpy_calls.write_out(a, _fitting(a, value))
+
+
+def _fitting(a: Any, value: Any) -> Any:
+    if np.shape(value) != a.shape and len(np.shape(value)) > a.ndim:
+        message = (
+            f"non-broadcastable output operand with shape {a.shape} doesn't match the broadcast "
+            f"shape {np.shape(value)}"
+        )
+        raise ValueError(message)
+    return value
+
+
+# -- attributes
+
+
+def attr(o: Any, name: str) -> Any:
+    """``o.name``; properties and other descriptors written in Python are lifted."""
+    t = type(o)
+    if t is types.ModuleType:
+        return getattr(o, name)
+    if t is np.ndarray:
+        return _array_attribute(o, name)
+    if t is Array or t is Scalar:
+        return getattr(o, name)
+    if isinstance(o, type):
+        return getattr(o, name)
+    found = _class_attribute(t, name)
+    kind = type(found)
+    if kind is property:
+        return call(found.fget, o) if found.fget is not None else getattr(o, name)
+    if kind is functools.cached_property:
+        return _cached(o, found, name)
+    if kind is types.FunctionType or found is None:
+        return _instance_attribute(o, t, name)
+    get = getattr(kind, "__get__", None)
+    if isinstance(get, types.FunctionType):
+        held = getattr(o, "__dict__", {})
+        if name in held and not hasattr(kind, "__set__"):
+            return held[name]
+        return call(get, found, o, t)
+    return getattr(o, name)
+
+
+def _class_attribute(t: type, name: str) -> Any:
+    for cls in t.__mro__:
+        if name in cls.__dict__:
+            return cls.__dict__[name]
+    return None
+
+
+def _instance_attribute(o: Any, t: type, name: str) -> Any:
+    lookup = _class_attribute(t, "__getattribute__")
+    if isinstance(lookup, types.FunctionType):
+        return call(lookup, o, name)
+    fallback = _class_attribute(t, "__getattr__")
+    if isinstance(fallback, types.FunctionType):
+        try:
+            return object.__getattribute__(o, name)
+        except AttributeError:
+            return call(fallback, o, name)
+    return getattr(o, name)
+
+
+def _cached(o: Any, found: Any, name: str) -> Any:
+    held = o.__dict__
+    if name not in held:
+        if STATE.run is not None:
+            STATE.run.log.attributes(o)
+        held[found.attrname or name] = call(found.func, o)
+    return held[found.attrname or name]
+
+
+_LEAVES = {"ctypes", "data", "__array_interface__", "__array_struct__"}
+
+
+def _array_attribute(o: np.ndarray, name: str) -> Any:
+    if SHADOWED and find_shadow(o) is not None and name in _LEAVES:
+        raise DualLeakError(leak(f"a plain array (through .{name})", wrap(o, copy=False)))
+    return getattr(o, name)
+
+
+def set_attr(value: Any, o: Any, name: str) -> None:
+    """``o.name = value``; what the object held is kept, to be put back when the call ends."""
+    t = type(o)
+    found = _class_attribute(t, name) if not isinstance(o, (type, types.ModuleType)) else None
+    if type(found) is property and found.fset is not None:
+        call(found.fset, o, value)
+        return
+    setter = getattr(type(found), "__set__", None)
+    if isinstance(setter, types.FunctionType):
+        call(setter, found, o, value)
+        return
+    if t is np.ndarray or t is Array:
+        methods.set_array_attribute(o, name, value)
+        return
+    run = STATE.run
+    if isinstance(o, (type, types.ModuleType)):
+        if run is not None:
+            run.log_namespace(o, name)
+        setattr(o, name, value)
+        return
+    if run is not None:
+        run.log.attributes(o)
+    own = _class_attribute(t, "__setattr__")
+    if isinstance(own, types.FunctionType):
+        call(own, o, name, value)
+        return
+    setattr(o, name, value)
+
+
+def del_attr(o: Any, name: str) -> None:
+    """``del o.name``."""
+    if STATE.run is not None:
+        STATE.run.log.attributes(o)
+    delattr(o, name)
+
+
+# -- subscripts
+
+
+def getitem(o: Any, index: Any) -> Any:
+    """``o[index]``."""
+    t = type(o)
+    if t is Array:
+        return store.load_dual(o, index)
+    if t is np.ndarray:
+        if SHADOWED and find_shadow(o) is not None:
+            return store.load(o, index)
+        return o[index]
+    if t is np.flatiter:
+        return methods.flat_load(o, index)
+    if t in _PLAIN:
+        return o[index]
+    method = getattr(t, "__getitem__", None)
+    if isinstance(method, types.FunctionType):
+        return call(method, o, index)
+    return o[index]
+
+
+def setitem(value: Any, o: Any, index: Any) -> None:
+    """``o[index] = value``."""
+    t = type(o)
+    if t is np.ndarray or t is Array:
+        store.store(o, index, value)
+        return
+    if t in CONTAINER_METHODS:
+        _log_container(o)
+        if isinstance(index, slice) and type(value) is np.ndarray:
+            value = list(iterate(value))
+        o[index] = value
+        return
+    if t is np.flatiter or t is methods.Flat:
+        methods.flat_store(o, index, value)
+        return
+    method = getattr(t, "__setitem__", None)
+    if isinstance(method, types.FunctionType):
+        call(method, o, index, value)
+        return
+    _log_object(o)
+    o[index] = value
+
+
+def aug_setitem(o: Any, index: Any, old: Any, new: Any) -> None:
+    """The store of ``o[index] += v``; a view that was updated in place is there already."""
+    if new is old and type(o) in (np.ndarray, Array) and type(old) in (np.ndarray, Array):
+        if _shares(o, old):
+            return
+    setitem(new, o, index)
+
+
+def _shares(o: Any, view: Any) -> bool:
+    a, b = store.plain(o), store.plain(view)
+    return b.base is not None and np.may_share_memory(a, b)
+
+
+def delitem(o: Any, index: Any) -> None:
+    """``del o[index]``."""
+    if type(o) in CONTAINER_METHODS:
+        _log_container(o)
+    else:
+        method = getattr(type(o), "__delitem__", None)
+        if isinstance(method, types.FunctionType):
+            call(method, o, index)
+            return
+        _log_object(o)
+    del o[index]
+
+
+def _log_container(o: Any) -> None:
+    run = STATE.run
+    if run is not None:
+        run.log.container(o)
+
+
+def _log_object(o: Any) -> None:
+    run = STATE.run
+    if run is not None and hasattr(o, "copy"):
+        run.log.container(o)
+
+
+# -- methods
+
+
+def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """``o.name(*args, **kwargs)``."""
+    t = type(o)
+    if t is types.ModuleType:
+        return call(getattr(o, name), *args, **kwargs)
+    if t is Array or t is Scalar:
+        return methods.call_method(o, name, args, kwargs)
+    if t is np.ndarray:
+        return methods.call_plain_method(o, name, args, kwargs)
+    mutating = CONTAINER_METHODS.get(t)
+    if mutating is not None:
+        if name in mutating:
+            _log_container(o)
+            if name == "sort" and kwargs.get("key") is not None:
+                kwargs["key"] = functools.partial(call, kwargs["key"])
+            if name in ("extend", "extendleft"):
+                return getattr(o, name)(iterate(*args))
+        return getattr(o, name)(*args, **kwargs)
+    if t in _PLAIN:
+        return getattr(o, name)(*args, **kwargs)
+    _note_generator(o)
+    return call(attr(o, name), *args, **kwargs)
+
+
+# -- iteration, with, decorators, names
+
+
+def iterate(o: Any) -> Any:
+    """An iterable that yields duals where ``o`` has tangents."""
+    t = type(o)
+    if t in _PLAIN or t is Array or t is range or t is types.GeneratorType:
+        return o
+    if t is np.ndarray:
+        return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
+    if t is np.flatiter:
+        return (methods.flat_load(o, k) for k in range(o.base.size))
+    method_ = getattr(t, "__iter__", None)
+    if isinstance(method_, types.FunctionType):
+        made = call(method_, o)
+        if type(made) is types.GeneratorType:
+            return made
+        step = getattr(type(made), "__next__", None)
+        return _steps(made, step) if isinstance(step, types.FunctionType) else made
+    if method_ is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
+        return _by_index(o)
+    return o
+
+
+def _elements(o: np.ndarray) -> Any:
+    """Rows of a plain array, looked up one by one: a store in the loop may make them active."""
+    for k in range(len(o)):
+        if SHADOWED and find_shadow(o) is not None:
+            value = store.load(o, k)
+            yield explicit(value)
+        else:
+            yield o[k]
+
+
+def _steps(o: Any, step: Any) -> Any:
+    while True:
+        try:
+            value = call(step, o)
+        except StopIteration:
+            return
+        yield value
+
+
+def _by_index(o: Any) -> Any:
+    k = 0
+    while True:
+        try:
+            value = getitem(o, k)
+        except IndexError:
+            return
+        yield value
+        k += 1
+
+
+class _Manager:
+    """A context manager whose methods are called through the dispatcher."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+
+    def __enter__(self) -> Any:
+        return call(type(self.manager).__enter__, self.manager)
+
+    def __exit__(self, *details: Any) -> Any:
+        return call(type(self.manager).__exit__, self.manager, *details)
+
+
+def enter(manager: Any) -> Any:
+    """The manager of a ``with`` statement."""
+    if isinstance(getattr(type(manager), "__enter__", None), types.FunctionType):
+        return _Manager(manager)
+    return manager
+
+
+def decorate(decorator: Any) -> Any:
+    """A decorator that is applied through the dispatcher."""
+    return functools.partial(call, decorator)
+
+
+def write_cells(reader: Any) -> None:
+    """Keep the variables of a ``nonlocal`` statement before the function writes them."""
+    run = STATE.run
+    if run is not None:
+        for cell in reader.__closure__ or ():
+            run.log.cell(cell)
+
+
+def write_global(namespace: dict[str, Any], *names: str) -> None:
+    """Keep the variables of a ``global`` statement before the function writes them."""
+    run = STATE.run
+    if run is not None:
+        for name in names:
+            run.log.name(namespace, name)
+
+
+_NAMES = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
+          "lshift", "rshift", "or_", "xor", "and_")  # fmt: skip
+OPERATORS = {name: _binary(name) for name in _NAMES}
+INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
+
+METHOD[:] = [method]
+install_hooks(
+    {
+        "slice": slice,
+        "call": call,
+        "method": method,
+        "attr": attr,
+        "getitem": getitem,
+        "setitem": setitem,
+        "delitem": delitem,
+        "set_attr": set_attr,
+        "del_attr": del_attr,
+        "neg": neg,
+        "iterate": iterate,
+        "enter": enter,
+        "decorate": decorate,
+        "write_cells": write_cells,
+        "write_global": write_global,
+        "aug_setitem": aug_setitem,
+        **OPERATORS,
+        **INPLACE,
+    }
+)
+__all__ = ["isinstance_dual"]

@@ -1,0 +1,379 @@
+"""The attributes and methods of dual arrays and scalars, and of plain arrays with tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import numpy_calls, store
+from fwdad.builder.creation import cast, make_array
+from fwdad.builder.dispatch import call
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.tangents.chunk import plain
+
+# methods with the arguments of the function of that name
+_FUNCTIONS: dict[str, Any] = {
+    "sum": np.sum, "mean": np.mean, "prod": np.prod, "var": np.var, "std": np.std, "max": np.max,
+    "min": np.min, "cumsum": np.cumsum, "cumprod": np.cumprod, "trace": np.trace,
+    "diagonal": np.diagonal, "take": np.take, "repeat": np.repeat, "squeeze": np.squeeze,
+    "swapaxes": np.swapaxes, "clip": np.clip, "conj": np.conj, "conjugate": np.conjugate,
+    "dot": np.dot, "choose": np.choose, "ravel": np.ravel, "round": np.round,
+}  # fmt: skip
+
+# methods whose value carries no tangent
+_CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
+             "is_integer", "as_integer_ratio", "hex"}  # fmt: skip
+_LEAKS = {"tobytes", "tofile", "dump", "dumps", "tostring", "__array__", "__reduce__", "view_bytes",
+          "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
+
+
+def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``o.name(...)`` of a dual."""
+    own = _METHODS.get(name)
+    if own is not None:
+        return own(o, *args, **kwargs)
+    function = _FUNCTIONS.get(name)
+    if function is not None:
+        return call(function, o, *args, **kwargs)
+    if name in _CONSTANT:
+        return getattr(plain(o), name)(*args, **kwargs)
+    if name in _LEAKS:
+        raise DualLeakError(leak(f"plain data (through .{name}())", o))
+    found = getattr(o, name)
+    return call(found, *args, **kwargs)
+
+
+_WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
+            "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"}  # fmt: skip
+
+
+def call_plain_method(o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
+    shadowed = bool(SHADOWED) and find_shadow(o) is not None
+    if name in _WRITING:
+        writer = _METHODS.get(name)
+        if writer is not None and (shadowed or numpy_calls.is_any_active((*args, *kwargs.values()))):
+            return writer(o, *args, **kwargs)
+        if STATE.run is not None:
+            STATE.run.log.array(o)
+        return getattr(o, name)(*args, **kwargs)
+    if not shadowed and not numpy_calls.is_any_active((*args, *kwargs.values())):
+        out = kwargs.get("out")
+        if type(out) is np.ndarray and STATE.run is not None:
+            STATE.run.log.array(out)
+        return getattr(o, name)(*args, **kwargs)
+    if shadowed and name in _VIEWS:
+        return getattr(o, name)(*args, **kwargs)
+    return call_method(_promoted(o), name, args, kwargs)
+
+
+# these give views of a plain array, whose tangents are found by address
+_VIEWS = {"transpose", "swapaxes", "view", "squeeze", "diagonal"}
+
+
+def _promoted(o: np.ndarray) -> Any:
+    return wrap(o, copy=False) if SHADOWED else o
+
+
+_METHODS: dict[str, Callable[..., Any]] = {}
+
+
+def _method(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            _METHODS[name] = body
+        return body
+
+    return register
+
+
+@_method("reshape")
+def _reshape(o: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+    new = shape[0] if len(shape) == 1 else shape
+    options = {} if copy is None else {"copy": copy}
+    return call(np.reshape, o, new, order=order, **options)
+
+
+@_method("transpose")
+def _transpose(o: Any, *axes: Any) -> Any:
+    return call(np.transpose, o, axes[0] if len(axes) == 1 else axes or None)
+
+
+@_method("flatten")
+def _flatten(o: Any, order: str = "C") -> Any:
+    flat = call(np.ravel, o, order=order)
+    return cast(flat, None, copy=True)
+
+
+@_method("copy", "__copy__")
+def _copy(o: Any, order: str = "C") -> Any:
+    if type(o) is Scalar:
+        return o
+    if type(o) is Array:
+        p = o.p.copy() if order == "C" or isinstance_dual(o.p) else o.p.copy(order)
+        return Array(p, o.t, o.tag)
+    return o.copy(order)
+
+
+@_method("__deepcopy__")
+def _deepcopy(o: Any, _memo: Any = None) -> Any:
+    return _copy(o)
+
+
+@_method("astype")
+def _astype(o: Any, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    del order, subok
+    if np.dtype(dtype).kind == "O" and type(o) is Array:
+        made = np.empty(o.shape, object)
+        for index in np.ndindex(*o.shape):
+            made[index] = store.load_dual(o, index)
+        return made
+    np.empty(0, plain(o).dtype).astype(dtype, casting=casting)
+    if type(o) is Scalar:
+        return numpy_calls.call_scalar_type(np.dtype(dtype).type, (o,))
+    return cast(o, dtype, copy=copy)
+
+
+@_method("item")
+def _item(o: Any, *index: Any) -> Any:
+    if type(o) is Scalar:
+        return _python(o)
+    if not index:
+        if plain(o).size != 1:
+            message = "can only convert an array of size 1 to a Python scalar"
+            raise ValueError(message)
+        return _python(store.load_dual(o, (0,) * plain(o).ndim))
+    if len(index) == 1 and type(index[0]) is tuple:
+        (index,) = index
+    if len(index) == 1 and plain(o).ndim != 1:
+        index = tuple(int(i) for i in np.unravel_index(index[0], plain(o).shape))
+    return _python(store.load_dual(o, tuple(index)))
+
+
+def _python(x: Any) -> Any:
+    """A dual NumPy scalar as a dual Python number."""
+    if type(x) is Scalar:
+        return Scalar(_python(x.p), x.terms, x.tag)
+    return x.item() if isinstance(x, np.generic) else x
+
+
+@_method("tolist")
+def _tolist(o: Any) -> Any:
+    if type(o) is Scalar or plain(o).ndim == 0:
+        return _item(o)
+    return [_tolist(row) if isinstance_dual(row) else row.tolist() for row in o]
+
+
+@_method("view")
+def _view(o: Any, dtype: Any = None, **_types: Any) -> Any:
+    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, np.ndarray)):
+        return store.load_dual(o, Ellipsis)
+    if np.dtype(dtype) == plain(o).dtype:
+        return store.load_dual(o, Ellipsis)
+    raise DualLeakError(leak(f"a view of its bytes as {np.dtype(dtype)}", o))
+
+
+@_method("fill")
+def _fill(o: Any, value: Any) -> None:
+    store.store(o, Ellipsis, value)
+
+
+@_method("sort")
+def _sort(o: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    del kind, order, stable
+    store.store(o, Ellipsis, call(np.sort, explicit(o), axis=axis))
+
+
+@_method("partition")
+def _partition(o: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    del kind, order
+    store.store(o, Ellipsis, call(np.partition, explicit(o), kth, axis=axis))
+
+
+@_method("put")
+def _put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
+    flat = np.asarray(indices)
+    size = plain(o).size
+    if mode == "wrap":
+        flat = flat % size
+    elif mode == "clip":
+        flat = np.clip(flat, 0, size - 1)
+    elif flat.size and (flat.max() >= size or flat.min() < -size):
+        bad = flat[(flat >= size) | (flat < -size)].ravel()[0]
+        message = f"index {bad} is out of bounds for axis 0 with size {size}"
+        raise IndexError(message)
+    values = call(np.ravel, make_array(values) if top_tag((values,)) else explicit(np.asarray(values)))
+    count = flat.size
+    if not count or not plain(values).size:
+        return
+    if plain(values).size != count:
+        values = values[np.arange(count) % plain(values).size]
+    store.store(o, np.unravel_index(flat.ravel() % size, plain(o).shape), values)
+
+
+@_method("__setitem__")
+def _setitem(o: Any, index: Any, value: Any) -> None:
+    store.store(o, index, value)
+
+
+@_method("__getitem__")
+def _getitem(o: Any, index: Any) -> Any:
+    return store.load_dual(o, index) if type(o) is Array else store.load(o, index)
+
+
+@_method("itemset", "setflags", "byteswap", "resize")
+def _refuse(o: Any, *_args: Any, **_kwargs: Any) -> Any:
+    message = "this method of an array whose values carry a derivative has no frule"
+    raise MissingRuleError(message)
+
+
+@_method("compress")
+def _compress(o: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return call(np.compress, condition, o, axis, out)
+
+
+@_method("ptp")
+def _ptp(o: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return call(np.ptp, o, axis, out, keepdims)
+
+
+# -- flat
+
+
+class Flat:
+    """``x.flat`` of a dual array."""
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __getitem__(self, index: Any) -> Any:
+        return _flat_read(self.base, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        flat_store(self, index, value)
+
+    def __len__(self) -> int:
+        return int(plain(self.base).size)
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    def copy(self) -> Any:
+        """A flat copy."""
+        return _flatten(self.base)
+
+
+def flat_load(flat: Any, index: Any) -> Any:
+    """``a.flat[index]`` of a plain array."""
+    base = flat.base
+    if SHADOWED and find_shadow(base) is not None:
+        return _flat_read(base, index)
+    return flat[index]
+
+
+def _flat_index(base: Any, index: Any) -> Any:
+    shape = plain(base).shape
+    if type(index) is tuple and len(index) == 1:
+        (index,) = index
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        size = plain(base).size
+        if not -size <= index < size:
+            message = f"index {index} is out of bounds for size {size}"
+            raise IndexError(message)
+        return tuple(int(i) for i in np.unravel_index(int(index) % size, shape))
+    flat = np.arange(plain(base).size)[index]
+    return np.unravel_index(flat, shape)
+
+
+def _flat_read(base: Any, index: Any) -> Any:
+    at = _flat_index(base, index)
+    return store.load_dual(base, at) if type(base) is Array else store.load(base, at)
+
+
+def flat_store(flat: Any, index: Any, value: Any) -> None:
+    """``a.flat[index] = value``; values are repeated as NumPy does."""
+    base = flat.base
+    at = _flat_index(base, index)
+    count = int(np.size(at[0])) if at else 1
+    if np.ndim(plain(value)) or isinstance(value, (list, tuple)):
+        _put(base, np.ravel_multi_index(at, plain(base).shape), value)
+        return
+    del count
+    store.store(base, at, value)
+
+
+def set_array_attribute(o: Any, name: str, value: Any) -> None:
+    """``a.real = v``, ``a.imag = v``, ``a.flat = v`` are stores; ``shape`` is a plain attribute."""
+    if name in ("real", "imag"):
+        store.store(getattr(o, name), Ellipsis, value)
+    elif name == "flat":
+        _put(o, np.arange(plain(o).size), value)
+    elif name == "T":
+        message = "attribute 'T' of an array is not writable"
+        raise AttributeError(message)
+    elif type(o) is Array:
+        message = f"setting .{name} of an array that carries a derivative: use x.reshape(...)"
+        raise MissingRuleError(message)
+    else:
+        setattr(o, name, value)
+
+
+# -- attributes
+
+
+def _primal(name: str) -> property:
+    return property(lambda o: getattr(plain(o), name))
+
+
+def _refused(name: str) -> property:
+    def get(o: Any) -> Any:
+        raise DualLeakError(leak(f"a plain array (through .{name})", o))
+
+    return property(get)
+
+
+for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "base"):
+    setattr(Array, _name, _primal(_name))
+for _name in ("ctypes", "data"):
+    setattr(Array, _name, _refused(_name))
+Array.T = property(lambda o: call(np.transpose, o))  # type: ignore[attr-defined]
+Array.mT = property(lambda o: call(np.swapaxes, o, -1, -2))  # type: ignore[attr-defined]
+Array.real = property(lambda o: call(np.real, o))  # type: ignore[attr-defined]
+Array.imag = property(lambda o: call(np.imag, o))  # type: ignore[attr-defined]
+Array.flat = property(Flat)  # type: ignore[attr-defined]
+Scalar.real = property(lambda o: o if _is_real(o) else _part(np.real, o))  # type: ignore[attr-defined]
+Scalar.imag = property(lambda o: plain(o).imag if _is_real(o) else _part(np.imag, o))  # type: ignore[attr-defined]
+for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes"):
+    setattr(Scalar, _name, _primal(_name))
+Scalar.T = property(lambda o: o)  # type: ignore[attr-defined]
+
+
+def _is_real(o: Any) -> bool:
+    return not isinstance(plain(o), (complex, np.complexfloating))
+
+
+def _part(function: Any, o: Any) -> Any:
+    part = call(function, o)
+    return _python(part) if isinstance(plain(o), complex) and not isinstance(plain(o), np.generic) else part
+
+
+def _dual_getattr(o: Any, name: str) -> Any:
+    """Reached when a dual has no such attribute: a method of its primal."""
+    if name.startswith("__") or not hasattr(plain(o), name):
+        message = f"{type(plain(o)).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message)
+    if name in _METHODS or name in _FUNCTIONS or name in _CONSTANT or name in _LEAKS:
+        return lambda *args, **kwargs: call_method(o, name, args, kwargs)
+    message = f"attribute {name!r} of a value that carries a derivative has no frule"
+    raise MissingRuleError(message)
+
+
+Scalar.__getattr__ = _dual_getattr  # type: ignore[attr-defined]
+Array.__getattr__ = _dual_getattr  # type: ignore[attr-defined]
+Array.__copy__ = lambda o: _copy(o)  # type: ignore[attr-defined]
+Array.__deepcopy__ = lambda o, memo: _copy(o)  # type: ignore[attr-defined]

@@ -1,0 +1,271 @@
+"""Calls of NumPy's functions: ``out=`` and ``where=``, ufunc methods, functions that write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import apply, store
+from fwdad.builder.creation import cast, make_array
+from fwdad.builder.dual import (
+    Array,
+    Scalar,
+    explicit,
+    isinstance_dual,
+    top_tag,
+    with_explicit,
+)
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.rules.define import RULES, Rule, find_rule, function_name
+from fwdad.tangents.chunk import plain
+
+# functions that write into an argument, and which
+WRITERS: dict[Any, tuple[int, ...]] = {
+    np.copyto: (0,),
+    np.place: (0,),
+    np.put: (0,),
+    np.putmask: (0,),
+    np.put_along_axis: (0,),
+    np.fill_diagonal: (0,),
+}
+
+
+def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Keep the arrays that an inactive call is about to write."""
+    run = STATE.run
+    if run is None:
+        return
+    out = kwargs.get("out")
+    targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
+    try:
+        written = WRITERS.get(f, ())
+    except TypeError:
+        written = ()
+    targets.extend(args[k] for k in written if k < len(args))
+    for target in targets:
+        if type(target) is np.ndarray:
+            run.log.array(target)
+
+
+def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply a rule; an ``out`` receives the result, tangents included."""
+    out = kwargs.get("out")
+    if out is None:
+        return apply.apply_rule(rule, args, kwargs)
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    inputs = [*args, *rest.values()]
+    if is_any_active(inputs):
+        value = apply.apply_rule(rule, args, rest)
+    else:
+        value = rule.function(*args, **rest)
+    return write_out(out, value)
+
+
+def write_out(out: Any, value: Any, where: Any = True) -> Any:
+    """Store a result into ``out`` and answer ``out``."""
+    if isinstance(out, tuple):
+        if len(out) == 1:
+            (out,) = out
+        else:
+            return tuple(write_out(o, v, where) for o, v in zip(out, value, strict=True))
+    if where is True:
+        _check_castable(value, out)
+        store.store(out, Ellipsis, value)
+    else:
+        mask = np.broadcast_to(where, out.shape)
+        shape = np.shape(plain(value))
+        chosen = value if shape == out.shape else np.broadcast_to(value, out.shape)
+        store.store(out, mask, chosen[mask])
+    return out
+
+
+def _check_castable(value: Any, out: Any) -> None:
+    source, target = np.asarray(plain(value)).dtype, plain(out).dtype
+    if not np.can_cast(source, target, "same_kind"):
+        if isinstance_dual(value) and target.kind not in "fc":
+            message = (
+                f"a value that carries a derivative is stored into an array of dtype {target}, "
+                "which cannot hold one: make the array float, for example numpy.zeros(n)"
+            )
+            raise DualLeakError(message)
+        message = f"Cannot cast output from {source!r} to {target!r} with casting rule 'same_kind'"
+        raise TypeError(message)
+
+
+def is_any_active(values: Any) -> bool:
+    """Whether a value or an item of a list among them carries a tangent."""
+    if top_tag(values) is not None:
+        return True
+    return bool(SHADOWED) and any(
+        type(v) is np.ndarray and find_shadow(v) is not None for v in values
+    )
+
+
+# -- ufuncs
+
+_REDUCTIONS = {
+    (np.add, "reduce"): np.sum,
+    (np.multiply, "reduce"): np.prod,
+    (np.maximum, "reduce"): np.max,
+    (np.minimum, "reduce"): np.min,
+    (np.add, "accumulate"): np.cumsum,
+    (np.multiply, "accumulate"): np.cumprod,
+}
+
+
+def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a ufunc or one of its methods."""
+    if not kwargs and method == "__call__" and len(args) <= ufunc.nin:
+        if SHADOWED:
+            args = with_explicit(args)
+        if top_tag(args) is None:
+            return ufunc(*args)
+        return _simple(ufunc, args)
+    if method == "at":
+        return _at(ufunc, args)
+    if method == "__call__" and len(args) > ufunc.nin:
+        kwargs = {**kwargs, "out": args[ufunc.nin :] if ufunc.nout > 1 else args[ufunc.nin]}
+        args = args[: ufunc.nin]
+    where = kwargs.get("where", True)
+    inputs = [x for k, x in kwargs.items() if k not in ("out", "where")]
+    if not is_any_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
+        log_written(ufunc, args, kwargs)
+        return getattr(ufunc, method)(*args, **kwargs)
+    if method == "__call__":
+        return _general(ufunc, args, kwargs, where)
+    return _method(ufunc, method, args, kwargs)
+
+
+def _active_out(out: Any) -> bool:
+    return out is not None and is_any_active(out if isinstance(out, tuple) else (out,))
+
+
+def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    rule = RULES.get(ufunc) or find_rule(ufunc)
+    if rule is None:
+        if any(type(a) is np.ndarray and a.dtype.kind == "O" for a in args):
+            return ufunc(*args)
+        return _no_rule(ufunc, args)
+    if rule.kind == "elementwise":
+        args = tuple([make_array(a) if type(a) is list or type(a) is tuple else a for a in args])
+        return apply.apply_elementwise(rule, ufunc, args)
+    return apply.apply_rule(rule, args, {})
+
+
+def _no_rule(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    name = function_name(ufunc)
+    position = next(k for k, a in enumerate(args) if top_tag((a,)) is not None)
+    short = ufunc.__name__
+    message = (
+        f"no frule for {name} (argument {position} carries a derivative). Write one:\n"
+        f"    fwdad.elementwise({name.replace('numpy.', 'np.', 1)}, lambda x, y: ...)"
+        f"   # the derivative of {short}"
+    )
+    raise MissingRuleError(message)
+
+
+def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> Any:
+    out = kwargs.get("out")
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    args = with_explicit(args)
+    dtype = kwargs.get("dtype")
+    others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
+    if others:
+        if top_tag(args) is not None:
+            message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
+            raise MissingRuleError(message)
+    if dtype is not None:
+        args = tuple(_cast(a, dtype) for a in args)
+    if where is not True:
+        if out is None:
+            message = (
+                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the rest undefined: "
+                "give out="
+            )
+            raise MissingRuleError(message)
+        # where the mask is false the function is not called: neither its value nor its partial
+        mask = np.broadcast_to(where, plain(out).shape)
+        chosen = [
+            np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args
+        ]
+        value = _value(ufunc, tuple(chosen))
+        for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
+            store.store(o, mask, v)
+        return out
+    value = _value(ufunc, args)
+    return value if out is None else write_out(out, value)
+
+
+def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    return ufunc(*args) if top_tag(args) is None else _simple(ufunc, args)
+
+
+def _cast(a: Any, dtype: Any) -> Any:
+    if type(a) is Scalar:
+        return a
+    return cast(a, dtype, copy=False) if type(a) is Array else np.asarray(a, dtype)
+
+
+def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if method == "outer":
+        a, b = (explicit(x) if not isinstance(x, list) else make_array(x) for x in args)
+        wide = np.reshape(a, (*np.shape(plain(a)), *(1,) * np.ndim(plain(b))))
+        return call_ufunc(ufunc, "__call__", (wide, b), kwargs)
+    function = _REDUCTIONS.get((ufunc, method))
+    if function is not None:
+        if method == "reduce":
+            args, kwargs = _reduce_arguments(args, kwargs)
+        elif len(args) == 1:
+            kwargs = {"axis": 0, **kwargs}
+        return with_out(RULES[function], args, kwargs)
+    rule = find_rule(getattr(ufunc, method))
+    if rule is not None:
+        return with_out(rule, args, kwargs)
+    message = (
+        f"no frule for numpy.{ufunc.__name__}.{method}. Register one for the bound method: "
+        f"@fwdad.frule(np.{ufunc.__name__}.{method}, signature=...)"
+    )
+    raise MissingRuleError(message)
+
+
+def _reduce_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """``ufunc.reduce(a, axis=0, dtype, out, keepdims, initial, where)`` in the functions' order."""
+    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    merged = {"axis": 0, **dict(zip(names, args[1:], strict=False)), **kwargs}
+    merged = {k: v for k, v in merged.items() if v is not None or k == "axis"}
+    return args[:1], merged
+
+
+def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    """``ufunc.at(a, index, b)``: additions accumulate, the others go element by element."""
+    a, index, *rest = args
+    if not is_any_active((a, *rest)):
+        log_written(ufunc, (), {"out": a})
+        return ufunc.at(*args)
+    shape = plain(a).shape
+    where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
+    flat = np.unravel_index(where.ravel(), shape)
+    values = [np.broadcast_to(explicit(b), where.shape).reshape(-1) for b in rest]
+    for k in range(where.size):
+        at = tuple(int(i[k]) for i in flat)
+        old = store.load(a, at) if type(a) is np.ndarray and SHADOWED else a[at]
+        store.store(a, at, _value(ufunc, (old, *(v[k] for v in values))))
+    return None
+
+
+def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
+    """``numpy.float64(x)`` of a dual."""
+    (x,) = args
+    if issubclass(cls, np.inexact):
+        if type(x) is Scalar:
+            p = x.p
+            return Scalar(call_scalar_type(cls, (p,)) if isinstance_dual(p) else cls(p), x.terms, x.tag)
+        return cast(make_array(x), cls, copy=True)
+    message = f"a value that carries a derivative would become {cls.__name__} and lose it"
+    raise DualLeakError(message)

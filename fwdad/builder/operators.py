@@ -1,0 +1,311 @@
+"""The operators of duals, and NumPy's protocols on them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder import apply, store
+from fwdad.builder.apply import apply_elementwise
+from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit
+from fwdad.builder.memory import SHADOWED
+from fwdad.rules.define import RULES
+from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk
+from fwdad.tangents.lanes import Lanes
+
+# -- scalars: the sums of scaled lanes are combined in place, without a rule call
+
+
+def _scalar(p: Any, terms: dict[Any, Any], tag: Any) -> Scalar:
+    if len(terms) > MAX_SCALAR_TERMS:
+        terms = {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+    return Scalar(p, terms, tag)
+
+
+def _real(x: Any) -> Any:
+    # NumPy's scalars are three times as slow as Python's, and warn a second time.
+    return float(x) if type(x) is np.float64 else x
+
+
+def _slow(name: str, a: Any, b: Any) -> Any:
+    ufunc, function = _BINARY[name]
+    if isinstance(b, (str, bytes, list, tuple, dict, type(None))) or not _numeric(b):
+        return NotImplemented
+    return apply_elementwise(RULES[ufunc], function, (a, explicit(b)))
+
+
+def _numeric(b: Any) -> bool:
+    return isinstance(b, (Dual, float, int, complex, np.generic, np.ndarray)) or type(b) in (Scalar, Array)
+
+
+_QUICK = (float, int, np.float64)
+
+
+def _s_add(a: Scalar, b: Any) -> Any:
+    t = type(b)
+    if not a.tag.alive:
+        check_alive(a.tag)
+    if t is Scalar and b.tag is a.tag:
+        terms = a.terms.copy()
+        for lanes, d in b.terms.items():
+            terms[lanes] = terms[lanes] + d if lanes in terms else d
+        return _scalar(a.p + b.p, terms, a.tag)
+    if t in _QUICK:
+        return Scalar(a.p + b, a.terms, a.tag)
+    return _slow("add", a, b)
+
+
+def _s_radd(a: Scalar, b: Any) -> Any:
+    if type(b) in _QUICK and a.tag.alive:
+        return Scalar(b + a.p, a.terms, a.tag)
+    return _slow_reflected("add", a, b)
+
+
+def _s_sub(a: Scalar, b: Any) -> Any:
+    t = type(b)
+    if not a.tag.alive:
+        check_alive(a.tag)
+    if t is Scalar and b.tag is a.tag:
+        terms = a.terms.copy()
+        for lanes, d in b.terms.items():
+            terms[lanes] = terms[lanes] - d if lanes in terms else -d
+        return _scalar(a.p - b.p, terms, a.tag)
+    if t in _QUICK:
+        return Scalar(a.p - b, a.terms, a.tag)
+    return _slow("sub", a, b)
+
+
+def _s_rsub(a: Scalar, b: Any) -> Any:
+    if type(b) in _QUICK and a.tag.alive:
+        return Scalar(b - a.p, {lanes: -d for lanes, d in a.terms.items()}, a.tag)
+    return _slow_reflected("sub", a, b)
+
+
+def _s_mul(a: Scalar, b: Any) -> Any:
+    t = type(b)
+    if not a.tag.alive:
+        check_alive(a.tag)
+    if t is Scalar and b.tag is a.tag:
+        p, q = a.p, b.p
+        value = p * q
+        p, q = _real(p), _real(q)
+        terms = {lanes: d * q for lanes, d in a.terms.items()}
+        for lanes, d in b.terms.items():
+            terms[lanes] = terms[lanes] + d * p if lanes in terms else d * p
+        return _scalar(value, terms, a.tag)
+    if t in _QUICK:
+        q = _real(b)
+        return Scalar(a.p * b, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+    return _slow("mul", a, b)
+
+
+def _s_rmul(a: Scalar, b: Any) -> Any:
+    if type(b) in _QUICK and a.tag.alive:
+        q = _real(b)
+        return Scalar(b * a.p, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+    return _slow_reflected("mul", a, b)
+
+
+def _s_truediv(a: Scalar, b: Any) -> Any:
+    if type(b) in _QUICK and b and a.tag.alive:
+        q = 1.0 / _real(b)
+        return Scalar(a.p / b, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+    return _slow("truediv", a, b)
+
+
+def _s_neg(a: Scalar) -> Any:
+    check_alive(a.tag)
+    return Scalar(-a.p, {lanes: -d for lanes, d in a.terms.items()}, a.tag)
+
+
+def _slow_reflected(name: str, a: Any, b: Any) -> Any:
+    ufunc, function = _BINARY[name]
+    if not _numeric(b):
+        return NotImplemented
+    return apply_elementwise(RULES[ufunc], function, (explicit(b), a))
+
+
+_BINARY = {
+    "add": (np.add, operator.add),
+    "sub": (np.subtract, operator.sub),
+    "mul": (np.multiply, operator.mul),
+    "truediv": (np.true_divide, operator.truediv),
+}
+# operators whose rule is not elementwise, or rare enough to take the general path
+_GENERAL = {
+    "pow": (np.power, operator.pow),
+    "mod": (np.remainder, operator.mod),
+    "floordiv": (np.floor_divide, operator.floordiv),
+    "matmul": (np.matmul, operator.matmul),
+    "divmod": (np.divmod, divmod),
+}
+
+
+def general_binary(name: str, a: Any, b: Any) -> Any:
+    """An operator by its ufunc's rule; scalars keep Python's own value and exceptions."""
+    ufunc, function = _GENERAL[name]
+    if not _numeric(a) or not _numeric(b):
+        return NotImplemented
+    rule = RULES[ufunc]
+    if rule.kind == "elementwise":
+        return apply_elementwise(rule, function, (explicit(a), explicit(b)))
+    if rule.kind == "constant":
+        return function(apply.primal_part(a), apply.primal_part(b))
+    return apply.apply_rule(rule, (a, b), {})
+
+
+def _attach(cls: type) -> None:
+    def forward(name: str) -> Any:
+        return lambda a, b: general_binary(name, a, b)
+
+    def reflected(name: str) -> Any:
+        return lambda a, b: general_binary(name, b, a)
+
+    for name in _GENERAL:
+        setattr(cls, f"__{name}__", forward(name))
+        setattr(cls, f"__r{name}__", reflected(name))
+    setattr(cls, "__pow__", _power)
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(cls, f"__{name}__", _comparison(getattr(operator, name)))
+    cls.__pos__ = lambda a: a if type(a) is Scalar else _by_rule(np.positive, a)  # type: ignore[attr-defined]
+    cls.__abs__ = lambda a: _absolute(a)  # type: ignore[attr-defined]
+    for name in ("round", "trunc", "floor", "ceil"):
+        setattr(cls, f"__{name}__", _constant(name))
+    cls.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+    cls.__array_function__ = _array_function  # type: ignore[attr-defined]
+
+
+def _power(a: Any, b: Any, modulus: Any = None) -> Any:
+    return NotImplemented if modulus is not None else general_binary("pow", a, b)
+
+
+def _absolute(a: Any) -> Any:
+    rule = RULES[np.absolute]
+    if rule.kind == "elementwise":
+        return apply_elementwise(rule, abs, (a,))
+    return apply.apply_rule(rule, (a,), {})
+
+
+def _by_rule(ufunc: Any, *args: Any) -> Any:
+    return apply.apply_rule(RULES[ufunc], args, {})
+
+
+def _comparison(compare: Any) -> Any:
+    def method(a: Any, b: Any) -> Any:
+        check_alive(a.tag)
+        if type(b) is Chunk:
+            return NotImplemented
+        return compare(apply.primal_part(a), apply.primal_part(b))
+
+    return method
+
+
+def _constant(name: str) -> Any:
+    function = round if name == "round" else getattr(math, name)
+
+    def method(a: Any, *args: Any) -> Any:
+        return function(apply.primal_part(a), *args)
+
+    return method
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if any(type(x) is Chunk for x in inputs):
+        return NotImplemented
+    return PROTOCOL["ufunc"](ufunc, method, inputs, kwargs)
+
+
+def _array_function(self: Any, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+    return PROTOCOL["function"](func, args, kwargs)
+
+
+PROTOCOL: dict[str, Any] = {}
+"""How NumPy's protocols reach the dispatcher, which is built on top of this module."""
+
+for _cls in (Scalar, Array):
+    _attach(_cls)
+
+Scalar.__add__, Scalar.__radd__ = _s_add, _s_radd  # type: ignore[attr-defined]
+Scalar.__sub__, Scalar.__rsub__ = _s_sub, _s_rsub  # type: ignore[attr-defined]
+Scalar.__mul__, Scalar.__rmul__ = _s_mul, _s_rmul  # type: ignore[attr-defined]
+Scalar.__truediv__ = _s_truediv  # type: ignore[attr-defined]
+Scalar.__rtruediv__ = lambda a, b: _slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
+Scalar.__neg__ = _s_neg  # type: ignore[attr-defined]
+
+# -- arrays
+
+
+def _a_scaled(a: Array, b: Any, p: Any) -> Array | None:
+    """The product with a plain number, the commonest operation, without the general path."""
+    if SHADOWED or not a.tag.alive or not isinstance(a._t, Chunk) or type(p) is not np.ndarray:
+        return None
+    return Array(p, a._t.scale(float(b)), a.tag)
+
+
+def _a_mul(a: Array, b: Any) -> Any:
+    if type(b) is float or type(b) is int:
+        quick = _a_scaled(a, b, a.p * b)
+        if quick is not None:
+            return quick
+    return _slow("mul", a, b)
+
+
+def _a_rmul(a: Array, b: Any) -> Any:
+    if type(b) is float or type(b) is int:
+        quick = _a_scaled(a, b, b * a.p)
+        if quick is not None:
+            return quick
+    return _slow_reflected("mul", a, b)
+
+
+def _a_neg(a: Array) -> Any:
+    p = -a.p
+    return _a_scaled(a, -1.0, p) or apply_elementwise(RULES[np.negative], operator.neg, (a,))
+
+
+def _inplace(name: str) -> Any:
+    function = getattr(operator, name)
+
+    def method(a: Array, b: Any) -> Any:
+        if not _numeric(b) and not isinstance(b, (list, tuple)):
+            return NotImplemented
+        return PROTOCOL["inplace"](a, function(_readable(a), b), function.__name__)
+
+    return method
+
+
+def _readable(a: Array) -> Any:
+    return a
+
+
+Array.__add__ = lambda a, b: _slow("add", a, b)  # type: ignore[attr-defined]
+Array.__radd__ = lambda a, b: _slow_reflected("add", a, b)  # type: ignore[attr-defined]
+Array.__sub__ = lambda a, b: _slow("sub", a, b)  # type: ignore[attr-defined]
+Array.__rsub__ = lambda a, b: _slow_reflected("sub", a, b)  # type: ignore[attr-defined]
+Array.__mul__, Array.__rmul__ = _a_mul, _a_rmul  # type: ignore[attr-defined]
+Array.__truediv__ = lambda a, b: _slow("truediv", a, b)  # type: ignore[attr-defined]
+Array.__rtruediv__ = lambda a, b: _slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
+Array.__neg__ = _a_neg  # type: ignore[attr-defined]
+for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul"):
+    setattr(Array, f"__i{_name}__", _inplace(_name))
+
+
+def _len(a: Array) -> int:
+    return len(a.p)
+
+
+def _iter(a: Array) -> Any:
+    if not a.p.shape:
+        message = "iteration over a 0-d array"
+        raise TypeError(message)
+    return (store.load_dual(a, i) for i in range(len(a.p)))
+
+
+Array.__len__ = _len  # type: ignore[attr-defined]
+Array.__iter__ = _iter  # type: ignore[attr-defined]
+Array.__getitem__ = store.load_dual  # type: ignore[attr-defined]
+Array.__setitem__ = store.store  # type: ignore[attr-defined]
+Array.__contains__ = lambda a, x: apply.primal_part(x) in apply.primal_part(a)  # type: ignore[attr-defined]

@@ -1,0 +1,182 @@
+"""Finding a function's source from its code object, and making sure that it is that source.
+
+``inspect.getsource`` follows ``__wrapped__`` and so loses decorators; here the definition is found
+by the code's own file, first line, name and positions, and is believed only if compiling it gives
+the function's own bytecode.
+"""
+
+from __future__ import annotations
+
+import __future__
+import ast
+import linecache
+import sys
+import threading
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_FUTURES = __future__.annotations.compiler_flag
+
+
+@dataclass
+class Source:
+    """A function's definition and where it stands."""
+
+    node: Definition
+    classes: tuple[str, ...]
+    flags: int
+
+
+@dataclass
+class _Module:
+    text: str
+    tree: ast.Module
+    definitions: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]
+    codes: dict[tuple[int, str], list[CodeType]] | None = None
+
+
+_MODULES: dict[str, _Module | None] = {}
+_LOCK = threading.RLock()
+_MODULES_KEPT = 512
+
+
+def find_source(f: FunctionType) -> Source | None:
+    """The definition of a function, or None if there is no source or it has changed since.
+
+    Parameters
+    ----------
+    f : function
+        A Python function.
+
+    Returns
+    -------
+    Source or None
+    """
+    code = f.__code__
+    with _LOCK:
+        module = _module(code)
+        if module is None:
+            return None
+        key = (code.co_firstlineno, code.co_name)
+        candidates = module.definitions.get(key, [])
+        if len(candidates) > 1:
+            candidates = [c for c in candidates if _covers(c[0], code)]
+        if not candidates:
+            return None
+        node, classes = candidates[0]
+        if not _is_own(f, code, module):
+            return None
+        return Source(node, classes, code.co_flags & _FUTURES)
+
+
+def _module(code: CodeType) -> _Module | None:
+    name = code.co_filename
+    lines = linecache.getlines(name)
+    text = "".join(lines)
+    held = _MODULES.get(name)
+    if held is not None and held.text == text:
+        return held
+    if not text:
+        return None
+    try:
+        tree = ast.parse(text, name)
+    except SyntaxError:
+        return None
+    if len(_MODULES) >= _MODULES_KEPT:
+        _MODULES.clear()
+    module = _MODULES[name] = _Module(text, tree, _definitions(tree))
+    return module
+
+
+def _definitions(tree: ast.Module) -> dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]:
+    found: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]] = {}
+
+    def visit(node: ast.AST, classes: tuple[str, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = classes
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                decorators = getattr(child, "decorator_list", [])
+                first = min([child.lineno, *(d.lineno for d in decorators)])
+                name = getattr(child, "name", "<lambda>")
+                found.setdefault((first, name), []).append((child, classes))
+            elif isinstance(child, ast.ClassDef):
+                inside = (*classes, child.name)
+            visit(child, inside)
+
+    visit(tree, ())
+    return found
+
+
+def _covers(node: Definition, code: CodeType) -> bool:
+    """Whether all positions of a code object lie inside a definition."""
+    start = (node.lineno, node.col_offset)
+    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    body = node.body if isinstance(node, ast.Lambda) else None
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        if (line, column) == (code.co_firstlineno, 0) == (line, end_column):
+            continue  # the RESUME instruction stands at column 0 of the first line
+        if not (start <= (line, column) and (end_line, end_column) <= end):
+            return False
+        if body is not None:
+            within = (body.lineno, body.col_offset)
+            until = (body.end_lineno or body.lineno, body.end_col_offset or 0)
+            if not (within <= (line, column) and (end_line, end_column) <= until):
+                return False
+    return True
+
+
+def _is_own(f: FunctionType, code: CodeType, module: _Module) -> bool:
+    """Whether compiling the source gives the function's own bytecode."""
+    if module.codes is None:
+        try:
+            flags = code.co_flags & _FUTURES
+            top = compile(module.tree, code.co_filename, "exec", flags, dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return False
+        module.codes = {}
+        _collect(top, module.codes)
+    own = module.codes.get((code.co_firstlineno, code.co_name), [])
+    if any(_same(code, other) for other in own):
+        return True
+    return _is_rewritten_by_pytest(f)
+
+
+def _collect(code: CodeType, into: dict[tuple[int, str], list[CodeType]]) -> None:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            into.setdefault((constant.co_firstlineno, constant.co_name), []).append(constant)
+            _collect(constant, into)
+
+
+def _same(a: CodeType, b: CodeType) -> bool:
+    if (a.co_code, a.co_names, a.co_varnames, a.co_freevars) != (
+        b.co_code,
+        b.co_names,
+        b.co_varnames,
+        b.co_freevars,
+    ):
+        return False
+    if len(a.co_consts) != len(b.co_consts):
+        return False
+    return all(
+        _same(x, y) if isinstance(x, CodeType) and isinstance(y, CodeType) else _equal(x, y)
+        for x, y in zip(a.co_consts, b.co_consts, strict=True)
+    )
+
+
+def _equal(x: Any, y: Any) -> bool:
+    return type(x) is type(y) and (x == y or repr(x) == repr(y))
+
+
+def _is_rewritten_by_pytest(f: FunctionType) -> bool:
+    """pytest rewrites the asserts of test modules: their bytecode is never that of the source."""
+    loader = f.__globals__.get("__loader__")
+    if type(loader).__name__ == "AssertionRewritingHook":
+        return True
+    spec = getattr(sys.modules.get(f.__module__ or ""), "__spec__", None)
+    return type(getattr(spec, "loader", None)).__name__ == "AssertionRewritingHook"

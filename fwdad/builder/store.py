@@ -1,0 +1,180 @@
+"""Reading and writing arrays that carry tangents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.creation import make_array
+from fwdad.builder.dual import (
+    Array,
+    Scalar,
+    check_alive,
+    isinstance_dual,
+    top_tag,
+    wrap,
+)
+from fwdad.builder.memory import SHADOWED, find_shadow, make_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.lanes import is_basic, lane_last_index
+from fwdad.tangents.zero import ZERO, Undefined
+
+
+def settle(y: Array) -> None:
+    """Move the tangents of a dual array, and so of all its views, into shadow memory."""
+    level: Any = y
+    while isinstance_dual(level):
+        if level.tag.alive:
+            root = level.base_dual or level
+            raw = plain(root)
+            shadow = make_shadow(raw)
+            if level.tag not in shadow.lanes:
+                t = root._t
+                shadow.allocate(level.tag)
+                if isinstance(t, Chunk):
+                    assign_to_lanes(shadow.view(level.tag, raw), (Ellipsis,), t)
+        level = level.p
+
+
+def as_index(index: Any) -> tuple[Any, ...]:
+    """An index as the tuple that NumPy makes of it."""
+    return index if type(index) is tuple else (index,)
+
+
+def assign_to_lanes(target: np.ndarray, index: tuple[Any, ...], t: Any) -> None:
+    """Store a chunk into lanes ``(N, *shape)`` under the primal's index; ``ZERO`` stores zeros."""
+    last = np.moveaxis(target, 0, -1)
+    at = lane_last_index(index)
+    if not isinstance(t, Chunk):
+        last[at] = 0
+        return
+    lanes = np.moveaxis(t.lanes, 0, -1)
+    if plain(lanes).dtype.kind == "c" and target.dtype.kind != "c":
+        lanes = lanes.real
+    store_plain(last, at, lanes)
+
+
+def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
+    """``a[index] = v`` for a plain array and any value, tangents included."""
+    if a.dtype.kind == "O":
+        a[index] = v
+        return
+    shadow = find_shadow(a) if SHADOWED else None
+    carried: dict[Any, Any] = {}
+    while isinstance_dual(v):
+        check_alive(v.tag)
+        t = v.t
+        if isinstance(t, Undefined):
+            t.use()
+        carried[v.tag] = t
+        v = v.p
+    if carried and a.dtype.kind not in "fcV":
+        message = (
+            f"a value that carries a derivative is stored into an array of dtype {a.dtype}, which "
+            "cannot hold one: make the array float, for example numpy.zeros(n)"
+        )
+        raise DualLeakError(message)
+    a[index] = v
+    if not carried and shadow is None:
+        return
+    if shadow is None:
+        shadow = make_shadow(a)
+    for tag in set(carried) | set(shadow.lanes):
+        if tag not in shadow.lanes:
+            shadow.allocate(tag)
+        assign_to_lanes(shadow.view(tag, a), as_index(index), carried.get(tag, ZERO))
+
+
+def store(o: Any, index: Any, v: Any) -> None:
+    """``o[index] = v`` for a plain or dual array."""
+    if type(o) is Array:
+        check_alive(o.tag)
+        raw = plain(o)
+        _log(raw)
+        v = _value(v)
+        settle(o)
+    else:
+        raw = o
+        _log(raw)
+        v = _value(v)
+    store_plain(raw, index, v)
+
+
+def _log(raw: np.ndarray) -> None:
+    run = STATE.run
+    if run is not None:
+        run.log.array(raw)
+
+
+def _value(v: Any) -> Any:
+    """A value to store, with its tangents explicit (and read before anything is written)."""
+    if type(v) is np.ndarray:
+        return wrap(v, copy=True) if SHADOWED and find_shadow(v) is not None else v
+    if type(v) in (list, tuple) and top_tag(v) is not None:
+        return make_array(v)
+    if type(v) is Array and SHADOWED:
+        raw = plain(v)
+        if find_shadow(raw) is not None:
+            return wrap(raw, copy=True)
+    return v
+
+
+def load(a: Any, index: Any) -> Any:
+    """``a[index]`` for a plain array whose memory carries tangents."""
+    index = as_index(index)
+    if is_basic(index):
+        view = a[index] if any(i is Ellipsis for i in index) else a[(*index, Ellipsis)]
+        if view.ndim:
+            return a[index]
+        return _scalar(a[index], wrap(view, copy=True))
+    return load_dual(wrap(a, copy=False), index)
+
+
+def _scalar(value: Any, zero_d: Any) -> Any:
+    """Turn the dual of a 0-d view into the dual of the element."""
+    if not isinstance_dual(zero_d) or isinstance(value, np.ndarray):
+        return zero_d if isinstance(value, np.ndarray) else value
+    inner = _scalar(value, zero_d.p)
+    terms = {lanes: 1.0 if d is None else d for lanes, d in zero_d._t.terms.items()}
+    return Scalar(inner, terms, zero_d.tag)
+
+
+def load_dual(a: Any, index: Any) -> Any:
+    """``a[index]`` for a dual array."""
+    if SHADOWED and type(a) is Array:
+        raw = plain(a)
+        if find_shadow(raw) is not None and is_basic(as_index(index)):
+            found = load(raw, index)
+            return found if type(found) is not np.ndarray else _view(a, index)
+    return _view(a, index)
+
+
+def _view(a: Any, index: Any) -> Any:
+    if type(a) is not Array:
+        return a[index]
+    check_alive(a.tag)
+    p = _view(a.p, index)
+    t = a.t[index]
+    if not isinstance(t, Chunk):
+        return p if not isinstance(t, Undefined) else t.use()
+    if isinstance(p, np.ndarray):
+        basic = is_basic(as_index(index))
+        return Array(p, t, a.tag, (a.base_dual or a) if basic else None)
+    terms = {lanes: 1.0 if d is None else _number(d) for lanes, d in t.terms.items()}
+    return Scalar(p, terms, a.tag)
+
+
+def _number(d: Any) -> Any:
+    """A scalar's scaling as a Python number: float arithmetic is three times as fast."""
+    if isinstance_dual(d):
+        return d[()] if type(d) is Array else d
+    if isinstance(d, np.floating):
+        return float(d)
+    if isinstance(d, np.complexfloating):
+        return complex(d)
+    if isinstance(d, np.ndarray):
+        return d.item()
+    return d

@@ -1,0 +1,117 @@
+"""Seeds: the directions in which a derivative is taken, a chunk at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import SeedError
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.composite import Structure, match
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.zero import ZERO
+
+
+def leaf_shape(leaf: Any) -> tuple[int, ...]:
+    """The shape of a leaf; numbers have ``()``."""
+    return tuple(getattr(leaf, "shape", ()))
+
+
+def leaf_dtype(leaf: Any) -> np.dtype[Any]:
+    """The dtype that a leaf's tangent has."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is not None:
+        return np.dtype(dtype)
+    return np.dtype(complex if isinstance(leaf, complex) else float)
+
+
+class BasisSeeds:
+    """Every unit direction, leaf after leaf, in C order."""
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self.shapes = [leaf_shape(leaf) for leaf in leaves]
+        self.dtypes = [leaf_dtype(leaf) for leaf in leaves]
+        self.sizes = [math.prod(shape) for shape in self.shapes]
+        self.count = sum(self.sizes)
+        self.single = False
+
+    def lanes(self, start: int, stop: int) -> list[Any]:
+        """The tangents of the leaves for directions ``start`` to ``stop``."""
+        made: list[Any] = []
+        offset = 0
+        for shape, dtype, size in zip(self.shapes, self.dtypes, self.sizes, strict=True):
+            if offset < stop and offset + size > start:
+                n, first = stop - start, start - offset
+                lanes = Lanes(hot=(n, -first, dtype)) if not shape else Lanes(basis=(n, first, shape, dtype))
+                made.append(Chunk.of(n, shape, {lanes: None}))
+            else:
+                made.append(ZERO)
+            offset += size
+        return made
+
+
+class GivenSeeds:
+    """Directions given by the caller: one, or K stacked in front.
+
+    Raises
+    ------
+    SeedError
+        If a seed's structure, shape or kind of number does not fit its leaf.
+    """
+
+    def __init__(self, leaves: list[Any], structure: Structure, v: Any) -> None:
+        seeds = match(structure, v)
+        self.arrays: list[Any] = []
+        counts: list[int | None] = []
+        for leaf, seed in zip(leaves, seeds, strict=True):
+            array, count = _fit(leaf, seed)
+            self.arrays.append(array)
+            counts.append(count)
+        if len(set(counts)) > 1:
+            message = f"the seeds of the leaves have different numbers of directions: {counts}"
+            raise SeedError(message)
+        count = counts[0] if counts else None
+        self.single = count is None
+        self.count = 1 if count is None else count
+
+    def lanes(self, start: int, stop: int) -> list[Any]:
+        """The tangents of the leaves for directions ``start`` to ``stop``."""
+        return [Chunk(array[start:stop]) for array in self.arrays]
+
+
+def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
+    """A seed as ``(K, *shape)`` lanes of the leaf's dtype, and K (None for one direction)."""
+    shape, dtype = leaf_shape(leaf), leaf_dtype(leaf)
+    if not hasattr(seed, "__fwdad_tag__"):
+        seed = np.asarray(seed)
+        if seed.dtype.kind == "c" and dtype.kind != "c":
+            message = f"a complex seed came for a real argument of dtype {dtype}"
+            raise SeedError(message)
+        if seed.dtype.kind not in "biufc":
+            message = f"a seed of dtype {seed.dtype} came; a float array is wanted"
+            raise SeedError(message)
+        seed = seed.astype(dtype, copy=False)
+    given = leaf_shape(seed)
+    if given == shape:
+        return np.reshape(seed, (1, *shape)), None
+    if given[1:] == shape and len(given) == len(shape) + 1:
+        return seed, given[0]
+    message = (
+        f"a seed of shape {given} came for an argument of shape {shape}: one direction has that "
+        f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
+    )
+    raise SeedError(message)
+
+
+def random_seeds(leaves: list[Any], count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random directions ``(count, *shape)`` for each leaf, normal in every real part."""
+    made = []
+    for leaf in leaves:
+        shape, dtype = leaf_shape(leaf), leaf_dtype(leaf)
+        v = rng.standard_normal((count, *shape))
+        if dtype.kind == "c":
+            v = v + 1j * rng.standard_normal((count, *shape))
+        made.append(v.astype(dtype))
+    return made
