@@ -9,6 +9,8 @@ from fwdad.api import (
     jacfwd,
     jacobian,
     jvp,
+    linearize,
+    stop_gradient,
     value_and_grad,
     value_and_jacobian,
 )
@@ -25,6 +27,7 @@ from fwdad.rules.define import (
     no_derivative,
     transpose,
 )
+from fwdad.support import Support, supported
 from fwdad.tangents import laws
 from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.zero import ZERO, NoTangent, undefined

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.build import run_on_duals
 from fwdad.builder.forward import Arguments, Outcome, run_forward
 from fwdad.errors import (
     NonScalarOutputError,
@@ -21,7 +22,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
 )
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.composite import Structure, unflatten
+from fwdad.tangents.composite import Structure, flatten, unflatten
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape, random_seeds
 from fwdad.tangents.zero import NoTangent
 
@@ -423,6 +424,68 @@ def hvp(
     return jvp(grad(f, chunk=chunk), x, v, args=args, kwargs=kwargs)[1]
 
 
+def linearize(
+    f: Function,
+    x: Any,
+    *,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    chunk: int | str | None = "auto",
+) -> tuple[Any, Any]:
+    """The value of a function, and its Jacobian as an operator.
+
+    Parameters
+    ----------
+    f, x, args, kwargs, chunk
+        See :func:`jacobian`.
+
+    Returns
+    -------
+    y : object
+        ``f(x)``.
+    J : JacobianOperator
+        A ``scipy.sparse.linalg.LinearOperator``: ``J.matvec(v)`` pushes a direction forward,
+        ``J.matmat`` many, in chunks. ``J.rmatvec`` raises until reverse mode is there.
+
+    Notes
+    -----
+    Each product runs f again, on duals.
+    """
+    from fwdad.jacobian_operator import JacobianOperator
+
+    at = _At(f, args, kwargs or {})
+    y = at(x)
+    return y, JacobianOperator(at, x, y, chunk)
+
+
+class _At:
+    """f with all arguments but the first fixed."""
+
+    def __init__(self, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, x: Any) -> Any:
+        return run_on_duals(self.f, (x, *self.args), self.kwargs)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of x without its tangents: a constant, whatever it was computed from.
+
+    Parameters
+    ----------
+    x : object
+        A number, an array or a composite.
+
+    Returns
+    -------
+    like x
+        Arrays are copied.
+    """
+    leaves, structure = flatten(x)
+    kept = [plain(leaf) for leaf in leaves]
+    return unflatten(structure, [k.copy() if isinstance(k, np.ndarray) else k for k in kept])
+
+
 def _call_jacfwd(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     return jacobian(f, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
 
@@ -480,8 +543,6 @@ class _ScalarValued:
         self.__qualname__ = getattr(f, "__qualname__", "f")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from fwdad.builder.build import run_on_duals
-
         result = run_on_duals(self.f, args, kwargs)
         y = result[0] if self.has_aux and isinstance(result, tuple) and result else result
         value = plain(y)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dual import Array, Scalar, isinstance_dual, split, top_tag, with_explicit
+from fwdad.builder.dual import Array, Scalar, isinstance_dual, root_of, split, top_tag, with_explicit
 from fwdad.builder.memory import owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
@@ -103,7 +103,7 @@ def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
         if type(x) is Array:
             source = plain(x)
             if raw is source or (raw.base is not None and owner_of(raw) is owner_of(source)):
-                return x.base_dual or x
+                return root_of(x)
     return None
 
 

@@ -171,6 +171,11 @@ def explicit(x: Any) -> Any:
     return x
 
 
+def root_of(x: Array) -> Array:
+    """The dual array that owns the memory which x views."""
+    return x if x.base_dual is None else x.base_dual
+
+
 def isinstance_dual(x: Any) -> bool:
     """Whether x is a dual (its ``__class__`` says otherwise)."""
     t = type(x)

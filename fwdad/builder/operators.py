@@ -262,8 +262,8 @@ def _a_rmul(a: Array, b: Any) -> Any:
 
 
 def _a_neg(a: Array) -> Any:
-    p = -a.p
-    return _a_scaled(a, -1.0, p) or apply_elementwise(RULES[np.negative], operator.neg, (a,))
+    quick = _a_scaled(a, -1.0, -a.p)
+    return apply_elementwise(RULES[np.negative], operator.neg, (a,)) if quick is None else quick
 
 
 def _inplace(name: str) -> Any:

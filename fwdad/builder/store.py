@@ -12,6 +12,7 @@ from fwdad.builder.dual import (
     Scalar,
     check_alive,
     isinstance_dual,
+    root_of,
     top_tag,
     wrap,
 )
@@ -28,7 +29,7 @@ def settle(y: Array) -> None:
     level: Any = y
     while isinstance_dual(level):
         if level.tag.alive:
-            root = level.base_dual or level
+            root = root_of(level)
             raw = plain(root)
             shadow = make_shadow(raw)
             if level.tag not in shadow.lanes:
@@ -162,7 +163,7 @@ def _view(a: Any, index: Any) -> Any:
         return p if not isinstance(t, Undefined) else t.use()
     if isinstance(p, np.ndarray):
         basic = is_basic(as_index(index))
-        return Array(p, t, a.tag, (a.base_dual or a) if basic else None)
+        return Array(p, t, a.tag, root_of(a) if basic else None)
     terms = {lanes: 1.0 if d is None else _number(d) for lanes, d in t.terms.items()}
     return Scalar(p, terms, a.tag)
 

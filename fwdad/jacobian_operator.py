@@ -1,0 +1,66 @@
+"""``linearize``'s answer: the Jacobian at a point as a SciPy linear operator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from fwdad.api import jvp
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+
+
+class JacobianOperator(LinearOperator):  # type: ignore[misc]
+    """The Jacobian of f at x, without the matrix.
+
+    ``matvec`` pushes a direction forward; ``matmat`` pushes its columns a chunk at a time.
+    Composite arguments and values are raveled leaf after leaf, in C order.
+
+    Parameters
+    ----------
+    f : callable
+        The function, of x alone.
+    x : float, array or composite
+        Where.
+    y : float, array or composite
+        ``f(x)``.
+    chunk : int, "auto" or None
+        Columns per run of f.
+    """
+
+    def __init__(self, f: Callable[..., Any], x: Any, y: Any, chunk: int | str | None) -> None:
+        self._f = f
+        self._x = x
+        self._chunk = chunk
+        self._leaves, self._structure = flatten(x)
+        outputs, _ = flatten(y)
+        n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
+        m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
+        dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
+        super().__init__(dtype, (m, n))
+
+    def _matmat(self, v: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(v.T)
+        seeds, start = [], 0
+        for leaf in self._leaves:
+            size = math.prod(leaf_shape(leaf))
+            seeds.append(rows[:, start : start + size].reshape(-1, *leaf_shape(leaf)))
+            start += size
+        _, y_dot = jvp(self._f, self._x, unflatten(self._structure, seeds), chunk=self._chunk)
+        parts, _ = flatten(y_dot)
+        return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(v.reshape(-1, 1))[:, 0]
+
+    def _rmatvec(self, _v: np.ndarray) -> np.ndarray:
+        message = "J.rmatvec needs reverse mode, which is not there yet"
+        raise NotImplementedError(message)
+
+    def _rmatmat(self, _v: np.ndarray) -> np.ndarray:
+        message = "J.rmatmat needs reverse mode, which is not there yet"
+        raise NotImplementedError(message)

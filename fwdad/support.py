@@ -1,0 +1,89 @@
+"""What can be differentiated: ``supported(np.foo)``."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.dispatch import HANDLERS, TRANSPARENT
+from fwdad.builder.lift import lift
+from fwdad.rules.define import TRANSPOSES, find_rule, function_name
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a function can be differentiated, and how.
+
+    Attributes
+    ----------
+    forward : bool
+        Whether there is a forward rule, or a source to build one from.
+    transpose : bool
+        Whether the function is linear in an argument and has its adjoint for it.
+    argnums : tuple of str
+        The arguments that may be active; ``("...",)`` when the source decides.
+    reason : str
+        Where the derivative comes from, or why there is none.
+    """
+
+    forward: bool
+    transpose: bool
+    argnums: tuple[str, ...]
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.forward
+
+
+def supported(f: Callable[..., Any]) -> Support:
+    """Tell whether fwdad can differentiate a function.
+
+    Parameters
+    ----------
+    f : callable
+        A function of NumPy, SciPy or your own.
+
+    Returns
+    -------
+    Support
+        True in a condition if forward mode works.
+
+    Notes
+    -----
+    A function without a rule whose source is Python is differentiated through that source; whether
+    everything it calls is supported shows only when it runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> supported(np.sin)
+    Support(forward=True, transpose=False, argnums=('x',), reason='elementwise rule')
+    """
+    rule = find_rule(f)
+    if rule is not None:
+        if rule.kind == "constant":
+            return Support(True, False, (), "locally constant: its value carries no tangent")
+        names = rule.binder.primals or (("*" + str(rule.binder.variadic),))
+        return Support(True, f in TRANSPOSES, tuple(names), f"{rule.kind} rule")
+    hashable = getattr(f, "__hash__", None) is not None
+    if hashable and (f in HANDLERS or f in TRANSPARENT):
+        return Support(True, False, ("...",), "handled by the rule builder")
+    source = _python(f)
+    if source is not None and lift(source) is not None:
+        return Support(True, False, ("...",), "built from its Python source")
+    reason = f"{function_name(f)} has no rule, and no Python source to build one from"
+    return Support(False, False, (), reason)
+
+
+def _python(f: Any) -> types.FunctionType | None:
+    for candidate in (f, getattr(f, "_implementation", None), getattr(f, "__func__", None)):
+        if isinstance(candidate, types.FunctionType):
+            return candidate
+    call = getattr(type(f), "__call__", None)
+    if isinstance(f, type) and isinstance(f.__init__, types.FunctionType):
+        return f.__init__
+    return call if isinstance(call, types.FunctionType) and not isinstance(f, np.ufunc) else None
