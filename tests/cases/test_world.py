@@ -21,23 +21,6 @@ CHUNKS = [1, 2, 3, 5, None]
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 
 
-def check_world(make, chunk, x=X, rtol=1e-8):
-    """The Jacobian of a program with state, twice over, and the state as it was before.
-
-    `make()` answers the function and a way to look at its state; every call makes a new pair.
-    """
-    f, state = make()
-    before = copy.deepcopy(state())
-    expected = central_differences(lambda x: call_on_copy(make()[0], x), x)
-    plain = call_on_copy(make()[0], x)
-    for _ in range(2):
-        y, jacobian = fwdad.value_and_jacobian(f, x.copy(), chunk=chunk)
-        assert_array_equal(y, plain)
-        assert_allclose(jacobian, expected, rtol=rtol, atol=rtol)
-        assert_same(state(), before)
-    assert_array_equal(call_on_copy(f, x), plain)  # and the plain call still works on that state
-
-
 def assert_same(actual, desired):
     """Equal all the way down, types included: a dual compares equal to its primal, but is no float."""
     assert actual.__class__ is desired.__class__
