@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.define import Chunk, Space, transpose
-from fwdad.tangents.chunk import LAWS
 
 
 def into(space: Space, x_bar: Any) -> Any:
@@ -92,23 +91,9 @@ def divide_transpose(y_bar, x1, x2):
 
 @transpose(operator.getitem)
 def getitem_transpose(y_bar, x, index):
-    """Put a cotangent back where ``x[index]`` took it from; elements taken twice add up.
-
-    Written as a gather from the sorted, summed cotangents with one zero appended, so that it is
-    linear in the sense of the closed list and can itself be differentiated.
-    """
+    """Put a cotangent back where ``x[index]`` took it from; elements taken twice add up."""
     taken = np.arange(x.size).reshape(x.shape)[index].ravel()
-    y_bar = y_bar.reshape(-1)
-    order = np.argsort(taken, kind="stable")
-    taken = taken[order]
-    starts = np.flatnonzero(np.diff(taken, prepend=-1))
-    if len(starts) < len(taken):
-        y_bar = LAWS[np.add.reduceat](y_bar[order], starts)
-        order = np.arange(len(starts))
-    source = np.full(x.size, len(starts))
-    source[taken[starts]] = order
-    nothing = Chunk(np.zeros((y_bar.n, 1), y_bar.dtype))
-    return np.concatenate([y_bar, nothing])[source].reshape(x.shape)
+    return into(x, np.bincount(taken, y_bar.reshape(-1), minlength=x.size).reshape(x.shape))
 
 
 @transpose(np.broadcast_to)

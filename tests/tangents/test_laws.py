@@ -1,0 +1,630 @@
+"""Each law of the closed list against the function itself, lane by lane."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad.rules  # noqa: F401  (fills the closed list)
+from fwdad.errors import ChunkMismatchError, NonlinearTangentError
+from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.laws import dense, listed
+from fwdad.tangents.zero import ZERO
+
+GENERATOR = np.random.default_rng(20)
+
+
+def array(*shape):
+    return GENERATOR.uniform(-2, 2, shape)
+
+
+def turned(*shape):
+    return array(*shape) + 1j * array(*shape)
+
+
+A, B, C = array(2, 3), array(3, 4), array(2, 4, 3)
+V, W = array(3), array(4)
+S = array(2, 3, 3) + 4 * np.eye(3)
+Z = turned(2, 3)
+
+def through_its_rule(function):
+    """What a linear rule does: the law is called as the function is (NumPy would not ask it)."""
+    return lambda *args, **options: (
+        LAWS[function] if any(type(a) is Chunk for a in args) else function
+    )(*args, **options)
+
+
+# function: [(call on x, a value of x), …]; the tangent takes the place of x
+CASES = {
+    np.sum: [
+        (np.sum, A),
+        (np.sum, np.float64(2.0)),
+        (lambda x: np.sum(x, axis=0), C),
+        (lambda x: np.sum(x, axis=(0, -1)), C),
+        (lambda x: np.sum(x, axis=(), keepdims=True), C),
+        (lambda x: np.sum(x, axis=1, keepdims=True), C),
+        (lambda x: np.sum(x, keepdims=True), C),
+        (lambda x: np.sum(x, axis=1, where=A[:, None] > 0), C),
+        (lambda x: np.sum(x, where=V > 0), A),
+        (lambda x: np.sum(x, dtype=complex), A),
+        (lambda x: np.add.reduce(x, axis=1), A),
+        (lambda x: x.sum(axis=1, keepdims=True), A),
+    ],
+    np.mean: [
+        (np.mean, A),
+        (lambda x: np.mean(x, axis=-1, keepdims=True), C),
+        (lambda x: np.mean(x, axis=(0, 2)), C),
+        (lambda x: np.mean(x, axis=0, where=[[True], [False]]), A),
+        (lambda x: np.mean(x, axis=1, keepdims=True, where=[True, False, True]), A),
+    ],
+    np.cumsum: [
+        (np.cumsum, C),
+        (lambda x: np.cumsum(x, axis=0), C),
+        (lambda x: np.cumsum(x, axis=-1), C),
+    ],
+    np.trace: [
+        (np.trace, A),
+        (lambda x: np.trace(x, 1), A),
+        (lambda x: np.trace(x, -1, 2, 0), C),
+    ],
+    np.add.reduceat: [
+        (lambda x: through_its_rule(np.add.reduceat)(x, [0, 2, 1]), W),
+        (lambda x: through_its_rule(np.add.reduceat)(x, [0, 1], axis=1), C),
+    ],
+    np.bincount: [
+        (lambda x: np.bincount([0, 2, 0, 5], x), W),
+        (lambda x: np.bincount([1, 1, 0], x, minlength=4), V),
+    ],
+    np.reshape: [
+        (lambda x: np.reshape(x, (3, 2)), A),
+        (lambda x: np.reshape(x, -1), C),
+        (lambda x: np.reshape(x, (4, -1), order="F"), C),
+        (lambda x: np.reshape(x, 6), A),
+        (lambda x: x.reshape(3, -1), A),
+        (lambda x: x.reshape((1, 6)), A),
+        (lambda x: np.reshape(x, (1, 1)), np.float64(2.0)),
+    ],
+    np.ravel: [
+        (np.ravel, C),
+        (lambda x: np.ravel(x, order="F"), C),
+        (lambda x: x.ravel(), A),
+        (lambda x: x.flatten(), A),
+    ],
+    np.transpose: [
+        (np.transpose, C),
+        (lambda x: np.transpose(x, (1, -1, 0)), C),
+        (lambda x: x.T, C),
+        (lambda x: x.transpose(1, 0), A),
+        (lambda x: x.transpose((2, 0, 1)), C),
+        (np.transpose, V),
+    ],
+    np.permute_dims: [(lambda x: np.permute_dims(x, (1, 2, 0)), C)],
+    np.swapaxes: [
+        (lambda x: np.swapaxes(x, 0, -1), C),
+        (lambda x: x.swapaxes(1, 2), C),
+        (lambda x: x.mT, C),
+    ],
+    np.moveaxis: [
+        (lambda x: np.moveaxis(x, 0, -1), C),
+        (lambda x: np.moveaxis(x, [0, 2], [-1, 0]), C),
+    ],
+    np.squeeze: [
+        (np.squeeze, array(1, 3, 1)),
+        (lambda x: np.squeeze(x, -1), array(1, 3, 1)),
+        (lambda x: x.squeeze(0), array(1, 3, 1)),
+    ],
+    np.expand_dims: [
+        (lambda x: np.expand_dims(x, 1), A),
+        (lambda x: np.expand_dims(x, (0, -1)), A),
+    ],
+    np.broadcast_to: [
+        (lambda x: np.broadcast_to(x, (4, 2, 3)), A),
+        (lambda x: np.broadcast_to(x, (2, 3)), V),
+        (lambda x: np.broadcast_to(x, 3), np.float64(1.5)),
+        (lambda x: np.broadcast_to(x, (2, 3)), array(2, 1)),
+    ],
+    np.flip: [(np.flip, C), (lambda x: np.flip(x, 1), C), (lambda x: np.flip(x, (0, -1)), C)],
+    np.roll: [
+        (lambda x: np.roll(x, 2), C),
+        (lambda x: np.roll(x, -1, axis=1), C),
+        (lambda x: np.roll(x, (1, 2), axis=(0, -1)), C),
+        (lambda x: np.roll(x, 1, axis=(0, 2)), C),
+    ],
+    np.diagonal: [
+        (np.diagonal, A),
+        (lambda x: np.diagonal(x, 1), A),
+        (lambda x: np.diagonal(x, -1, 1, 2), C),
+    ],
+    np.diag: [
+        (np.diag, V),
+        (lambda x: np.diag(x, 1), V),
+        (lambda x: np.diag(x, -2), V),
+        (np.diag, A),
+        (lambda x: np.diag(x, k=-1), A),
+    ],
+    np.tril: [(np.tril, A), (lambda x: np.tril(x, -1), C), (np.tril, V)],
+    np.triu: [(np.triu, A), (lambda x: np.triu(x, 1), C), (np.triu, V)],
+    np.repeat: [
+        (lambda x: np.repeat(x, 2), A),
+        (lambda x: np.repeat(x, [1, 0, 3], axis=1), A),
+        (lambda x: np.repeat(x, 2, axis=0), C),
+    ],
+    np.tile: [
+        (lambda x: np.tile(x, 2), A),
+        (lambda x: np.tile(x, (2, 1, 3)), A),
+        (lambda x: np.tile(x, (2, 1)), V),
+        (lambda x: np.tile(x, 3), np.float64(2.0)),
+    ],
+    np.copy: [(np.copy, A), (lambda x: x.copy(), A)],
+    np.asarray: [(lambda x: through_its_rule(np.asarray)(x, float), A)],
+    np.ascontiguousarray: [(through_its_rule(np.ascontiguousarray), A)],
+    np.positive: [(np.positive, A), (lambda x: +x, A)],
+    np.take: [
+        (lambda x: np.take(x, [5, 0, 0]), A),
+        (lambda x: np.take(x, [[2, 0]], axis=1), A),
+        (lambda x: np.take(x, 1, axis=0), A),
+        (lambda x: np.take(x, [4, -7], axis=1, mode="wrap"), A),
+        (lambda x: np.take(x, [9], mode="clip"), A),
+    ],
+    np.take_along_axis: [
+        (lambda x: np.take_along_axis(x, np.array([[2, 0], [1, 1]]), 1), A),
+        (lambda x: np.take_along_axis(x, np.array([[1, 0, 1]]), 0), A),
+        (lambda x: np.take_along_axis(x, np.array([5, 0]), None), A),
+        (lambda x: np.take_along_axis(x, np.array([[[2]], [[0]]]), 2), C),
+        (lambda x: np.take_along_axis(x, np.array([[2, 0, 1, 1]] * 2), -1), array(1, 3)),
+    ],
+    np.where: [
+        (lambda x: np.where(A > 0, x, 0), A),
+        (lambda x: np.where(V > 0, 0.0, x), A),
+        (lambda x: np.where(A > 0, x, 2 * x), V),
+        (lambda x: np.where(C > 0, x, np.zeros(3)), V),
+        (lambda x: np.where(True, x, 0), A),
+    ],
+    np.concatenate: [
+        (lambda x: np.concatenate([x, 2 * x]), A),
+        (lambda x: np.concatenate([x, x[:, :1]], axis=1), A),
+        (lambda x: np.concatenate([x, x], axis=-1), C),
+        (lambda x: np.concatenate([x, x.T], axis=None), A),
+    ],
+    np.stack: [
+        (lambda x: np.stack([x, 2 * x]), A),
+        (lambda x: np.stack([x, x], axis=-1), A),
+        (lambda x: np.stack([x, x], axis=1), C),
+        (lambda x: np.stack([x, 3 * x]), np.float64(1.0)),
+    ],
+    np.conjugate: [(np.conjugate, Z), (np.conj, A), (lambda x: x.conj(), Z)],
+    np.real: [(np.real, Z), (np.real, A), (lambda x: x.real, Z)],
+    np.imag: [(np.imag, Z), (lambda x: x.imag, Z)],
+    np.matmul: [
+        (lambda x: x @ V, A),
+        (lambda x: x @ B, A),
+        (lambda x: A @ x, V),
+        (lambda x: V @ x, V),
+        (lambda x: x @ B, V),
+        (lambda x: V @ x, B),
+        (lambda x: x @ V, C),
+        (lambda x: C @ x, V),
+        (lambda x: C @ x, B),
+        (lambda x: x @ B, C),
+        (lambda x: x @ S, A[:, None]),
+        (lambda x: S @ x, C.mT[0]),
+        (lambda x: x @ S, A),
+        (lambda x: x @ S, V),
+        (lambda x: S @ x, V),
+        (lambda x: x @ S[0], S),
+        (lambda x: Z @ x, V),
+        (lambda x: np.matmul(x, B), A),
+        (lambda x: through_its_rule(np.matmul)(C, x, axes=[(1, 2), (0, 1), (1, 2)]), B),
+    ],
+    np.dot: [
+        (lambda x: np.dot(x, V), A),
+        (lambda x: np.dot(A, x), B),
+        (lambda x: np.dot(x, 3.0), A),
+        (lambda x: np.dot(2.0, x), A),
+        (lambda x: np.dot(x, A), np.float64(2.0)),
+        (lambda x: np.dot(C, x), array(5, 3, 2)),
+        (lambda x: np.dot(x, array(5, 3, 2) * 0 + 1), C),
+        (lambda x: np.dot(x, V), V),
+        (lambda x: np.dot(C, x), V),
+    ],
+    np.inner: [
+        (lambda x: np.inner(x, V), A),
+        (lambda x: np.inner(A, x), C),
+        (lambda x: np.inner(x, 2.0), A),
+        (lambda x: np.inner(x, V), V),
+    ],
+    np.tensordot: [
+        (lambda x: np.tensordot(x, C, ([1], [2])), A),
+        (lambda x: np.tensordot(A, x), A),
+        (lambda x: np.tensordot(x, V, 0), A),
+        (lambda x: np.tensordot(A, x, axes=([0, 1], [0, -1])), C),
+        (lambda x: np.tensordot(C, x, axes=(2, 1)), A),
+    ],
+    np.einsum: [
+        (lambda x: np.einsum("ij,jk->ik", x, B), A),
+        (lambda x: np.einsum("ij,jk", A, x), B),
+        (lambda x: np.einsum("ij->j", x), A),
+        (lambda x: np.einsum("ii", x), S[0]),
+        (lambda x: np.einsum("...ii->...i", x), S),
+        (lambda x: np.einsum("...j,jk->...k", x, B), C),
+        (lambda x: np.einsum("i,j,k->kij", V, x, W), V),
+        (lambda x: np.einsum("zZ,Z->z", x, V), A),
+        (lambda x: np.einsum(" i j , j -> i ", x, V), A),
+    ],
+    np.outer: [
+        (lambda x: np.outer(x, W), V),
+        (lambda x: np.outer(W, x), A),
+        (lambda x: np.outer(x, A), W),
+    ],
+    np.kron: [
+        (lambda x: np.kron(x, B), A),
+        (lambda x: np.kron(A, x), V),
+        (lambda x: np.kron(x, C), V),
+    ],
+    np.linalg.solve: [
+        (lambda x: np.linalg.solve(S[0], x), V),
+        (lambda x: np.linalg.solve(S[0], x), B),
+        (lambda x: np.linalg.solve(S, x), C.mT),
+        (lambda x: np.linalg.solve(S, x), B),
+        (lambda x: np.linalg.solve(S, x), V),
+        (lambda x: np.linalg.solve(S[0], x), C.mT),
+        (lambda x: np.linalg.solve(S + 1j, x), V),
+    ],
+    np.convolve: [
+        (lambda x: np.convolve(x, V), W),
+        (lambda x: np.convolve(V, x, "same"), W),
+        (lambda x: np.convolve(x, V, mode="valid"), W),
+    ],
+    np.correlate: [
+        (lambda x: np.correlate(x, V), W),
+        (lambda x: np.correlate(W, x, "full"), V),
+    ],
+    np.interp: [
+        (lambda x: np.interp([0.5, -1.0, 9.0], [0.0, 1.0, 2.0], x), V),
+        (lambda x: np.interp([[0.5], [5.5]], [0.0, 1.0, 2.0], x, period=3.0), V),
+        (lambda x: np.interp(1.25, [0.0, 1.0, 2.0], x), V),
+    ],
+    np.linalg.matmul: [(lambda x: np.linalg.matmul(x, B), A)],
+    np.vecdot: [
+        (lambda x: np.vecdot(x, V), Z),
+        (lambda x: np.vecdot(Z, x), A),
+        (lambda x: through_its_rule(np.vecdot)(x, A[:, :1], axis=0), A),
+    ],
+    np.linalg.vecdot: [(lambda x: np.linalg.vecdot(Z, x, axis=0), A)],
+    np.vdot: [(lambda x: np.vdot(x, A), Z), (lambda x: np.vdot(Z, x), A)],
+    np.cross: [
+        (lambda x: np.cross(x, V), A),
+        (lambda x: np.cross(B, x, axisa=0, axisc=0), V),
+        (lambda x: np.cross(x, B, axis=0), B),
+    ],
+    np.linalg.cross: [(lambda x: np.linalg.cross(V, x), A)],
+    np.linalg.outer: [(lambda x: np.linalg.outer(x, W), V)],
+    np.linalg.tensordot: [(lambda x: np.linalg.tensordot(A, x, axes=1), B)],
+    np.linalg.trace: [(np.linalg.trace, C), (lambda x: np.linalg.trace(x, offset=1), C)],
+    np.linalg.diagonal: [(np.linalg.diagonal, C), (lambda x: np.linalg.diagonal(x, offset=1), C)],
+    np.linalg.matrix_transpose: [(np.linalg.matrix_transpose, C)],
+    np.matrix_transpose: [(np.matrix_transpose, C)],
+    np.pad: [
+        (lambda x: np.pad(x, 1), A),
+        (lambda x: np.pad(x, [(0, 2), (1, 0)]), A),
+        (lambda x: np.pad(x, (1, 2), mode="constant", constant_values=0), A),
+    ],
+    np.fft.fftshift: [(np.fft.fftshift, A), (lambda x: np.fft.fftshift(x, axes=1), C)],
+    np.fft.ifftshift: [(np.fft.ifftshift, A), (lambda x: np.fft.ifftshift(x, axes=(0, 2)), C)],
+}
+for one in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
+    CASES[one] = [
+        (one, A if one in (np.fft.rfft, np.fft.ihfft) else Z),
+        (lambda x, one=one: one(x, 4, 0, "ortho"), A),
+        (lambda x, one=one: one(x, n=2, axis=-1, norm="forward"), A),
+    ]
+for many in (np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2):
+    CASES[many] = [(many, C), (lambda x, many=many: many(x, (2, 4), axes=(0, 1)), C)]
+for many in (np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn):
+    CASES[many] = [
+        (many, C),
+        (lambda x, many=many: many(x, axes=(0, 2)), C),
+        (lambda x, many=many: many(x, (2, 4), axes=(2, 1), norm="ortho"), C),
+    ]
+if hasattr(np, "matvec"):  # NumPy >= 2.2
+    CASES[np.matvec] = [(lambda x: np.matvec(x, V), C), (lambda x: np.matvec(C, x), V)]
+    CASES[np.vecmat] = [(lambda x: np.vecmat(x, B), A), (lambda x: np.vecmat(Z, x), B)]
+
+FLAT = [
+    pytest.param(call, value, id=f"{getattr(f, '__name__', 'f')}-{k}")
+    for f, cases in CASES.items()
+    for k, (call, value) in enumerate(cases)
+]
+
+
+def test_every_law_has_a_case():
+    missing = [f for f in listed() if f not in CASES]
+    assert missing == []
+
+
+def same_lanes(call, lanes, chunk):
+    """The call on a chunk is the call on each lane."""
+    want = np.stack([call(lane) for lane in lanes])
+    got = call(chunk)
+    if got is ZERO:
+        assert_array_equal(want, 0)
+        return
+    assert type(got) is Chunk
+    assert (got.n, got.shape) == (len(lanes), want.shape[1:])
+    scale = np.max(np.abs(want), initial=1e-30)
+    assert_allclose(got.lanes, want, rtol=1e-12, atol=1e-13 * scale)
+    assert got.lanes.dtype == want.dtype
+
+
+def widths(*shapes):
+    return sorted({1, 2, 3, *(n for shape in shapes for n in shape if n)})
+
+
+def seeds(n, value, seed=0):
+    rng = np.random.default_rng(seed)
+    lanes = rng.uniform(-1, 1, (n, *np.shape(value)))
+    if np.asarray(value).dtype.kind == "c":
+        lanes = lanes + 1j * rng.uniform(-1, 1, lanes.shape)
+    return lanes
+
+
+@pytest.mark.parametrize(("call", "value"), FLAT)
+def test_law_is_the_function_on_each_lane(call, value):
+    """At every width up to 3, and at each length of the argument and of the result."""
+    for n in widths(np.shape(value), np.shape(call(np.asarray(value)[()]))):
+        lanes = seeds(n, value)
+        same_lanes(call, lanes, Chunk(lanes))
+
+
+@pytest.mark.parametrize(("call", "value"), FLAT)
+def test_law_of_deferred_scalings(call, value):
+    """The same chunk kept as a sum of two scaled ones, one of them broadcast."""
+    for n in (1, 2, 3):
+        d = np.random.default_rng(1).uniform(0.5, 1, np.shape(value))
+        part = seeds(n, value, 2)
+        thin = seeds(n, np.asarray(value).ravel()[0], 3)
+        thin_lanes = thin.reshape((n,) + (1,) * np.ndim(value))
+        lanes = d * part + np.ones(np.shape(value)) * thin_lanes
+        chunk = d * Chunk(part) + Chunk(thin).reshape((1,) * np.ndim(value)) * np.ones_like(d)
+        assert chunk.shape == np.shape(value)
+        same_lanes(call, lanes, chunk)
+
+
+@pytest.mark.parametrize(("call", "value"), FLAT)
+def test_law_keeps_single_precision(call, value):
+    dtype = np.complex64 if np.asarray(value).dtype.kind == "c" else np.float32
+    lanes = seeds(2, value).astype(dtype)
+    want = np.stack([call(lane) for lane in lanes])
+    got = call(Chunk(lanes))
+    assert got is ZERO or np.can_cast(got.lanes.dtype, want.dtype, "safe")
+
+
+# -- shapes, axes and subscripts by hypothesis
+
+
+@st.composite
+def shaped(draw, min_dims=0, max_dims=3):
+    """Lanes of a drawn shape; their number may be one of its lengths."""
+    shape = draw(hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, max_side=4))
+    n = draw(st.sampled_from([1, 2, 3, *shape]))
+    return seeds(n, np.empty(shape), draw(st.integers(0, 9)))
+
+
+def axes_of(lanes, **limits):
+    ndim = lanes.ndim - 1
+    return st.one_of(st.none(), hnp.valid_tuple_axes(ndim, **limits)) if ndim else st.none()
+
+
+@given(data=st.data(), lanes=shaped(), keepdims=st.booleans())
+@settings(deadline=None)
+def test_reductions(data, lanes, keepdims):
+    axis = data.draw(axes_of(lanes))
+    mask = data.draw(hnp.arrays(bool, lanes.shape[1:]))
+    for call in (
+        lambda x: np.sum(x, axis=axis, keepdims=keepdims),
+        lambda x: np.mean(x, axis=axis, keepdims=keepdims),
+        lambda x: np.sum(x, axis=axis, keepdims=keepdims, where=mask),
+    ):
+        same_lanes(call, lanes, Chunk(lanes))
+
+
+@given(data=st.data(), lanes=shaped(min_dims=1))
+@settings(deadline=None)
+def test_one_axis(data, lanes):
+    ndim = lanes.ndim - 1
+    axis = data.draw(st.integers(-ndim, ndim - 1))
+    side = lanes.shape[1:][axis]
+    picked = data.draw(st.lists(st.integers(-side, side - 1), max_size=4))
+    shift = data.draw(st.integers(-5, 5))
+    counts = data.draw(st.lists(st.integers(0, 2), min_size=side, max_size=side))
+    for call in (
+        lambda x: np.cumsum(x, axis=axis),
+        lambda x: np.flip(x, axis),
+        lambda x: np.roll(x, shift, axis),
+        lambda x: np.take(x, np.array(picked, int), axis),
+        lambda x: np.repeat(x, counts, axis),
+        lambda x: np.concatenate([x, 2 * x], axis=axis),
+        lambda x: np.stack([x, 2 * x], axis=axis),
+        lambda x: np.moveaxis(x, axis, 0),
+        lambda x: np.swapaxes(x, axis, -1),
+        lambda x: np.expand_dims(x, axis),
+        lambda x: np.fft.fft(x, axis=axis),
+    ):
+        same_lanes(call, lanes, Chunk(lanes))
+
+
+@given(data=st.data(), lanes=shaped(min_dims=2))
+@settings(deadline=None)
+def test_two_axes(data, lanes):
+    ndim = lanes.ndim - 1
+    first, second = data.draw(hnp.valid_tuple_axes(ndim, min_size=2, max_size=2))
+    offset = data.draw(st.integers(-3, 3))
+    order = data.draw(st.permutations(range(ndim)))
+    for call in (
+        lambda x: np.swapaxes(x, first, second),
+        lambda x: np.diagonal(x, offset, first, second),
+        lambda x: np.trace(x, offset, first, second),
+        lambda x: np.transpose(x, order),
+        lambda x: np.moveaxis(x, (first, second), (second, first)),
+        lambda x: np.tril(x, offset),
+        lambda x: np.triu(x, offset),
+        lambda x: np.roll(x, (offset, 1), (first, second)),
+    ):
+        same_lanes(call, lanes, Chunk(lanes))
+
+
+@given(lanes=shaped(), reps=st.lists(st.integers(0, 3), max_size=4))
+@settings(deadline=None)
+def test_tiles(lanes, reps):
+    same_lanes(lambda x: np.tile(x, reps), lanes, Chunk(lanes))
+
+
+@given(lanes=shaped(), data=st.data())
+@settings(deadline=None)
+def test_reshapes(lanes, data):
+    size = int(np.prod(lanes.shape[1:]))
+    rows = data.draw(st.sampled_from([k for k in range(1, size + 1) if size % k == 0]))
+    order = data.draw(st.sampled_from("CF"))
+    shape = data.draw(st.sampled_from([(rows, -1), (-1, 1, rows), (size,), -1]))
+    same_lanes(lambda x: np.reshape(x, shape, order=order), lanes, Chunk(lanes))
+
+
+@given(
+    shapes=hnp.mutually_broadcastable_shapes(
+        signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=4
+    ),
+    n=st.integers(1, 4),
+)
+@settings(deadline=None, max_examples=200)
+def test_matmul_of_any_shapes(shapes, n):
+    (left, right), _ = shapes
+    a, b = seeds(1, np.empty(left))[0], seeds(1, np.empty(right), 1)[0]
+    of_a, of_b = seeds(n, a, 2), seeds(n, b, 3)
+    same_lanes(lambda x: np.matmul(x, b), of_a, Chunk(of_a))
+    same_lanes(lambda x: np.matmul(a, x), of_b, Chunk(of_b))
+
+
+@given(data=st.data(), n=st.integers(1, 4))
+@settings(deadline=None, max_examples=200)
+def test_einsum_of_any_subscripts(data, n):
+    letters = st.lists(st.sampled_from("ijkZz"), max_size=3).map("".join)
+    terms = data.draw(st.lists(letters, min_size=1, max_size=3))
+    used = sorted(set("".join(terms)))
+    kept = data.draw(st.lists(st.sampled_from(used), unique=True)) if used else []
+    subscripts = ",".join(terms) + "->" + "".join(kept)
+    side = dict(zip("ijkZz", (2, 3, 4, 2, 3), strict=True))
+    operands = [seeds(1, np.empty([side[c] for c in t]), k)[0] for k, t in enumerate(terms)]
+    for k, operand in enumerate(operands):
+        lanes = seeds(n, operand, 7)
+
+        def call(x, k=k):
+            return np.einsum(subscripts, *operands[:k], x, *operands[k + 1 :])
+
+        same_lanes(call, lanes, Chunk(lanes))
+
+
+@given(
+    shapes=hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3),
+    n=st.integers(1, 4),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_where_of_any_shapes(shapes, n, data):
+    (cond, shape), _ = shapes
+    mask = data.draw(hnp.arrays(bool, cond))
+    lanes = seeds(n, np.empty(shape))
+    same_lanes(lambda x: np.where(mask, x, 0), lanes, Chunk(lanes))
+    same_lanes(lambda x: np.where(mask, 0, x), lanes, Chunk(lanes))
+    same_lanes(lambda x: np.where(mask, x, -x), lanes, Chunk(lanes))
+
+
+# -- what a law refuses
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sum(x, axis=2),
+        lambda x: np.sum(x, axis=-3),
+        lambda x: np.cumsum(x, axis=2),
+        lambda x: np.moveaxis(x, 2, 0),
+        lambda x: np.swapaxes(x, 0, 2),
+        lambda x: np.take(x, 0, axis=2),
+        lambda x: np.flip(x, 2),
+        lambda x: np.roll(x, 1, axis=-3),
+        lambda x: np.concatenate([x, x], axis=2),
+        lambda x: np.stack([x, x], axis=3),
+        lambda x: np.trace(x, 0, 0, 2),
+        lambda x: np.fft.fft(x, axis=2),
+        lambda x: np.expand_dims(x, 3),
+        lambda x: np.squeeze(x, 2),
+    ],
+)
+def test_the_lane_axis_is_out_of_reach(call):
+    """An axis that the primal has not raises as the primal does, although the lanes have it."""
+    with pytest.raises(IndexError):
+        call(A)
+    with pytest.raises(np.exceptions.AxisError):
+        call(Chunk(seeds(2, A)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x @ np.ones(2),
+        lambda x: np.ones((2, 4)) @ x,
+        lambda x: np.reshape(x, (4, 2)),
+        lambda x: np.broadcast_to(x, (3, 2)),
+        lambda x: np.concatenate([x, x[0]]),
+        lambda x: np.take(x, [6]),
+        lambda x: np.take(x, [2], axis=0),
+        lambda x: np.squeeze(x, 0),
+        lambda x: np.repeat(x, [1, 2], axis=1),
+        lambda x: np.linalg.solve(np.eye(3), x),
+        lambda x: np.transpose(x, (0, 0)),
+    ],
+)
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_wrong_shapes_raise_as_the_primals_do(call, n):
+    with pytest.raises((ValueError, IndexError)) as want:
+        call(A)
+    with pytest.raises((ValueError, IndexError)):
+        call(Chunk(seeds(n, A)))
+    assert want.type is not None
+
+
+def test_imaginary_part_of_a_real_tangent_is_zero():
+    assert np.imag(Chunk(seeds(2, A))) is ZERO
+
+
+def test_padding_with_a_constant_is_affine():
+    with pytest.raises(NonlinearTangentError, match="padding with zeros"):
+        np.pad(Chunk(seeds(2, A)), 1, constant_values=1.0)
+    with pytest.raises(NonlinearTangentError):
+        np.pad(Chunk(seeds(2, A)), 1, mode="maximum")
+
+
+def test_interp_ends_are_constants():
+    chunk = Chunk(seeds(2, V))
+    got = np.interp([-1.0, 5.0, 0.5], [0.0, 1.0, 2.0], chunk, left=7.0, right=8.0)
+    assert_array_equal(got.lanes[:, :2], 0)
+    assert_allclose(got.lanes[:, 2], (chunk.lanes[:, 0] + chunk.lanes[:, 1]) / 2)
+
+
+def test_sum_with_an_initial_value_has_the_sums_tangent():
+    chunk = Chunk(seeds(2, A))
+    assert_allclose(np.sum(chunk, initial=5.0).lanes, chunk.lanes.sum(axis=(1, 2)))
+
+
+def test_dense():
+    got = dense(ZERO, np.ones((2, 3), np.float32), 4)
+    assert got.lanes.shape == (4, 2, 3)
+    assert got.dtype == np.float32
+    assert_array_equal(got.lanes, 0)
+    chunk = Chunk(seeds(2, A))
+    assert dense(chunk, A, 2) is chunk
+    assert dense(ZERO, 3, 2).dtype == np.float64
+    with pytest.raises(ChunkMismatchError):
+        np.concatenate([chunk, dense(ZERO, A, 3)])
