@@ -1,0 +1,172 @@
+"""Gathering: results whose elements are chosen among the elements of the arguments.
+
+The places are integers, which have no tangent; the tangents are gathered from the same places.
+Nothing here is ever multiplied by a mask.
+"""
+
+import numpy as np
+
+from fwdad.rules.define import ZERO, frule, linear, locally_constant, transpose
+from fwdad.rules.transposes import into
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.laws import cast
+from fwdad.tangents.zero import Zero
+
+locally_constant(
+    np.nonzero,
+    np.flatnonzero,
+    np.argwhere,
+    np.searchsorted,
+    np.digitize,
+)
+
+for _function in (np.take, np.take_along_axis, np.diagonal, np.diag, np.tril, np.triu, np.trace):
+    linear(_function, argnums=0)
+
+
+def scatter_add(y_bar, places, space):
+    """Add each element of a cotangent at its place.
+
+    Parameters
+    ----------
+    y_bar : Chunk
+        The cotangent of what was gathered.
+    places : ndarray of int
+        Of the shape of y_bar: flat indices into the argument.
+    space : Space
+        Shape and dtype of the argument.
+    """
+    flat = np.bincount(places.reshape(-1), weights=np.reshape(y_bar, -1), minlength=space.size)
+    return cast(np.reshape(flat, space.shape), space.dtype)
+
+
+def _places(space):
+    return np.arange(space.size).reshape(space.shape)
+
+
+@transpose(np.take)
+def take_transpose(y_bar, a, indices, axis=None, out=None, mode="raise"):
+    """Add each element up where it was taken."""
+    return scatter_add(y_bar, np.take(_places(a), indices, axis=axis, mode=mode), a)
+
+
+@transpose(np.take_along_axis)
+def take_along_axis_transpose(y_bar, arr, indices, axis=-1):
+    """Add each element up where it was taken."""
+    return scatter_add(y_bar, np.take_along_axis(_places(arr), indices, axis), arr)
+
+
+@transpose(np.diagonal)
+def diagonal_transpose(y_bar, a, offset=0, axis1=0, axis2=1):
+    """Put the diagonal back among zeros."""
+    return scatter_add(y_bar, np.diagonal(_places(a), offset, axis1, axis2), a)
+
+
+@transpose(np.diag)
+def diag_transpose(y_bar, v, k=0):
+    """A matrix's diagonal goes back among zeros; a vector that was made a matrix is taken out."""
+    return np.diagonal(y_bar, k) if v.ndim == 1 else scatter_add(y_bar, np.diag(_places(v), k), v)
+
+
+@transpose(np.tril)
+def tril_transpose(y_bar, m, k=0):
+    """The lower triangle is its own adjoint."""
+    return into(m, np.tril(y_bar, k))
+
+
+@transpose(np.triu)
+def triu_transpose(y_bar, m, k=0):
+    """The upper triangle is its own adjoint."""
+    return into(m, np.triu(y_bar, k))
+
+
+@transpose(np.trace)
+def trace_transpose(y_bar, a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Each element of the diagonal receives the cotangent."""
+    places = np.diagonal(_places(a), offset, axis1, axis2)
+    return scatter_add(np.broadcast_to(y_bar[..., None], places.shape), places, a)
+
+
+# -- choosing between arrays
+
+
+@frule(np.where, argnums=(0, 1, 2), signature="(condition, x=None, y=None, /)")
+def where_frule(primals, tangents):
+    """Select tangents as the values are selected; of a condition alone, the places."""
+    condition, x, y = primals
+    if x is None and y is None:
+        return np.where(condition), ZERO
+    chosen = np.where(condition, x, y)
+    _, x_dot, y_dot = tangents
+    if isinstance(x_dot, Zero) and isinstance(y_dot, Zero):
+        return chosen, ZERO
+    chosen_dot = cast(np.where(plain(condition), x_dot, y_dot), plain(chosen).dtype)
+    return chosen, np.broadcast_to(chosen_dot, np.shape(plain(chosen)))
+
+
+@transpose(np.where, argnum=1)
+def where_first_transpose(y_bar, condition, x, y):
+    """The cotangent of x in ``np.where(condition, x, y)``."""
+    return cast(into(x, np.where(condition, y_bar, ZERO)), x.dtype)
+
+
+@transpose(np.where, argnum=2)
+def where_second_transpose(y_bar, condition, x, y):
+    """The cotangent of y in ``np.where(condition, x, y)``."""
+    return cast(into(y, np.where(condition, ZERO, y_bar)), y.dtype)
+
+
+@frule(np.choose, argnums="choices")
+def choose_frule(primals, tangents, *, a, out, mode):
+    """Select among the tangents of the choices, one ``where`` for each that is active."""
+    (choices,), (choices_dot,) = primals, tangents
+    y = np.choose(a, choices, mode=mode)
+    if isinstance(choices_dot, Zero):
+        return y, ZERO
+    count = len(choices)
+    chosen = np.mod(a, count) if mode == "wrap" else np.clip(a, 0, count - 1)
+    y_dot = ZERO
+    for k in range(count):
+        choice_dot = choices_dot[k]
+        if not isinstance(choice_dot, Zero) or not isinstance(y_dot, Zero):
+            y_dot = np.where(chosen == k, choice_dot, y_dot)
+    return y, np.broadcast_to(cast(y_dot, plain(y).dtype), np.shape(plain(y)))
+
+
+@frule(np.compress, argnums="a")
+def compress_frule(primals, tangents, *, condition, axis, out):
+    """Take the tangents where the condition holds."""
+    (a,), (a_dot,) = primals, tangents
+    y = np.compress(condition, a, axis=axis)
+    return y, np.take(a_dot, np.flatnonzero(condition), axis=axis)
+
+
+@frule(np.unique, argnums=0)
+def unique_frule(primals, tangents, *, axis, **options):
+    """Of equal elements the first carries the tangent; indices and counts carry none."""
+    (ar,), (ar_dot,) = primals, tangents
+    answer = np.unique(ar, axis=axis, **options)
+    several = isinstance(answer, tuple)
+    values = plain(answer[0] if several else answer)
+    ar = np.asarray(plain(ar))
+    found = {"axis": axis, "equal_nan": options["equal_nan"]}
+    ordered, first = np.unique(ar, return_index=True, **found)
+    if not options.get("sorted", True):
+        first = first[np.searchsorted(ordered, values)]
+    if axis is None:
+        ar_dot = np.reshape(ar_dot, -1)
+    values_dot = np.take(ar_dot, first, axis=0 if axis is None else axis)
+    if several:
+        return answer, (values_dot,) + (ZERO,) * (len(answer) - 1)
+    return answer, values_dot
+
+
+# -- counting with weights
+
+linear(np.bincount, argnums="weights", signature="(x, /, weights=None, minlength=0)")
+
+
+@transpose(np.bincount)
+def bincount_transpose(y_bar, weights, x, minlength=0):
+    """Each weight receives the cotangent of its bin."""
+    return cast(np.take(y_bar, x), weights.dtype)

@@ -1,0 +1,219 @@
+"""Shapes: the same elements under other axes, in other places, or more than once.
+
+Only what NumPy does in C, or what NumPy's own source would do many times slower, has a rule here;
+``hstack``, ``split``, ``pad``, ``insert`` and the like are built from these by the builder.
+"""
+
+import numpy as np
+
+from fwdad.rules.define import ZERO, frule, linear, transpose
+from fwdad.rules.gathering import scatter_add
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.laws import cast, dense
+from fwdad.tangents.zero import Zero
+
+for _function in (
+    np.transpose,  # also known as np.permute_dims
+    np.moveaxis,
+    np.swapaxes,
+    np.squeeze,
+    np.expand_dims,
+    np.broadcast_to,  # its transpose is that of every broadcast, see transposes.py
+    np.flip,
+    np.roll,
+    np.repeat,
+    np.tile,
+):
+    linear(_function, argnums=0)
+
+
+@transpose(np.transpose)
+def transpose_transpose(y_bar, a, axes=None):
+    """Undo the permutation."""
+    if axes is None:
+        return np.transpose(y_bar)
+    return np.transpose(y_bar, np.argsort([axis % a.ndim for axis in axes]))
+
+
+@transpose(np.moveaxis)
+def moveaxis_transpose(y_bar, a, source, destination):
+    """Move the axes back."""
+    return np.moveaxis(y_bar, destination, source)
+
+
+@transpose(np.swapaxes)
+def swapaxes_transpose(y_bar, a, axis1, axis2):
+    """Swap the axes back."""
+    return np.swapaxes(y_bar, axis1, axis2)
+
+
+@transpose(np.squeeze)
+def squeeze_transpose(y_bar, a, axis=None):
+    """Put the axes of length one back."""
+    return np.reshape(y_bar, a.shape)
+
+
+@transpose(np.expand_dims)
+def expand_dims_transpose(y_bar, a, axis):
+    """Take the axes of length one away."""
+    return np.reshape(y_bar, a.shape)
+
+
+@transpose(np.flip)
+def flip_transpose(y_bar, m, axis=None):
+    """A reversal is its own adjoint."""
+    return np.flip(y_bar, axis)
+
+
+@transpose(np.roll)
+def roll_transpose(y_bar, a, shift, axis=None):
+    """Roll back."""
+    return np.roll(y_bar, np.negative(shift).tolist(), axis)
+
+
+@transpose(np.repeat)
+def repeat_transpose(y_bar, a, repeats, axis=None):
+    """Add up the copies of each element."""
+    return scatter_add(y_bar, np.repeat(_places(a), repeats, axis), a)
+
+
+@transpose(np.tile)
+def tile_transpose(y_bar, A, reps):
+    """Add up the copies of each element."""
+    return scatter_add(y_bar, np.tile(_places(A), reps), A)
+
+
+def _places(space):
+    """The flat index of each element of an array of that shape."""
+    return np.arange(space.size).reshape(space.shape)
+
+
+# -- reshape and ravel, whose orders "A" and "K" look at the primal's memory
+
+
+@frule(np.reshape, argnums=0)
+def reshape_frule(primals, tangents, **options):
+    """Push a tangent through ``np.reshape``."""
+    (a,), (a_dot,) = primals, tangents
+    y = np.reshape(a, **options)
+    order = "F" if options["order"] == "A" and _is_fortran(a) else options["order"]
+    return y, np.reshape(a_dot, np.shape(plain(y)), order="C" if order == "A" else order)
+
+
+@transpose(np.reshape)
+def reshape_transpose(y_bar, a, shape=None, order="C", **options):
+    """Reshape back."""
+    return np.reshape(y_bar, a.shape, order=order)
+
+
+@frule(np.ravel, argnums=0)
+def ravel_frule(primals, tangents, *, order):
+    """Push a tangent through ``np.ravel``."""
+    (a,), (a_dot,) = primals, tangents
+    y = np.ravel(a, order)
+    if order == "K":
+        # What memory order is, a copy of the same layout tells.
+        places = np.empty_like(np.asarray(plain(a)), dtype=np.intp, order="K")
+        places[...] = np.arange(places.size).reshape(places.shape)
+        return y, np.take(np.reshape(a_dot, -1), np.ravel(places, "K"))
+    return y, np.reshape(a_dot, -1, order="F" if order == "F" or _is_fortran(a, order) else "C")
+
+
+@transpose(np.ravel)
+def ravel_transpose(y_bar, a, order="C"):
+    """Reshape back."""
+    return np.reshape(y_bar, a.shape, order=order)
+
+
+def _is_fortran(a, order="A"):
+    return order == "A" and np.isfortran(np.asarray(plain(a)))
+
+
+# -- joining
+
+
+def tangent_of_item(x, x_dot, n):
+    """The tangent of an item of a list of arrays; it may be a list of numbers itself."""
+    if isinstance(x_dot, (list, tuple)):
+        return np.stack([tangent_of_item(v, d, n) for v, d in zip(x, x_dot, strict=True)])
+    return dense(x_dot, np.asarray(plain(x)) if isinstance(x, (list, tuple)) else x, n)
+
+
+def width(x_dot):
+    """The number of lanes of the tangents in nested lists; None if all are ``ZERO``."""
+    if isinstance(x_dot, (list, tuple)):
+        return next((n for n in map(width, x_dot) if n is not None), None)
+    return x_dot.n if isinstance(x_dot, Chunk) else None
+
+
+def tangents_of_items(arrays, arrays_dot):
+    """The tangents of the items of a list of arrays, or of the rows of one array, written out.
+
+    Returns
+    -------
+    list of Chunk, or None
+        None if no item is active.
+    """
+    if isinstance(arrays_dot, Zero):
+        return None
+    n = width(arrays_dot)
+    if n is None:
+        return None
+    return [tangent_of_item(x, x_dot, n) for x, x_dot in zip(arrays, arrays_dot, strict=True)]
+
+
+@frule(
+    np.concatenate,  # also known as np.concat
+    argnums=0,
+    signature="(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')",
+)
+def concatenate_frule(primals, tangents, *, axis, out, dtype, casting):
+    """Push tangents through ``np.concatenate``; an inactive item contributes zeros."""
+    (arrays,), (arrays_dot,) = primals, tangents
+    y = np.concatenate(arrays, axis=axis, dtype=dtype, casting=casting)
+    items_dot = tangents_of_items(arrays, arrays_dot)
+    if items_dot is None:
+        return y, ZERO
+    return y, cast(np.concatenate(items_dot, axis=axis), plain(y).dtype)
+
+
+@transpose(np.concatenate)
+def concatenate_transpose(y_bar, arrays, axis=0, **options):
+    """Cut the cotangent where the items meet."""
+    if axis is None:
+        ends = np.cumsum([a.size for a in arrays])
+        parts = [y_bar[end - a.size : end] for end, a in zip(ends.tolist(), arrays, strict=True)]
+        return [np.reshape(part, a.shape) for part, a in zip(parts, arrays, strict=True)]
+    before = (slice(None),) * (axis % y_bar.ndim)
+    lengths = [a.shape[axis] for a in arrays]
+    ends = np.cumsum(lengths).tolist()
+    return [
+        cast(y_bar[(*before, slice(end - length, end))], a.dtype)
+        for end, length, a in zip(ends, lengths, arrays, strict=True)
+    ]
+
+
+@frule(np.stack, argnums=0)
+def stack_frule(primals, tangents, *, axis, out, dtype, casting):
+    """Push tangents through ``np.stack``; an inactive item contributes zeros."""
+    (arrays,), (arrays_dot,) = primals, tangents
+    y = np.stack(arrays, axis=axis, dtype=dtype, casting=casting)
+    items_dot = tangents_of_items(arrays, arrays_dot)
+    if items_dot is None:
+        return y, ZERO
+    return y, cast(np.stack(items_dot, axis=axis), plain(y).dtype)
+
+
+@transpose(np.stack)
+def stack_transpose(y_bar, arrays, axis=0, **options):
+    """Take the items apart."""
+    before = (slice(None),) * (axis % y_bar.ndim)
+    return [cast(y_bar[(*before, k)], a.dtype) for k, a in enumerate(arrays)]
+
+
+@frule(np.broadcast_arrays)
+def broadcast_arrays_frule(primals, tangents, *, subok):
+    """Push each tangent through its own broadcast."""
+    y = np.broadcast_arrays(*primals, subok=subok)
+    shape = plain(y[0]).shape if y else ()
+    return y, tuple(np.broadcast_to(x_dot, shape) for x_dot in tangents)

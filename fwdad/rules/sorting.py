@@ -1,0 +1,57 @@
+"""Sorting and partial sorting: the tangents go where the values went.
+
+Policy: of equal values the first in the argument comes first, and every NaN comes last, as a
+stable sort has it. The order is found once, for all lanes.
+"""
+
+import numpy as np
+
+from fwdad.rules.define import ZERO, frule, locally_constant
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.laws import cast
+from fwdad.tangents.zero import Zero
+
+locally_constant(np.argsort, np.argpartition, np.lexsort)
+
+
+@frule(np.sort, argnums=0)
+def sort_frule(primals, tangents, *, axis, **options):
+    """Push a tangent through ``np.sort``: it is permuted as the values are."""
+    (a,), (a_dot,) = primals, tangents
+    y = np.sort(a, axis=axis, **options)
+    if axis is None:
+        a_dot, axis = np.reshape(a_dot, -1), -1
+        order = np.argsort(np.asarray(plain(a)), axis=None, kind="stable")
+    else:
+        order = np.argsort(np.asarray(plain(a)), axis=axis, kind="stable")
+    return y, np.take_along_axis(a_dot, order, axis)
+
+
+@frule(np.partition, argnums=0)
+def partition_frule(primals, tangents, *, axis, **options):
+    """Push a tangent through ``np.partition``.
+
+    Where the values that are not asked for end up depends on NumPy's version and on the
+    processor, so the places are read off the result: the k-th of equal values in it is the k-th
+    in the argument. Its element ``kth`` so has the tangent that it has after ``np.sort``.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.partition(a, axis=axis, **options)
+    if isinstance(a_dot, Zero):
+        return y, ZERO
+    a, result = np.asarray(plain(a)), plain(y)
+    if axis is None:
+        a, a_dot, axis = a.reshape(-1), np.reshape(a_dot, -1), 0
+    order = np.argsort(a, axis=axis, kind="stable")
+    places = np.empty_like(order)
+    np.put_along_axis(places, np.argsort(result, axis=axis, kind="stable"), order, axis)
+    return y, np.take_along_axis(a_dot, places, axis)
+
+
+@frule(np.sort_complex)
+def sort_complex_frule(primals, tangents):
+    """Push a tangent through ``np.sort_complex``, which sorts along the last axis."""
+    (a,), (a_dot,) = primals, tangents
+    y = np.sort_complex(a)
+    order = np.argsort(np.asarray(plain(a)), axis=-1, kind="stable")
+    return y, cast(np.take_along_axis(a_dot, order, -1), plain(y).dtype)
