@@ -29,7 +29,6 @@ from fwdad.testing.structure import (
     pick,
     rebuild,
     result_tangents,
-    tangents_for,
 )
 from fwdad.testing.trial import Trial, make_trial
 
@@ -195,12 +194,8 @@ def _record(trial: Trial, pattern: tuple[Path, ...]) -> Any:
     own = TRANSPOSES.get(trial.f, {})
     if len({path[0] for path in pattern}) == 1 and pattern[0][0] in own:
         y, y_dot = trial.push(trial.primals, lanes)
-        primals = tuple(
-            tangents_for(primal, {p[1:]: t for p, t in inputs.items() if p[0] == k})
-            if any(p[0] == k for p in inputs)
-            else primal
-            for k, primal in enumerate(trial.primals)
-        )
+        # the inactive items of a list stay themselves: a transpose asks them for their shape
+        primals = rebuild(tuple(trial.primals), lambda path, v: inputs.get(path, v))
         if isinstance(y_dot, Chunk):
             y_dot = RecordingTangent(y_dot, Operation(trial.f, primals, trial.options))
     else:
