@@ -163,7 +163,15 @@ def unique_frule(primals, tangents, *, axis, **options):
 
 # -- counting with weights
 
-linear(np.bincount, argnums="weights", signature="(x, /, weights=None, minlength=0)")
+
+@frule(np.bincount, argnums="weights", signature="(x, /, weights=None, minlength=0)")
+def bincount_frule(primals, tangents, *, x, minlength):
+    """Add up the tangents of the weights in each bin; of no element at all, NumPy counts ints."""
+    (weights,), (weights_dot,) = primals, tangents
+    y = np.bincount(x, weights, minlength)
+    if np.size(x) == 0:
+        return y, ZERO
+    return y, np.bincount(x, weights=weights_dot, minlength=minlength)
 
 
 @transpose(np.bincount)

@@ -4,10 +4,13 @@ Only what NumPy does in C, or what NumPy's own source would do many times slower
 ``hstack``, ``split``, ``pad``, ``insert`` and the like are built from these by the builder.
 """
 
+import math
+
 import numpy as np
 
-from fwdad.rules.define import ZERO, frule, linear, transpose
+from fwdad.rules.define import ZERO, Space, frule, linear, transpose
 from fwdad.rules.gathering import scatter_add
+from fwdad.rules.transposes import into
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.laws import cast, dense
 from fwdad.tangents.zero import Zero
@@ -180,17 +183,44 @@ def concatenate_frule(primals, tangents, *, axis, out, dtype, casting):
 @transpose(np.concatenate)
 def concatenate_transpose(y_bar, arrays, axis=0, **options):
     """Cut the cotangent where the items meet."""
-    if axis is None:
-        ends = np.cumsum([a.size for a in arrays])
-        parts = [y_bar[end - a.size : end] for end, a in zip(ends.tolist(), arrays, strict=True)]
-        return [np.reshape(part, a.shape) for part, a in zip(parts, arrays, strict=True)]
-    before = (slice(None),) * (axis % y_bar.ndim)
-    lengths = [a.shape[axis] for a in arrays]
-    ends = np.cumsum(lengths).tolist()
-    return [
-        cast(y_bar[(*before, slice(end - length, end))], a.dtype)
-        for end, length, a in zip(ends, lengths, arrays, strict=True)
+    items = _items(arrays)
+    shapes = [_shape_of_item(a) for a in items]
+    lengths = [math.prod(s) if axis is None else s[axis] for s in shapes]
+    before = (slice(None),) * (0 if axis is None else axis % y_bar.ndim)
+    ends = np.cumsum(lengths, dtype=int).tolist()
+    parts = [
+        np.reshape(y_bar[(*before, slice(end - length, end))], shape)
+        for end, length, shape in zip(ends, lengths, shapes, strict=True)
     ]
+    return _cotangent_of_items(parts, arrays)
+
+
+def _items(arrays):
+    """The items of a list, or the rows of one array that is joined along its first axis."""
+    if isinstance(arrays, Space):
+        return [Space(arrays.shape[1:], arrays.dtype)] * arrays.shape[0]
+    return arrays
+
+
+def _cotangent_of_items(parts, arrays):
+    """The cotangents of a list's items, as a list; of an array's rows, as one."""
+    if isinstance(arrays, Space):
+        return into(arrays, np.stack(parts))
+    return [_cotangent_of_item(part, a) for part, a in zip(parts, arrays, strict=True)]
+
+
+def _shape_of_item(a):
+    """The shape of an item: a ``Space``, an array, a number, or a list of these."""
+    if isinstance(a, (list, tuple)):
+        return (len(a), *_shape_of_item(a[0])) if a else (0,)
+    return a.shape if hasattr(a, "shape") else ()
+
+
+def _cotangent_of_item(a_bar, a):
+    """The cotangent of an item; of a list, the list of its items' cotangents."""
+    if isinstance(a, (list, tuple)):
+        return [_cotangent_of_item(a_bar[k], part) for k, part in enumerate(a)]
+    return into(a, a_bar) if isinstance(a, Space) else a_bar
 
 
 @frule(np.stack, argnums=0)
@@ -208,7 +238,8 @@ def stack_frule(primals, tangents, *, axis, out, dtype, casting):
 def stack_transpose(y_bar, arrays, axis=0, **options):
     """Take the items apart."""
     before = (slice(None),) * (axis % y_bar.ndim)
-    return [cast(y_bar[(*before, k)], a.dtype) for k, a in enumerate(arrays)]
+    parts = [y_bar[(*before, k)] for k in range(y_bar.shape[axis])]
+    return _cotangent_of_items(parts, arrays)
 
 
 @frule(np.broadcast_arrays)
