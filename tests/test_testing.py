@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from fwdad.errors import MissingTransposeError
+from fwdad.errors import MissingRuleError, MissingTransposeError
 from fwdad.rules.define import RULES, TRANSPOSES, ZERO, Chunk, frule, transpose
-from fwdad.testing import CheckFailure, check_frule, check_transpose
+from fwdad.testing import CheckFailure, check_derivatives, check_frule, check_transpose
 from fwdad.testing.frules import failing_checks
+from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import Zero, undefined
 
 X = np.array([0.3, -1.2, 2.1])
@@ -48,8 +49,8 @@ def product_body(primals, tangents):
     return x * y, x_dot * y + x * y_dot
 
 
-def caught(function, *args, **options):
-    return sorted(failing_checks(function, *args, rng=np.random.default_rng(5), **options))
+def caught(function, *args, options=None, **settings):
+    return sorted(failing_checks(function, args, options, **settings))
 
 
 # -- the right rules pass: a harness that fails everything would catch every fault
@@ -163,7 +164,7 @@ def test_mutated_option(plant):
         return y, y_dot
 
     plant(weighted, body)
-    assert caught(weighted, X, weights=np.arange(3.0)) == ["inputs"]
+    assert caught(weighted, X, options={"weights": np.arange(3.0)}) == ["inputs"]
 
 
 def test_aliased_output(plant):
@@ -398,6 +399,30 @@ def test_wrong_complex_transpose(plant, wrong):
         check_transpose(turn, X)
 
 
+def test_rule_that_loses_an_enclosing_derivative(plant):
+    """The cosine is a constant to whoever differentiates the pushforward again."""
+
+    def body(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        return np.sin(x), np.cos(plain(x)) * x_dot
+
+    plant(sine, body)
+    assert caught(sine, X) == ["second order"]
+    check_frule(sine, X, second_order=False)
+
+
+def test_rule_that_cannot_be_nested(plant):
+    """An enclosing derivative's number would become an int, which has no tangent."""
+
+    def body(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        one = int(0 * x[0]) + 1
+        return np.sin(x), one * np.cos(x) * x_dot
+
+    plant(sine, body)
+    assert caught(sine, X) == ["second order"]
+
+
 # -- what the harness asks of its user
 
 
@@ -436,7 +461,7 @@ def test_a_failing_rule_says_where_it_failed(plant):
 
 def test_containers(plant):
     def joined(parts, scale):
-        return {"sum": parts[0] * scale + parts[1].sum(), "scale": scale * 2}
+        return parts[0] * scale + parts[1].sum(), scale * 2
 
     def body(primals, tangents):
         (parts, scale), (parts_dot, scale_dot) = primals, tangents
@@ -444,8 +469,57 @@ def test_containers(plant):
         total = parts[0] * scale + parts[1].sum()
         grown = first * scale + np.broadcast_to(parts[0] * scale_dot, total.shape)
         summed = np.broadcast_to(np.sum(second), total.shape)
-        return {"sum": total, "scale": scale * 2}, {"sum": grown + summed, "scale": scale_dot * 2}
+        return (total, scale * 2), (grown + summed, scale_dot * 2)
 
     plant(joined, body)
     check_frule(joined, [X, M], 1.5)
     check_frule(joined, (X, M), 1.5)
+
+
+# -- derived rules
+
+
+def logistic(x, rate=1.0):
+    y = np.empty_like(x)
+    y[...] = 1 / (1 + np.exp(-rate * x))
+    return y
+
+
+def test_derived_rule_without_a_written_one():
+    check_frule(logistic, X)
+    check_frule(logistic, X, rate=0.5)
+    check_frule(logistic, X, 0.5)
+    check_frule(logistic, X + 0.25j)
+    check_derivatives(logistic, X)
+    assert caught(logistic, M) == []
+
+
+def test_derived_and_written_rules_agree(plant):
+    def body(primals, tangents, *, rate):
+        (x,), (x_dot,) = primals, tangents
+        y = logistic(x, rate)
+        return y, rate * y * (1 - y) * x_dot
+
+    plant(logistic, body)
+    check_derivatives(logistic, X, rate=0.5)
+    assert RULES[logistic].body is body
+
+
+def test_wrong_written_rule_beside_the_derived_one(plant):
+    def body(primals, tangents, *, rate):
+        (x,), (x_dot,) = primals, tangents
+        y = logistic(x, rate)
+        return y, (1 + 1e-9) * rate * y * (1 - y) * x_dot
+
+    plant(logistic, body)
+    check_frule(logistic, X, rate=0.5)  # too small for differences
+    with pytest.raises(CheckFailure, match="written rule and the derived one differ") as failure:
+        check_derivatives(logistic, X, rate=0.5)
+    assert failure.value.check == "derivatives"
+    assert RULES[logistic].body is body
+
+
+def test_derivatives_of_a_function_without_a_source():
+    with pytest.raises(MissingRuleError, match=r"numpy\.sin"):
+        check_derivatives(np.sin, X)
+    assert np.sin in RULES

@@ -1,7 +1,8 @@
 """Checks for rule authors: your own rule is tested in two lines, as fwdad's own are."""
 
+from fwdad.testing.derivatives import check_derivatives
 from fwdad.testing.frules import check_frule
 from fwdad.testing.transposes import check_transpose
 from fwdad.testing.trial import CheckFailure
 
-__all__ = ["CheckFailure", "check_frule", "check_transpose"]
+__all__ = ["CheckFailure", "check_derivatives", "check_frule", "check_transpose"]

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import NoTangentType, Undefined, Zero
 from fwdad.testing.differences import directional
+from fwdad.testing.nested import check_second_order
 from fwdad.testing.structure import (
     copied,
     describe,
@@ -38,6 +39,7 @@ def check_frule(
     argnums: Sequence[int | str] | None = None,
     float32: bool = True,
     opaque: bool = False,
+    second_order: bool = True,
     **options: Any,
 ) -> None:
     """Check a function's forward rule at given arguments.
@@ -69,6 +71,8 @@ def check_frule(
         Also run with float64 arrays cast to float32 (where f itself can).
     opaque : bool, default False
         Accept a rule that looks into its lanes and has no transpose.
+    second_order : bool, default True
+        Also differentiate the pushforward.
     **options
         Keyword arguments of ``f``.
 
@@ -93,24 +97,27 @@ def check_frule(
     >>> check_frule(np.linalg.solve, np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0]))
     """
     trial = make_trial(f, args, options, chunk, rng, argnums)
-    settings = {"rtol": allowed(trial, rtol, reason), "float32": float32, "opaque": opaque}
+    settings = {
+        "rtol": allowed(trial, rtol, reason),
+        "float32": float32,
+        "opaque": opaque,
+        "second_order": second_order,
+    }
     for check in CHECKS:
         check(trial, settings)
 
 
 def failing_checks(
     f: Callable[..., Any],
-    *args: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any] | None = None,
+    *,
     chunk: Sequence[int] = (1, 2, 3),
-    rng: np.random.Generator | None = None,
-    argnums: Sequence[int | str] | None = None,
-    float32: bool = True,
-    opaque: bool = False,
-    **options: Any,
+    **settings: Any,
 ) -> dict[str, str]:
     """Run every check of :func:`check_frule` and answer the messages of those that fail."""
-    trial = make_trial(f, args, options, chunk, rng, argnums)
-    settings = {"rtol": allowed(trial, None, None), "float32": float32, "opaque": opaque}
+    trial = make_trial(f, args, options or {}, chunk, None, None)
+    settings = {"rtol": allowed(trial, None, None), "float32": True, **settings}
     failures = {}
     for check in CHECKS:
         try:
@@ -282,11 +289,11 @@ def check_writeable(trial: Trial, _settings: Any) -> None:
 def check_differences(trial: Trial, settings: Any) -> None:
     """Each argument's derivative agrees with finite differences in double precision."""
     for path in trial.paths:
-        scale = _scale(trial, path)
+        scale = trial.scale(path)
         for lane in range(min(DIFFERENCED_LANES, max(trial.widths))):
 
             def along(step: float, path: Any = path, lane: int = lane) -> Any:
-                y = trial.plain(trial.shifted(path, step, lane))
+                y = trial.plain(trial.moved({path: step * trial.seeds[path][lane]}))
                 return {key: np.asarray(v)[None] for key, v in walk(y) if is_leaf(v)}
 
             want, errors = directional(along, scale)
@@ -312,11 +319,6 @@ def check_differences(trial: Trial, settings: Any) -> None:
                     "the derivative itself is wrong",
                     atol=floor,
                 )
-
-
-def _scale(trial: Trial, path: Any) -> float:
-    x = np.abs(np.asarray(dict(walk(tuple(trial.primals)))[path], dtype=complex))
-    return float(np.clip(np.max(x, initial=0.0), 1e-3, 1e3)) if x.size else 1.0
 
 
 def check_linearity(trial: Trial, _settings: Any) -> None:
@@ -437,4 +439,5 @@ CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
     check_lanes,
     check_float32,
     check_recording,
+    check_second_order,
 )

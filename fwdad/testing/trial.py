@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fwdad.builder.build import build_frule, run_on_duals
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
-from fwdad.rules.define import _NoDerivative, call_primal, call_rule, find_rule, function_name
-from fwdad.tangents import laws as _laws  # noqa: F401  (fills the closed list)
+from fwdad.rules.define import _call_args, _NoDerivative, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import (
     Path,
@@ -144,11 +144,29 @@ class Trial:
 
     # -- runs
 
-    def plain(self, primals: Sequence[Any]) -> Any:
-        """Call the primal itself, the bound primals put back to where they came from."""
+    def call_args(self, primals: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Put bound primals back to where they came from in the call."""
         if self.rule is None or self.rule.kind == "constant":
-            return self.f(*primals, **self.options)
-        return call_primal(self.rule, tuple(primals), self.options)
+            return tuple(primals), self.options
+        return _call_args(self.rule.binder, tuple(primals), self.options)
+
+    def plain(self, primals: Sequence[Any]) -> Any:
+        """Call the primal itself."""
+        args, kwargs = self.call_args(primals)
+        return self.f(*args, **kwargs)
+
+    def dispatched(self, *primals: Any) -> Any:
+        """Call the primal on duals, as lifted code does."""
+        return run_on_duals(self.f, *self.call_args(primals))
+
+    def tangents(self, primals: Sequence[Any], lanes: dict[Path, Any]) -> tuple[Any, ...]:
+        """Lanes (arrays or chunks) by path, as the tangents of all primals."""
+        made = []
+        for k, primal in enumerate(primals):
+            mine = {path[1:]: t for path, t in lanes.items() if path[0] == k}
+            chunks = {path: t if isinstance(t, Chunk) else Chunk(t) for path, t in mine.items()}
+            made.append(tangents_for(primal, chunks))
+        return tuple(made)
 
     def push(
         self, primals: Sequence[Any], lanes: dict[Path, Any], *, restore: bool = True
@@ -157,18 +175,11 @@ class Trial:
 
         What the rule writes into the primals is undone, unless a check wants to see it.
         """
-        tangents = []
-        for k, primal in enumerate(primals):
-            mine = {
-                path[1:]: t if isinstance(t, Chunk) else Chunk(t)
-                for path, t in lanes.items()
-                if path[0] == k
-            }
-            tangents.append(tangents_for(primal, mine))
+        tangents = self.tangents(primals, lanes)
         try:
             if self.rule is None:
-                return call_rule(self.f, tuple(primals), tuple(tangents), **self.options)
-            return self.rule.body(tuple(primals), tuple(tangents), **self.options)
+                return build_frule(self.dispatched)(tuple(primals), tangents)
+            return self.rule.body(tuple(primals), tangents, **self.options)
         except (NonlinearTangentError, ChunkOperationError, ChunkMismatchError) as error:
             what = f"active {self.names(tuple(lanes))}: {error.msg}"
             raise self.failure("operations", what) from error
@@ -202,17 +213,22 @@ class Trial:
             self._runs[key] = self.run(lanes)
         return self._runs[key]
 
-    def shifted(self, path: Path, step: float, lane: int) -> tuple[Any, ...]:
-        """The primals with one leaf moved along one of its seeds, in double precision."""
+    def moved(self, moves: dict[Path, Any]) -> tuple[Any, ...]:
+        """The primals with some leaves moved, in double precision."""
 
-        def move(here: Path, value: Any) -> Any:
+        def move(path: Path, value: Any) -> Any:
             value = _double(value)
-            if here == path:
-                moved = value + step * self.seeds[path][lane]
-                return moved if isinstance(value, np.ndarray) else type(value)(moved)
-            return value
+            if path not in moves:
+                return value
+            there = value + moves[path]
+            return there if isinstance(value, np.ndarray) else type(value)(there)
 
         return rebuild(tuple(self.primals), move)
+
+    def scale(self, path: Path) -> float:
+        """The size of a leaf, which steps of differences are measured by."""
+        x = np.abs(np.asarray(pick(self.primals, path)))
+        return float(np.clip(np.max(x, initial=0.0), 1e-3, 1e3)) if x.size else 1.0
 
     # -- failing
 
