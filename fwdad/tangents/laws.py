@@ -335,7 +335,7 @@ def _diag(v_dot: Chunk, k: int = 0) -> Chunk:
 
 def _scatter(zeros: np.ndarray, index: tuple[Any, ...], lanes: Any) -> Any:
     """Put lanes at distinct places of zero lanes, also when the lanes are duals themselves."""
-    if isinstance(lanes, np.ndarray):
+    if not hasattr(lanes, "__fwdad_tag__"):
         np.moveaxis(zeros, 0, -1)[lane_last_index(index)] = np.moveaxis(lanes, 0, -1)
         return zeros
     shape = zeros.shape[1:]
