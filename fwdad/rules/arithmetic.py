@@ -15,10 +15,20 @@ def one(y):
     return np.ones((), plain(y).dtype)[()]
 
 
-def fill(y_dot, y):
-    """Broadcast a tangent to the shape of its primal y."""
-    shape = np.shape(plain(y))
-    return y_dot if isinstance(y_dot, Zero) or y_dot.shape == shape else y_dot.broadcast_to(shape)
+_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+
+
+def fit(y_dot, y):
+    """Broadcast a tangent to the shape of its primal y, and keep to single precision with y."""
+    if isinstance(y_dot, Zero):
+        return y_dot
+    value = plain(y)
+    shape, dtype = np.shape(value), getattr(value, "dtype", None)
+    if y_dot.shape != shape:
+        y_dot = y_dot.broadcast_to(shape)
+    if dtype in _SINGLE and not np.can_cast(y_dot.dtype, dtype):
+        y_dot = y_dot.astype(dtype)
+    return y_dot
 
 
 # -- field operations
@@ -48,7 +58,7 @@ def divmod_frule(primals, tangents):
     x1, x2 = primals
     x1_dot, x2_dot = tangents
     q, r = np.divmod(x1, x2)
-    return (q, r), (ZERO, fill(x1_dot - q * x2_dot, r))
+    return (q, r), (ZERO, fit(x1_dot - q * x2_dot, r))
 
 
 @frule(np.modf)
@@ -70,7 +80,7 @@ def ldexp_frule(primals, tangents):
     """Push tangents through ``x1 * 2**x2``; x2 is an integer."""
     x1, x2 = primals
     y = np.ldexp(x1, x2)
-    return y, fill(np.ldexp(one(y), x2) * tangents[0], y)
+    return y, fit(np.ldexp(one(y), x2) * tangents[0], y)
 
 
 # -- lengths and angles
@@ -146,7 +156,7 @@ def clip_frule(primals, tangents, **options):
     a_dot, *bound_dots = tangents
     given = {k: x for k, x in zip(_BOUNDS, bounds, strict=True) if x is not _ABSENT}
     y = np.clip(a, **given, **options)
-    y_dot, value = fill(a_dot, y), a
+    y_dot, value = fit(a_dot, y), a
     for name, bound, bound_dot in zip(_BOUNDS, bounds, bound_dots, strict=True):
         if bound is None or bound is _ABSENT:
             continue
@@ -160,10 +170,11 @@ def clip_frule(primals, tangents, **options):
 
 @frule(np.copysign)
 def copysign_frule(primals, tangents):
-    """Push tangents through ``copysign(x1, x2)``: the agreement of the signs, and 0 at x1 = 0."""
+    """Push tangents through ``copysign(x1, x2)``: the agreement of the signs, also of zeros."""
     x1, x2 = primals
     y = np.copysign(x1, x2)
-    return y, fill(np.sign(x1) * np.sign(y) * tangents[0], y)
+    agreement = np.where(np.signbit(x1) == np.signbit(x2), one(y), -one(y))
+    return y, fit(agreement * tangents[0], y)
 
 
 @frule(np.heaviside)
@@ -179,7 +190,7 @@ def nextafter_frule(primals, tangents):
     """Push tangents through ``nextafter(x1, x2)``: x1 and one unit in its last place."""
     x1, x2 = primals
     y = np.nextafter(x1, x2)
-    return y, fill(tangents[0], y)
+    return y, fit(tangents[0], y)
 
 
 @frule(np.nan_to_num, argnums="x")

@@ -21,13 +21,23 @@ elementwise(np.log2, lambda x, y: 1 / (LN2 * x))
 elementwise(np.log10, lambda x, y: 1 / (LN10 * x))
 elementwise(np.log1p, lambda x, y: 1 / (1 + x))
 
-# -- trigonometric functions; (1 - x)(1 + x) keeps the digits that 1 - x**2 loses at the ends
+# -- trigonometric functions
+
+
+def _one_minus_square(x):
+    """(1 - x)(1 + x), which keeps the digits that 1 - x**2 loses at the ends.
+
+    For a complex x it also keeps the sign of a zero imaginary part, which tells the side of a cut:
+    ``x - 1`` and ``x - -1`` do, ``1 - x`` and ``x + 1`` do not.
+    """
+    return -(x - 1) * (x - -1)
+
 
 elementwise(np.sin, lambda x, y: np.cos(x))
 elementwise(np.cos, lambda x, y: -np.sin(x))
 elementwise(np.tan, lambda x, y: 1 + y * y)
-elementwise(np.arcsin, lambda x, y: 1 / np.sqrt((1 - x) * (1 + x)))
-elementwise(np.arccos, lambda x, y: -1 / np.sqrt((1 - x) * (1 + x)))
+elementwise(np.arcsin, lambda x, y: 1 / np.sqrt(_one_minus_square(x)))
+elementwise(np.arccos, lambda x, y: -1 / np.sqrt(_one_minus_square(x)))
 elementwise(np.arctan, lambda x, y: 1 / (1 + x * x))
 
 for _to_radians in (np.deg2rad, np.radians):
@@ -48,9 +58,9 @@ def _sech_squared(x, y):
 elementwise(np.sinh, lambda x, y: np.cosh(x))
 elementwise(np.cosh, lambda x, y: np.sinh(x))
 elementwise(np.tanh, _sech_squared)
-elementwise(np.arcsinh, lambda x, y: 1 / np.sqrt(1 + x * x))
-elementwise(np.arccosh, lambda x, y: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)))
-elementwise(np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
+elementwise(np.arcsinh, lambda x, y: 1 / np.sqrt(x * x - -1))
+elementwise(np.arccosh, lambda x, y: 1 / (np.sqrt(x - 1) * np.sqrt(x - -1)))
+elementwise(np.arctanh, lambda x, y: 1 / _one_minus_square(x))
 
 # -- roots, powers, and the absolute value of real numbers
 

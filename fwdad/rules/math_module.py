@@ -78,14 +78,15 @@ elementwise(math.lgamma, lambda x, y: _psi(x))
 
 
 def _log_to_base(log):
-    @frule(log, argnums=("x", "base"), signature="(x, base=None, /)")
+    @frule(log, signature="(x, /, *base)")
     def log_frule(primals, tangents):
         """Push tangents through ``log(x, base)`` = log(x) / log(base)."""
-        (x, base), (x_dot, base_dot) = primals, tangents
-        if base is None:
-            return log(x), x_dot / x
-        y = log(x, base)
-        return y, (x_dot / x - y * (base_dot / base)) / log(base)
+        x, *base = primals
+        x_dot, *base_dot = tangents
+        y = log(x, *base)
+        if not base:
+            return y, 1 / x * x_dot
+        return y, (1 / x * x_dot - y / base[0] * base_dot[0]) * (1 / log(*base))
 
 
 _log_to_base(math.log)
@@ -117,10 +118,10 @@ def ldexp_frule(primals, tangents):
 
 @frule(math.copysign)
 def copysign_frule(primals, tangents):
-    """Push tangents through ``copysign(x, y)``: the agreement of the signs, and 0 at x = 0."""
-    x, _ = primals
-    value = math.copysign(*primals)
-    return value, float(np.sign(x) * np.sign(value)) * tangents[0]
+    """Push tangents through ``copysign(x, y)``: the agreement of the signs, also of zeros."""
+    x, y = primals
+    agreement = np.where(np.signbit(x) == np.signbit(y), 1.0, -1.0)[()]
+    return math.copysign(x, y), agreement * tangents[0]
 
 
 @frule(math.nextafter)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import scipy  # its submodules load when they are first used
 
-from fwdad.rules.arithmetic import fill
+from fwdad.rules.arithmetic import fit
 from fwdad.rules.define import ZERO, elementwise, find_rule, frule, locally_constant, no_derivative
 from fwdad.rules.elementary import DEGREE, LN10
 from fwdad.tangents.chunk import plain
@@ -186,7 +186,7 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     (a, b), (a_dot, b_dot) = primals, tangents
     answer = scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
     y, sign = answer if return_sign else (answer, 1)
-    level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign)
+    level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign) if return_sign else 1
     if not keepdims:
         terms = np.ones(np.broadcast_shapes(np.shape(plain(a)), np.shape(plain(b))), bool)
         kept = np.any(terms, axis=axis, keepdims=True).shape
@@ -279,7 +279,7 @@ def zeta_frule(primals, tangents, **options):
         ORDER()
     if isinstance(q_dot, Zero):  # also Riemann's function, for which q is None
         return y, ZERO
-    return y, fill(-x * scipy.special.zeta(x + 1, q) * q_dot, y)
+    return y, fit(-x * scipy.special.zeta(x + 1, q) * q_dot, y)
 
 
 # -- incomplete gamma and beta functions: the densities of their distributions (8.8.13, 8.17.2)

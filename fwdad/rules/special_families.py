@@ -10,7 +10,7 @@ import math
 import numpy as np
 import scipy  # its submodules load when they are first used
 
-from fwdad.rules.arithmetic import fill
+from fwdad.rules.arithmetic import fit
 from fwdad.rules.define import elementwise, frule, no_derivative
 from fwdad.rules.special import ORDER, SQRT_PI, special
 from fwdad.tangents.zero import Zero
@@ -63,7 +63,7 @@ def _modulus_scaled(name, below, above, part):
         f = getattr(scipy.special, name)
         y = f(v, z)
         slope = below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
-        return y, fill(slope * z_dot - np.sign(part(z)) * y * part(z_dot), y)
+        return y, fit(slope * z_dot - np.sign(part(z)) * y * part(z_dot), y)
 
 
 for _name in ("jve", "yve"):
@@ -102,7 +102,7 @@ def _spherical(name, below, above):
         y = f(n, z, derivative)
         lower = f(np.maximum(n, 1) - 1, z, derivative)  # for n = 0 it has the weight 0
         slope = (below * n * lower + above * (n + 1) * f(n + 1, z, derivative)) / (2 * n + 1)
-        return y, fill(slope * z_dot, y)
+        return y, fit(slope * z_dot, y)
 
 
 for _name, _below, _above in (
@@ -144,11 +144,10 @@ special("modstruve", ORDER, _modstruve_slope)
 
 
 def _polynomial(name, *orders, slope):
-    """Register ``eval_<name>(n, ..., x)``; ``slope`` is asked for n >= 1 only."""
+    """Register ``eval_<name>(n, ..., x)``; ``slope`` is not asked for n = 0."""
 
     def by_argument(n, *rest):
-        positive = np.maximum(n, 1)
-        return np.where(n == 0, 0, slope(positive, *rest[:-1]))
+        return np.where(n == 0, 0, slope(np.where(n == 0, 1, n), *rest[:-1]))
 
     special(f"eval_{name}", *orders, by_argument)
 
@@ -225,7 +224,7 @@ def sici_frule(primals, tangents):
     """Push tangents through ``Si, Ci``: sin(x)/x, smooth at 0, and cos(x)/x."""
     (x,), (x_dot,) = primals, tangents
     y = scipy.special.sici(x)
-    return y, (scipy.special.spherical_jn(0, x) * x_dot, np.cos(x) / x * x_dot)
+    return y, (fit(scipy.special.spherical_jn(0, x) * x_dot, y[0]), np.cos(x) / x * x_dot)
 
 
 @frule("scipy.special.shichi")
@@ -233,7 +232,7 @@ def shichi_frule(primals, tangents):
     """Push tangents through ``Shi, Chi``: sinh(x)/x, smooth at 0, and cosh(x)/x."""
     (x,), (x_dot,) = primals, tangents
     y = scipy.special.shichi(x)
-    return y, (scipy.special.spherical_in(0, x) * x_dot, np.cosh(x) / x * x_dot)
+    return y, (fit(scipy.special.spherical_in(0, x) * x_dot, y[0]), np.cosh(x) / x * x_dot)
 
 
 def _spence_slope(z, y):
