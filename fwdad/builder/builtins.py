@@ -3,12 +3,19 @@ writing functions."""
 
 from __future__ import annotations
 
+import array
+import bisect
 import builtins
 import copy
 import functools
+import heapq
 import itertools
+import json
 import math
 import operator
+import pickle
+import struct
+import sys
 import types
 from typing import Any
 
@@ -32,7 +39,8 @@ TRANSPARENT.update(
         operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
         math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
         itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
-        itertools.combinations, itertools.permutations, copy.copy, copy.deepcopy, np.ndim, np.shape,
+        itertools.combinations, itertools.permutations, sys.getsizeof, sys.getrefcount,
+        bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest, copy.copy, copy.deepcopy, np.ndim, np.shape,
     }
 )  # fmt: skip
 
@@ -239,6 +247,22 @@ def _apply_along_axis(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return rows
 
 
+def _list_writer(function: Any) -> None:
+    """A C function of the standard library that reorders a list by comparing its items."""
+
+    @handler(function)
+    def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if STATE.run is not None:
+            STATE.run.log.container(args[0])
+        if kwargs.get("key") is not None:
+            kwargs = {**kwargs, "key": functools.partial(call, kwargs["key"])}
+        return function(*args, **kwargs)
+
+
+for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace,
+                  bisect.insort, bisect.insort_left, bisect.insort_right):  # fmt: skip
+    _list_writer(_function)
+
 # -- operator module
 
 for _name, _hook in hooks.OPERATORS.items():
@@ -393,16 +417,31 @@ def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # -- the ways out that lose a tangent
 
 
+def _some_dual(v: Any) -> Any:
+    """A dual in a value, at any depth of its lists and dicts."""
+    v = explicit(v)
+    if isinstance_dual(v):
+        return v
+    if isinstance(v, dict):
+        v = list(v.values())
+    if isinstance(v, (list, tuple, set)):
+        return next((d for d in map(_some_dual, v) if d is not None), None)
+    return None
+
+
 def _refuse(function: Any, what: str) -> None:
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for v in (*args, *kwargs.values()):
-            v = explicit(v)
-            if isinstance_dual(v):
-                raise DualLeakError(leak(what, v))
+            found = _some_dual(v)
+            if found is not None:
+                raise DualLeakError(leak(what, found))
         return function(*args, **kwargs)
 
 
+for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, json.dumps, json.dump,
+                  array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
+    _refuse(_function, "plain data")
 _refuse(memoryview, "a plain buffer")
 _refuse(np.save, "a file of plain numbers")
 _refuse(np.savez, "a file of plain numbers")

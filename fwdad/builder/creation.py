@@ -21,7 +21,7 @@ def make_array(values: Any, dtype: Any = None) -> Any:
         return _object_array(values)
     values = explicit(values)
     if isinstance_dual(values):
-        return cast(_as_array(values), dtype, copy=True)
+        return cast(as_array(values), dtype, copy=True)
     tag = top_tag(values)
     if tag is None:
         return np.array(values, dtype)
@@ -84,11 +84,11 @@ def _general(items: list[Any], tag: Tag, p: Any) -> Chunk:
     return chunk if len(terms) <= MAX_ARRAY_TERMS else Chunk(chunk.lanes)
 
 
-def _as_array(x: Any) -> Any:
+def as_array(x: Any) -> Any:
     """A dual scalar as a 0-d dual array."""
     if type(x) is not Scalar:
         return x
-    return Array(np.asarray(x.p) if not isinstance_dual(x.p) else _as_array(x.p), x.t, x.tag)
+    return Array(np.asarray(x.p) if not isinstance_dual(x.p) else as_array(x.p), x.t, x.tag)
 
 
 def _stack(rows: list[Any], tag: Tag) -> Array:

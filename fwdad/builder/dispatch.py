@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import os
 import types
 from collections.abc import Callable
@@ -222,6 +223,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(owner, np.ufunc):
             return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
         t = type(owner)
+        if t is types.GeneratorType:
+            return f(*args, **kwargs)
         if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
         _note_generator(owner)
@@ -367,7 +370,12 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if python is not None:
         return call(python, *args, **kwargs)
     _note_generator(getattr(f, "__self__", None))
+    if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
+        raise missing_rule(f, args, kwargs)
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+
+
+_TRANSPARENT_TYPES = {operator.itemgetter, operator.attrgetter, operator.methodcaller}
 
 
 def _python_source(f: Any) -> Any:

@@ -286,7 +286,9 @@ class _Collector:
         if n == self.count or type(lanes) is not np.ndarray:
             return lanes
         # one array for all chunks: memory is that of the answer and of one chunk
-        whole = row[0].base if row else np.empty((self.count, *lanes.shape[1:]), dtype)
+        whole = next((r.base for r in row if type(r) is np.ndarray), None)
+        if whole is None:
+            whole = np.empty((self.count, *lanes.shape[1:]), dtype)
         whole[start:stop] = lanes
         return whole[start:stop]
 

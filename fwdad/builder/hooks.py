@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import operator
 import types
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import methods, numpy_calls, store
+from fwdad.builder.apply import primal_part
 from fwdad.builder.dispatch import CONTAINER_METHODS, METHOD, _note_generator, call
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
 from fwdad.builder.lift import install_hooks
@@ -21,6 +23,8 @@ from fwdad.errors import DualLeakError
 
 _PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
 _PLAIN_ARITHMETIC = {int, float, complex, str, bytes, bool, np.float64, Scalar}
+
+CONTAINERS = (list, dict, set, deque, bytearray, array.array)
 
 CONTAINER_METHODS.update(
     {
@@ -33,6 +37,8 @@ CONTAINER_METHODS.update(
                         "symmetric_difference_update")),
         deque: frozenset(("append", "appendleft", "extend", "extendleft", "pop", "popleft", "clear",
                           "rotate", "insert", "remove", "reverse", "__setitem__", "__delitem__")),
+        array.array: frozenset(("append", "extend", "insert", "pop", "remove", "reverse", "fromlist",
+                                "frombytes", "byteswap", "clear")),
         bytearray: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "reverse")),
     }
 )  # fmt: skip
@@ -45,11 +51,14 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     function = getattr(operator, name)
     plain = name.rstrip("_")
     forward, reflected = f"__{plain}__", f"__r{plain}__"
+    formats = name == "mod"  # "%.2f" % x shows the primal
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
-        if t in _PLAIN_ARITHMETIC and u in _PLAIN_ARITHMETIC:
+        if t in _PLAIN_ARITHMETIC and u in _PLAIN_ARITHMETIC and not (formats and t is str):
             return function(a, b)
+        if formats and (t is str or t is bytes):
+            return function(a, primal_part(b))
         if SHADOWED:
             a, b = explicit(a), explicit(b)
         if _has_python(t, forward) or _has_python(u, reflected):
@@ -113,7 +122,7 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
             return binary(a, b)
         if t is np.ndarray or t is Array:
             return _array_inplace(function, plain_function, a, b)
-        if t in CONTAINER_METHODS:
+        if isinstance(a, CONTAINERS) and not isinstance(getattr(t, method, None), types.FunctionType):
             _log_container(a)
             if type(b) is np.ndarray:
                 b = explicit(b)
@@ -267,6 +276,8 @@ def getitem(o: Any, index: Any) -> Any:
     if t is Array:
         return store.load_dual(o, index)
     if t is np.ndarray:
+        if type(index) is str:
+            return o[index]
         if SHADOWED and find_shadow(o) is not None:
             return store.load(o, index)
         return o[index]
@@ -286,7 +297,7 @@ def setitem(value: Any, o: Any, index: Any) -> None:
     if t is np.ndarray or t is Array:
         store.store(o, index, value)
         return
-    if t in CONTAINER_METHODS:
+    if isinstance(o, CONTAINERS) and not isinstance(getattr(t, "__setitem__", None), types.FunctionType):
         _log_container(o)
         if isinstance(index, slice) and type(value) is np.ndarray:
             value = list(iterate(value))
@@ -318,13 +329,13 @@ def _shares(o: Any, view: Any) -> bool:
 
 def delitem(o: Any, index: Any) -> None:
     """``del o[index]``."""
-    if type(o) in CONTAINER_METHODS:
+    method = getattr(type(o), "__delitem__", None)
+    if isinstance(method, types.FunctionType):
+        call(method, o, index)
+        return
+    if isinstance(o, CONTAINERS):
         _log_container(o)
     else:
-        method = getattr(type(o), "__delitem__", None)
-        if isinstance(method, types.FunctionType):
-            call(method, o, index)
-            return
         _log_object(o)
     del o[index]
 
@@ -365,6 +376,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     if t in _PLAIN:
         return getattr(o, name)(*args, **kwargs)
     _note_generator(o)
+    if isinstance(o, CONTAINERS):
+        _log_container(o)
     return call(attr(o, name), *args, **kwargs)
 
 

@@ -160,9 +160,6 @@ class _Lifter(ast.NodeTransformer):
 
     def _function(self, node: Any) -> Any:
         node.args = self.visit(node.args)
-        node.returns = None
-        for arg in _all_args(node.args):
-            arg.annotation = None
         node.body = self._block(node.body)
         return node
 
@@ -459,11 +456,14 @@ def _compile(code: CodeType, source: Source) -> CodeType:
     # the defaults are the function's own objects; their expressions are not evaluated again
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
+    for arg in _all_args(node.args):
+        arg.annotation = None
     if isinstance(node, ast.Lambda):
         node.body = lifter.visit(node.body)
         statement: ast.stmt = ast.Return(node)
     else:
         node.decorator_list = []
+        node.returns = None
         statement = lifter._function(node)
     before: list[ast.stmt] = []
     name = code.co_name

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import numpy_calls, store
+from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
@@ -41,11 +42,14 @@ def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     if function is not None:
         return call(function, o, *args, **kwargs)
     if name in _CONSTANT:
-        return getattr(plain(o), name)(*args, **kwargs)
+        rest = {k: primal_part(v) for k, v in kwargs.items()}
+        return getattr(plain(o), name)(*primal_part(args), **rest)
     if name in _LEAKS:
         raise DualLeakError(leak(f"plain data (through .{name}())", o))
-    found = getattr(o, name)
-    return call(found, *args, **kwargs)
+    if type(o) is np.ndarray:
+        message = f"ndarray.{name} with an argument that carries a derivative has no frule"
+        raise MissingRuleError(message)
+    return call(getattr(o, name), *args, **kwargs)
 
 
 _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
@@ -226,10 +230,15 @@ def _getitem(o: Any, index: Any) -> Any:
     return store.load_dual(o, index) if type(o) is Array else store.load(o, index)
 
 
-@_method("itemset", "setflags", "byteswap", "resize")
-def _refuse(o: Any, *_args: Any, **_kwargs: Any) -> Any:
-    message = "this method of an array whose values carry a derivative has no frule"
-    raise MissingRuleError(message)
+def _refused_method(name: str) -> None:
+    @_method(name)
+    def refuse(_o: Any, *_args: Any, **_kwargs: Any) -> Any:
+        message = f"ndarray.{name} of an array whose values carry a derivative has no frule"
+        raise MissingRuleError(message)
+
+
+for _name in ("itemset", "setflags", "byteswap", "resize"):
+    _refused_method(_name)
 
 
 @_method("compress")
@@ -250,6 +259,19 @@ class Flat:
 
     def __init__(self, base: Any) -> None:
         self.base = base
+        self.index = 0
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The index of the next element."""
+        shape = plain(self.base).shape
+        return tuple(int(i) for i in np.unravel_index(self.index, shape))
+
+    def __next__(self) -> Any:
+        if self.index >= len(self):
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
 
     def __getitem__(self, index: Any) -> Any:
         return _flat_read(self.base, index)
@@ -261,7 +283,7 @@ class Flat:
         return int(plain(self.base).size)
 
     def __iter__(self) -> Any:
-        return (self[k] for k in range(len(self)))
+        return self
 
     def copy(self) -> Any:
         """A flat copy."""
@@ -337,10 +359,16 @@ def _refused(name: str) -> property:
     return property(get)
 
 
+def _array_wrap(_o: Any, made: Any, _context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's own Python calls to restore a subclass: a dual array has none to restore."""
+    return made[()] if return_scalar and np.ndim(plain(made)) == 0 else made
+
+
 for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "base"):
     setattr(Array, _name, _primal(_name))
 for _name in ("ctypes", "data"):
     setattr(Array, _name, _refused(_name))
+Array.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 Array.T = property(lambda o: call(np.transpose, o))  # type: ignore[attr-defined]
 Array.mT = property(lambda o: call(np.swapaxes, o, -1, -2))  # type: ignore[attr-defined]
 Array.real = property(lambda o: call(np.real, o))  # type: ignore[attr-defined]

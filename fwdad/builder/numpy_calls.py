@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import apply, store
-from fwdad.builder.creation import cast, make_array
+from fwdad.builder.creation import as_array, cast, make_array
 from fwdad.builder.dual import (
     Array,
     Scalar,
@@ -53,6 +53,12 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply a rule; an ``out`` receives the result, tangents included."""
     out = kwargs.get("out")
+    combine = _INITIAL.get(rule.function)
+    if combine is not None and is_any_active((kwargs.get("initial"),)):
+        initial = kwargs["initial"]
+        rest = {k: v for k, v in kwargs.items() if k not in ("initial", "out")}
+        value = combine(explicit(initial), with_out(rule, args, rest))
+        return value if out is None else write_out(out, value)
     if out is None:
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
@@ -103,6 +109,9 @@ def is_any_active(values: Any) -> bool:
         type(v) is np.ndarray and find_shadow(v) is not None for v in values
     )
 
+
+# how an active ``initial`` joins a reduction
+_INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 # -- ufuncs
 
@@ -171,6 +180,9 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     out = kwargs.get("out")
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
+    if out is Ellipsis:  # an array, also where a scalar would come
+        rest = {k: v for k, v in kwargs.items() if k != "out"}
+        return as_array(_general(ufunc, args, rest, where))
     args = with_explicit(args)
     dtype = kwargs.get("dtype")
     others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}

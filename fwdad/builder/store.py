@@ -91,6 +91,9 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
 
 def store(o: Any, index: Any, v: Any) -> None:
     """``o[index] = v`` for a plain or dual array."""
+    if type(index) is str:  # a field of a structured array is a view
+        store(o[index], Ellipsis, v)
+        return
     if type(o) is Array:
         check_alive(o.tag)
         raw = plain(o)

@@ -6,7 +6,8 @@ At the first write to an object its whole content is kept: once per object, not 
 from __future__ import annotations
 
 import sys
-from collections import deque
+from array import array
+from collections import OrderedDict, deque
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class UndoLog:
         """Keep the content of a list, dict, set, deque or bytearray."""
         key = id(o)
         if key not in self._objects:
-            self._objects[key] = (o, o.copy())
+            self._objects[key] = (o, _content(o))
             self._purge()
 
     def attributes(self, o: Any) -> None:
@@ -128,6 +129,14 @@ class UndoLog:
         self._cells.clear()
 
 
+def _content(o: Any) -> Any:
+    """A shallow copy of a container's content, by its base type (a subclass may have no copy)."""
+    for kind in (OrderedDict, dict, list, set, deque, bytearray):
+        if isinstance(o, kind):
+            return kind.copy(o)  # type: ignore[attr-defined]
+    return o[:] if isinstance(o, array) else o.copy()
+
+
 class _Attributes:
     __slots__ = ("held", "slots")
 
@@ -156,14 +165,15 @@ def _restore_object(owner: Any, content: Any) -> None:
                 object.__setattr__(owner, name, value)
             elif getattr(owner, name, _MISSING) is not _MISSING:
                 object.__delattr__(owner, name)
-    elif isinstance(owner, (list, bytearray)):
-        owner[:] = content
+    elif isinstance(owner, list):
+        list.__setitem__(owner, slice(None), content)
     elif isinstance(owner, deque):
-        owner.clear()
-        owner.extend(content)
-    elif isinstance(owner, (dict, set)):
-        owner.clear()
-        owner.update(content)
+        deque.clear(owner)
+        deque.extend(owner, content)
+    elif isinstance(owner, (OrderedDict, dict, set)):
+        kind: Any = next(k for k in (OrderedDict, dict, set) if isinstance(owner, k))
+        kind.clear(owner)
+        kind.update(owner, content)
     else:
         owner[:] = content
 
