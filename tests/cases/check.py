@@ -4,11 +4,13 @@ Today the programs run in forward mode. Other modes are to be asked the same of 
 """
 
 import copy
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
@@ -22,7 +24,7 @@ class Program:
     function: Callable[[Any], Any]
     x: Any
     jacobian: Callable[[Any], Any] | None = None  # closed form; differences where there is none
-    products: bool = False  # has matrix products, which round differently at another width
+    products: bool = False  # sums or matrix products, which round differently at another width
     rtol: float = 1e-8
 
     def __str__(self):
@@ -55,22 +57,30 @@ def programs():
 def widths(x):
     """The chunk sizes to run at: 1, 2, 3, a ragged last chunk, the length of x, and all at once."""
     n = max(np.size(x), 1)
-    return sorted({1, 2, 3, max(n - 1, 1), n}) + [None, "auto"]
+    return [*sorted({1, 2, 3, max(n - 1, 1), n}), None, "auto"]
 
 
 def with_widths(table):
     """Every program of a table at every chunk size, with a name for each."""
     return [
-        {"argvalues": (program, chunk), "id": f"{program}-{chunk}"}
+        pytest.param(program, chunk, id=f"{program}-{chunk}")
         for program in table
         for chunk in widths(program.x)
     ]
 
 
+def line_of(function):
+    """The source line of a lambda, to name a test by."""
+    if not hasattr(function, "__code__"):
+        return None
+    code = function.__code__
+    return linecache.getline(code.co_filename, code.co_firstlineno).strip().removeprefix("lambda ")
+
+
 def same_bits(actual, desired):
     """Equal to the last bit, in structure of scalars and arrays, dtype and shape too."""
     assert type(actual) is type(desired)
-    assert_array_equal(actual, desired, strict=True)
+    assert_array_equal(actual, desired, strict=isinstance(desired, np.ndarray))
 
 
 def check_jacobian(program, chunk):

@@ -60,7 +60,7 @@ TIMES = np.linspace(0.0, 2.0, 9)
 
 @model(np.array([2.0, 1.1, 0.4, 2.5]), products=True, rtol=1e-6)
 def fit_with_bounds(truth):
-    """Projected Gauss-Newton for a exp(-b t) + c, with c held at its bound; as a function of data."""
+    """Projected Gauss-Newton for a exp(-b t) + c, c at its bound; a function of the data."""
     data = truth[0] * np.exp(-truth[1] * TIMES) + truth[2] + 0.05 * np.cos(truth[3] * TIMES)
     low, high = np.array([0.0, 0.0, 0.0]), np.array([5.0, 5.0, 0.3])
     p = np.array([1.0, 1.0, 0.1])
@@ -144,7 +144,7 @@ def markov_chain(rates):
     return np.array([*steady, expected(0, 6), expected(1, 4)])
 
 
-@model(np.array([0.9, -0.4, 0.3, 0.9]))
+@model(np.array([0.9, -0.4, 0.3, 0.9]), products=True)
 def two_body_leapfrog(initial):
     position, velocity = initial[:2].copy(), initial[2:].copy()
     trajectory = []

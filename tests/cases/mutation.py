@@ -153,7 +153,7 @@ def matrix_product_into_out(x):
     return z
 
 
-@mutation(X)
+@mutation(X, products=True)
 def reductions_into_out(x):
     y = np.zeros((2, 5))
     np.cumsum(x, out=y[0])
@@ -460,7 +460,9 @@ def three_buffers_in_a_list(x):
     buffers[1][:] = x
     for _ in range(4):
         old, now, new = buffers
-        new[1:-1] = 2 * now[1:-1] - old[1:-1] + 0.2 * (now[2:] - 2 * now[1:-1] + now[:-2]) * now[1:-1]
+        new[1:-1] = (
+            2 * now[1:-1] - old[1:-1] + 0.2 * (now[2:] - 2 * now[1:-1] + now[:-2]) * now[1:-1]
+        )
         buffers = [now, new, old]
     return np.stack(buffers)
 

@@ -30,7 +30,10 @@ X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 @program(X[:3], products=True)
 def failing_factorisation(x):
     """Shift until the matrix is positive definite."""
-    a = np.array([[2.0, 2.1, 0.0], [2.1, 2.0, 0.3], [0.0, 0.3, 1.0]]) * (1 + 0.1 * x[0]) + np.diag(x**2) * 0.01
+    a = (
+        np.array([[2.0, 2.1, 0.0], [2.1, 2.0, 0.3], [0.0, 0.3, 1.0]]) * (1 + 0.1 * x[0])
+        + np.diag(x**2) * 0.01
+    )
     shift = 0.0
     while True:
         try:
@@ -286,7 +289,9 @@ def decorators(x):
 def lambdas_on_one_line(x):
     f, g = (lambda v: v * x[0]), (lambda v: v + x[0] ** 2)
     h = lambda v: (lambda w: w * v)(v + 1.0)  # noqa: E731
-    return np.array([f(x[1]), g(x[1]), f(g(x[2])), h(x[3]), (lambda *a, **k: a[1] * k["b"])(x[0], x[1], b=x[2])])
+    return np.array(
+        [f(x[1]), g(x[1]), f(g(x[2])), h(x[3]), (lambda *a, **k: a[1] * k["b"])(x[0], x[1], b=x[2])]
+    )
 
 
 def blend(a, b=2.0, /, c=None, *rest, weight=0.5, **named):
@@ -327,7 +332,9 @@ def functools_of_all_kinds(x):
         return describe(value[0]) * value[1]
 
     add = functools.partial(blend, x[0], weight=x[1])
-    return np.array([fibonacci(6), describe(x[1]), describe([x[2], x[3]]), add(x[4]), add(x[4], weight=1.0)])
+    return np.array(
+        [fibonacci(6), describe(x[1]), describe([x[2], x[3]]), add(x[4]), add(x[4], weight=1.0)]
+    )
 
 
 # -- control flow
@@ -442,7 +449,12 @@ class Interval:
     high: float
 
     def __mul__(self, other):
-        products = [self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high]
+        products = [
+            self.low * other.low,
+            self.low * other.high,
+            self.high * other.low,
+            self.high * other.high,
+        ]
         return Interval(min(products), max(products))
 
     def __rmul__(self, factor):
@@ -455,7 +467,7 @@ class Interval:
         return Interval(-self.high, -self.low)
 
 
-@program(X)
+@program(X, products=True)
 def namedtuples_and_dataclasses(x):
     p = Point(x[0])._replace(y=x[1] * x[1])
     body = Body(x[:2] * 1.0, x[2:4] * 1.0, mass=x[4])
@@ -633,7 +645,9 @@ def protocols(x):
     with scaled(x[3]) as rate:
         total = total * rate
     speeds = {Mode.FAST: x[4], Mode.SLOW: x[0]}
-    return np.array([total, *damper, speeds[Mode.FAST] * speeds[Mode.SLOW], vars(damper)["entered"]])
+    return np.array(
+        [total, *damper, speeds[Mode.FAST] * speeds[Mode.SLOW], vars(damper)["entered"]]
+    )
 
 
 # -- scalars and mathematics
@@ -642,11 +656,27 @@ def protocols(x):
 @program(0.7)
 def mathematics(x):
     y = math.sin(x) + math.exp(-x) * math.log(x + 2) + math.sqrt(x) + math.atan2(x, 2.0)
-    y += math.pow(x, 1.5) + math.hypot(x, 2.0) + math.erf(x) + math.lgamma(x + 3) + math.gamma(x + 2)
-    y += math.tanh(x) * math.pi + math.log1p(x) + math.expm1(x) + math.degrees(x) + math.log(x + 2, 3)
+    y += (
+        math.pow(x, 1.5) + math.hypot(x, 2.0) + math.erf(x) + math.lgamma(x + 3) + math.gamma(x + 2)
+    )
+    y += (
+        math.tanh(x) * math.pi
+        + math.log1p(x)
+        + math.expm1(x)
+        + math.degrees(x)
+        + math.log(x + 2, 3)
+    )
     y += math.fabs(-x) + math.floor(x) + math.ceil(x) + math.copysign(x, -1.0) + math.fmod(5 * x, 3)
-    y += math.asin(x) + math.acosh(x + 2) + math.cbrt(x) + math.log10(x + 1) + math.fsum([x, x * x, 1.0])
-    y += math.dist([x, 1.0], [2.0, x]) + math.prod([x, x, 3.0]) + math.ldexp(x, 3) + math.log2(x + 1)
+    y += (
+        math.asin(x)
+        + math.acosh(x + 2)
+        + math.cbrt(x)
+        + math.log10(x + 1)
+        + math.fsum([x, x * x, 1.0])
+    )
+    y += (
+        math.dist([x, 1.0], [2.0, x]) + math.prod([x, x, 3.0]) + math.ldexp(x, 3) + math.log2(x + 1)
+    )
     if math.isfinite(x) and not math.isnan(x) and math.isclose(x, x):
         y *= x
     return y
@@ -674,24 +704,29 @@ def numpy_scalars(x):
     b = np.sin(x[1]) + x[1].real + x.item(2)
     c = [v * 2.0 for v in x.tolist()]
     d = float(x[3]) * a
-    return np.array([a, b, *c, d, np.asarray(x[4]), np.float64(x[0]), x[1].astype(float), x[2].sum()])
+    return np.array(
+        [a, b, *c, d, np.asarray(x[4]), np.float64(x[0]), x[1].astype(float), x[2].sum()]
+    )
 
 
 # -- NumPy's own ways
 
 
-@program(X)
+@program(X, products=True)
 def methods_of_arrays(x):
     y = x.reshape(5, 1) * x
     return np.array(
-        [y.sum(), y.mean(), y.max(), y.T[0].min(), y.ravel()[7], y.std(), y.var(axis=0)[1], y.prod(),
-         y.trace(), y.flatten().cumsum()[-2], y.diagonal()[3], y.clip(0.0, 2.0).sum(), y.argmax() * x[0],
-         y.take([3, 4]).sum(), x.dot(x), y.squeeze().swapaxes(0, 1)[2, 1], x.repeat(2)[3], y.any() * x[1],
-         x.round().sum() + x[0], x.astype(np.float64)[2], y.compress([1, 0, 1], axis=0).sum(), x.nonzero()[0].sum() * x[4]]
+        [
+            y.sum(), y.mean(), y.max(), y.T[0].min(), y.ravel()[7], y.std(), y.var(axis=0)[1],
+            y.prod(), y.trace(), y.flatten().cumsum()[-2], y.diagonal()[3], y.clip(0.0, 2.0).sum(),
+            y.argmax() * x[0], y.take([3, 4]).sum(), x.dot(x), y.squeeze().swapaxes(0, 1)[2, 1],
+            x.repeat(2)[3], y.any() * x[1], x.round().sum() + x[0], x.astype(np.float64)[2],
+            y.compress([1, 0, 1], axis=0).sum(), x.nonzero()[0].sum() * x[4],
+        ]
     )  # fmt: skip
 
 
-@program(X)
+@program(X, products=True)
 def ufunc_methods(x):
     return np.concatenate(
         (
@@ -713,7 +748,9 @@ def functions_over_arrays(x):
     made = np.fromiter((v * 2.0 for v in x), dtype=float)
     built = np.fromfunction(lambda i, j: x[0] * i + j, (2, 2))
     reduced = np.apply_over_axes(np.sum, x.reshape(1, 5) ** 2, [0, 1])
-    return np.concatenate([vectorised(x), *rows, parts, chosen, made, built.ravel(), reduced.ravel()])
+    return np.concatenate(
+        [vectorised(x), *rows, parts, chosen, made, built.ravel(), reduced.ravel()]
+    )
 
 
 @program(X, products=True)
@@ -724,7 +761,13 @@ def numpy_written_in_python(x):
             np.gradient(x, 0.5),
             np.diff(x, n=2),
             np.cov(a).ravel(),
-            [np.average(x, weights=x**2), np.median(x), np.percentile(x, 30), np.ptp(x), np.trapezoid(x)],
+            [
+                np.average(x, weights=x**2),
+                np.median(x),
+                np.percentile(x, 30),
+                np.ptp(x),
+                np.trapezoid(x),
+            ],
             np.polyval(x, [0.5, x[0]]),
             np.hstack(np.meshgrid(x[:2], x[2:4])).ravel(),
             np.corrcoef(a)[0],
@@ -749,5 +792,10 @@ def shape_dependent(x):
     out += [v for _, v in np.ndenumerate(x.reshape(1, 5))]
     out += [v * w for v, w in np.nditer([x, x[::-1].copy()])]
     out += [np.float64(len(x)) * x[0], x.size * x[1], x.nbytes * x[2], x.ndim * x[3]]
-    out += [x.dtype.type(2) * x[0], np.zeros(x.shape)[0] + x[1], np.full(2, x[2])[1], np.ones_like(x)[0]]
+    out += [
+        x.dtype.type(2) * x[0],
+        np.zeros(x.shape)[0] + x[1],
+        np.full(2, x[2])[1],
+        np.ones_like(x)[0],
+    ]
     return np.array([*out, np.array([[x[0], 1], [x[1], x[2]]]).sum(), np.asarray([x, x]).sum()])

@@ -41,7 +41,9 @@ def test_unique_takes_the_first_of_equals(chunk):
 def test_sort_of_ties_keeps_order(chunk):
     x = np.array([2.0, 1.0, 2.0, 1.0])
     weights = np.array([1.0, 2.0, 3.0, 4.0])
-    assert_array_equal(grad(lambda x: np.sort(x, kind="stable") @ weights, chunk=chunk)(x), [3, 1, 4, 2])
+    assert_array_equal(
+        grad(lambda x: np.sort(x, kind="stable") @ weights, chunk=chunk)(x), [3, 1, 4, 2]
+    )
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
@@ -63,8 +65,12 @@ def test_determinant_of_a_singular_matrix(chunk):
 @pytest.mark.parametrize("function", [np.maximum, np.fmax, np.minimum, np.fmin, max, min])
 def test_tie_goes_to_the_first_argument(function, chunk):
     if function in (max, min):
-        assert_array_equal(grad(lambda x: function(x[0], x[1]), chunk=chunk)(np.ones(2)), [1.0, 0.0])
-        assert_array_equal(grad(lambda x: function([x[1], x[0]]), chunk=chunk)(np.ones(2)), [0.0, 1.0])
+        assert_array_equal(
+            grad(lambda x: function(x[0], x[1]), chunk=chunk)(np.ones(2)), [1.0, 0.0]
+        )
+        assert_array_equal(
+            grad(lambda x: function([x[1], x[0]]), chunk=chunk)(np.ones(2)), [0.0, 1.0]
+        )
         return
     a, b = jacobian(function, np.ones(3), args=(np.ones(3),), argnums=(0, 1), chunk=chunk)
     assert_array_equal(a, np.eye(3))
@@ -109,7 +115,9 @@ def test_clip_at_its_ends(chunk):
     inside = np.diag([0.0, 1.0, 1.0, 1.0, 0.0])
     assert_array_equal(jacobian(lambda x: np.clip(x, 0.0, 1.0), x, chunk=chunk), inside)
     assert_array_equal(jacobian(lambda x: x.clip(0.0, 1.0), x, chunk=chunk), inside)
-    assert_array_equal(jacobian(lambda x: x.clip(max=1.0), x, chunk=chunk), np.diag([1.0, 1, 1, 1, 0]))
+    assert_array_equal(
+        jacobian(lambda x: x.clip(max=1.0), x, chunk=chunk), np.diag([1.0, 1, 1, 1, 0])
+    )
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
@@ -161,7 +169,10 @@ def test_where_selects_and_never_multiplies(chunk):
     x = np.array([0.0, 1.0, 4.0, -1.0])
     for f in (
         lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0)),
-        lambda x: np.sum(np.where(x > 0, np.log(x), x * 0)) + np.sum(np.where(x > 0, np.sqrt(x) - np.log(x), 0)),
+        lambda x: (
+            np.sum(np.where(x > 0, np.log(x), x * 0))
+            + np.sum(np.where(x > 0, np.sqrt(x) - np.log(x), 0))
+        ),
         lambda x: np.sum(np.sqrt(x)[x > 0]),
         lambda x: np.sum(np.sqrt(x, where=x > 0, out=np.zeros(4))),
         lambda x: np.sum(np.select([x > 0], [np.sqrt(x)], 0.0)),
@@ -182,7 +193,8 @@ def test_where_selects_and_never_multiplies(chunk):
     [
         (np.sqrt, 0.0), (np.arcsin, 1.0), (np.arccos, -1.0), (np.log, 0.0), (np.arctanh, 1.0),
         (np.cbrt, 0.0), (np.log1p, -1.0), (np.log2, 0.0), (np.log10, 0.0), (np.reciprocal, 0.0),
-        (lambda v: 1 / v, 0.0), (lambda v: v**0.5, 0.0), (lambda v: v**-1.0, 0.0), (np.tan, np.pi / 2),
+        (lambda v: 1 / v, 0.0), (lambda v: v**0.5, 0.0), (lambda v: v**-1.0, 0.0),
+        (np.tan, np.pi / 2),
     ],
 )  # fmt: skip
 def test_infinite_partials_meet_zero_tangents(function, edge, chunk):
@@ -234,7 +246,11 @@ POWERS = [
 @pytest.mark.parametrize("chunk", [1, 2, None])
 @pytest.mark.parametrize(("x", "expected"), POWERS)
 def test_power(x, expected, chunk):
-    for f in (lambda z: z[0] ** z[1], lambda z: np.power(z[0], z[1]), lambda z: (z[:1] ** z[1:])[0]):
+    for f in (
+        lambda z: z[0] ** z[1],
+        lambda z: np.power(z[0], z[1]),
+        lambda z: (z[:1] ** z[1:])[0],
+    ):
         assert_allclose(grad(f, chunk=chunk)(np.array(x)), expected, rtol=1e-15)
 
 
@@ -278,13 +294,15 @@ def test_minimum_of_an_infinite_quotient(one):
 @pytest.mark.parametrize(
     "f",
     [
-        np.floor, np.ceil, np.rint, np.trunc, np.sign, np.round, np.fix, np.argmax, np.argsort, np.isnan,
-        np.isfinite, np.signbit, np.nonzero, np.count_nonzero, np.any, np.all, np.spacing,
-        lambda x: x > 1, lambda x: x == x[0], lambda x: np.searchsorted(x, 1.0), lambda x: np.shape(x),
-        lambda x: x.astype(int), lambda x: x // 1, lambda x: np.floor_divide(x, 0.3), lambda x: np.heaviside(x, 1.0),
-        lambda x: np.digitize(x, [0.0, 1.0]), lambda x: np.allclose(x, x), lambda x: len(x), lambda x: x.argmin(),
-        lambda x: round(x[0]), lambda x: math.floor(x[0]), lambda x: np.lexsort((x, x)), lambda x: x.dtype == float,
-        lambda x: [v > 0 for v in x], lambda x: math.trunc(x[1]), lambda x: np.array_equal(x, x * 2),
+        np.floor, np.ceil, np.rint, np.trunc, np.sign, np.round, np.fix, np.argmax, np.argsort,
+        np.isnan, np.isfinite, np.signbit, np.nonzero, np.count_nonzero, np.any, np.all,
+        np.spacing, lambda x: x > 1, lambda x: x == x[0], lambda x: np.searchsorted(x, 1.0),
+        lambda x: np.shape(x), lambda x: np.floor(x).astype(int), lambda x: x // 1,
+        lambda x: np.floor_divide(x, 0.3), lambda x: np.heaviside(x, 1.0),
+        lambda x: np.digitize(x, [0.0, 1.0]), lambda x: np.allclose(x, x), lambda x: len(x),
+        lambda x: x.argmin(), lambda x: round(x[0]), lambda x: math.floor(x[0]),
+        lambda x: np.lexsort((x, x)), lambda x: x.dtype == float, lambda x: [v > 0 for v in x],
+        lambda x: math.trunc(x[1]), lambda x: np.array_equal(x, x * 2),
     ],
 )  # fmt: skip
 def test_carries_no_tangent(f, chunk):

@@ -58,7 +58,7 @@ def test_identity_does_not_hand_out_the_argument(chunk):
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5])
 def test_mutated_argument_is_the_output(chunk):
-    """f updates its argument and returns nothing."""
+    """The function updates its argument and returns nothing."""
 
     def step(u):
         u[1:] += u[:-1] ** 2

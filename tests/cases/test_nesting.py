@@ -91,7 +91,8 @@ def test_three_levels():
     third = derivative(lambda x: derivative(lambda y: derivative(lambda z: z**4, y), x), 1.5)
     assert third == pytest.approx(24 * 1.5, rel=1e-15)
     mixed = derivative(
-        lambda x: derivative(lambda y: derivative(lambda z: x**2 * y**3 * z**4 + x * z, 1.2), 0.5), 2.0
+        lambda x: derivative(lambda y: derivative(lambda z: x**2 * y**3 * z**4 + x * z, 1.2), 0.5),
+        2.0,
     )
     assert mixed == pytest.approx(2 * 2.0 * 3 * 0.5**2 * 4 * 1.2**3, rel=1e-14)
     cosine = derivative(lambda x: derivative(lambda y: derivative(math.sin, y), x), 0.3)
@@ -108,7 +109,9 @@ def test_third_derivative_tensor(chunk):
     e = np.exp(x[2])
     assert tensor.shape == (3, 3, 3)
     assert_allclose(tensor[0, 0], [0.0, 2 * e, 2 * x[1] * e], rtol=1e-14)
-    assert_allclose(tensor[2, 2], [2 * x[0] * x[1] * e, x[0] ** 2 * e, x[0] ** 2 * x[1] * e], rtol=1e-14)
+    assert_allclose(
+        tensor[2, 2], [2 * x[0] * x[1] * e, x[0] ** 2 * e, x[0] ** 2 * x[1] * e], rtol=1e-14
+    )
     assert_allclose(tensor, tensor.transpose(2, 0, 1), rtol=1e-14)
     assert_allclose(tensor, tensor.transpose(1, 0, 2), rtol=1e-14)
 
@@ -182,7 +185,11 @@ def test_hessian_of_linear_algebra(chunk):
 
     def f(x):
         a = base + np.diag(x) + np.outer(x, x)
-        return np.linalg.slogdet(a)[1] + x @ np.linalg.solve(a, x) + np.linalg.norm(x) * np.linalg.inv(a)[0, 1]
+        return (
+            np.linalg.slogdet(a)[1]
+            + x @ np.linalg.solve(a, x)
+            + np.linalg.norm(x) * np.linalg.inv(a)[0, 1]
+        )
 
     x = np.array([0.4, 0.9, -0.3])
     gradient = grad(f)
@@ -275,8 +282,12 @@ def test_stop_gradient_at_each_level():
 
     assert derivative(f, 3.0) == 3.0
     assert derivative(lambda x: derivative(f, x), 3.0) == 0.0
-    assert derivative(lambda x: derivative(lambda y: y * fwdad.stop_gradient(x) * x, 1.0), 3.0) == 3.0
-    assert_array_equal(jacobian(lambda x: fwdad.stop_gradient(x) * x, np.array([2.0, 5.0])), np.diag([2.0, 5.0]))
+    assert (
+        derivative(lambda x: derivative(lambda y: y * fwdad.stop_gradient(x) * x, 1.0), 3.0) == 3.0
+    )
+    assert_array_equal(
+        jacobian(lambda x: fwdad.stop_gradient(x) * x, np.array([2.0, 5.0])), np.diag([2.0, 5.0])
+    )
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3])

@@ -165,7 +165,9 @@ def test_auxiliary_output_comes_back_plain(chunk):
 
 def lotka_volterra(_t, y, rates):
     prey, predator = y
-    return np.array([rates[0] * prey - rates[1] * prey * predator, -rates[2] * predator + prey * predator])
+    return np.array(
+        [rates[0] * prey - rates[1] * prey * predator, -rates[2] * predator + prey * predator]
+    )
 
 
 RATES = np.array([1.1, 0.9, 1.3])
@@ -346,7 +348,7 @@ def test_file_that_changed_on_disk(tmp_path, monkeypatch):
 
 def test_callee_is_looked_up_when_called(tmp_path, monkeypatch):
     def f(x):
-        return helper(x)
+        return helper(x)  # noqa: F821 - a global that the test sets
 
     namespace = f.__globals__
     monkeypatch.setitem(namespace, "helper", lambda x: x * 2.0)
@@ -363,7 +365,12 @@ def test_program_from_standard_input():
         print(fwdad.derivative(f, 1.5) - (math.sin(1.5) + 1.5 * math.cos(1.5)))
     """)
     done = subprocess.run(
-        [sys.executable, "-"], input=program, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-"],
+        input=program,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert abs(float(done.stdout)) < 1e-15

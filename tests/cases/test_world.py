@@ -22,7 +22,7 @@ X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 
 
 def assert_same(actual, desired):
-    """Equal all the way down, types included: a dual compares equal to its primal, but is no float."""
+    """Equal all the way down, types included: a dual equals its primal, but is no float."""
     assert actual.__class__ is desired.__class__
     assert type(actual) is type(desired)
     if isinstance(actual, np.ndarray) and actual.dtype != object:
@@ -194,7 +194,10 @@ def cached_method():
             return np.exp(-k * np.arange(5.0))
 
     m = Model()
-    return lambda x: m.weights(x[0]) * m.weights(x[0]) * x, lambda: Model.weights.cache_info().currsize
+    return (
+        lambda x: m.weights(x[0]) * m.weights(x[0]) * x,
+        lambda: Model.weights.cache_info().currsize,
+    )
 
 
 class FirstCallWins:
@@ -392,9 +395,10 @@ def callee_of_scipy():
 
 
 WORLDS = [
-    simulation, slotted, with_property, attribute_deleted, cached_property, lru_cached, cache_in_a_dict, cached_method,
-    first_call_wins, global_array, global_names, closures, mutable_default, module_attribute, lists, dicts,
-    other_containers, views_of_outside_arrays, callee_of_scipy,
+    simulation, slotted, with_property, attribute_deleted, cached_property, lru_cached,
+    cache_in_a_dict, cached_method, first_call_wins, global_array, global_names, closures,
+    mutable_default, module_attribute, lists, dicts, other_containers, views_of_outside_arrays,
+    callee_of_scipy,
 ]  # fmt: skip
 
 
@@ -571,9 +575,9 @@ def global_generator():
 def draws(rng, x):
     a, b = rng.normal(size=5), rng.uniform(0.5, 1.5)
     permuted = rng.permutation(5)
-    shuffled = x * 1.0
-    rng.shuffle(shuffled)
-    return x[permuted] * a + b * shuffled + rng.standard_normal(5) * x[0]
+    order = np.arange(5)
+    rng.shuffle(order)
+    return x[permuted] * a + b * x[order] + rng.standard_normal(5) * x[0]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
@@ -624,7 +628,12 @@ def test_generators_of_the_standard_library(chunk):
     own = random.Random(3)
 
     def f(x):
-        values = [own.random(), random.gauss(0, 1), own.uniform(1, 2), random.choice([1.0, 2.0, 3.0])]
+        values = [
+            own.random(),
+            random.gauss(0, 1),
+            own.uniform(1, 2),
+            random.choice([1.0, 2.0, 3.0]),
+        ]
         order = list(range(5))
         random.shuffle(order)
         return x[order] * sum(values)
