@@ -39,8 +39,8 @@ def case(error, place, says=""):
 def find(function, place):
     """File, line and column (from 1) of the one place in a function's source that reads so."""
     lines, first = inspect.getsourcelines(function)
-    body = [(k, text) for k, text in enumerate(lines) if not text.lstrip().startswith("@case")]
-    hits = [(k, text.index(place)) for k, text in body if place in text]
+    head = next(k for k, text in enumerate(lines) if text.lstrip().startswith("def "))
+    hits = [(k, text.index(place)) for k, text in enumerate(lines) if place in text and k > head]
     assert len(hits) == 1, f"{place!r} stands {len(hits)} times in {function.__name__}"
     ((k, column),) = hits
     return __file__, first + k, column + 1
