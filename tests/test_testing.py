@@ -5,10 +5,10 @@ import pytest
 
 from fwdad.errors import MissingRuleError, MissingTransposeError
 from fwdad.rules.define import RULES, TRANSPOSES, ZERO, Chunk, frule, transpose
-from fwdad.testing import CheckFailure, check_derivatives, check_frule, check_transpose
-from fwdad.testing.frules import failing_checks
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import Zero, undefined
+from fwdad.testing import CheckError, check_derivatives, check_frule, check_transpose
+from fwdad.testing.frules import failing_checks
 
 X = np.array([0.3, -1.2, 2.1])
 M = np.array([[0.7, 1.9, -0.4], [1.1, -0.6, 0.8]])
@@ -247,7 +247,7 @@ def test_wrong_primal(plant, wrap, message):
         return wrap(np.asarray(np.sum(primals[0]))), np.sum(tangents[0])
 
     plant(total, body)
-    with pytest.raises(CheckFailure, match=message) as failure:
+    with pytest.raises(CheckError, match=message) as failure:
         check_frule(total, X)
     assert failure.value.check == "primal"
 
@@ -304,7 +304,7 @@ def test_complex_tangent_of_a_real_result(plant):
 )
 def test_wrong_structure(plant, y_dot, message):
     plant(sine, lambda primals, tangents: (np.sin(primals[0]), y_dot(tangents[0])))
-    with pytest.raises(CheckFailure, match=message) as failure:
+    with pytest.raises(CheckError, match=message) as failure:
         check_frule(sine, X, opaque=True)
     assert failure.value.check == "structure"
 
@@ -318,7 +318,7 @@ def test_tangents_of_too_few_results(plant):
         return both(x), (np.cos(x) * x_dot,)
 
     plant(both, body)
-    with pytest.raises(CheckFailure, match="a tuple of 2 parts, but 1 tangents came"):
+    with pytest.raises(CheckError, match="a tuple of 2 parts, but 1 tangents came"):
         check_frule(both, X)
 
 
@@ -372,7 +372,7 @@ def test_wrong_transpose(plant, wrong):
     plant(double, double_body)
     transpose(double)(wrong)
     assert caught(double, X) == ["recording"]
-    with pytest.raises(CheckFailure) as failure:
+    with pytest.raises(CheckError) as failure:
         check_transpose(double, X)
     assert failure.value.check == "transpose"
 
@@ -391,11 +391,11 @@ def test_wrong_complex_transpose(plant, wrong):
 
     plant(turn, body)
     transpose(turn)(wrong)
-    with pytest.raises(CheckFailure, match="adjoint"):
+    with pytest.raises(CheckError, match="adjoint"):
         check_transpose(turn, X + 1j)
     transpose(turn, override=True)(lambda y_bar, x: (1 - 2j) * y_bar)
     check_transpose(turn, X + 1j)
-    with pytest.raises(CheckFailure, match="complex cotangent came for the real x"):
+    with pytest.raises(CheckError, match="complex cotangent came for the real x"):
         check_transpose(turn, X)
 
 
@@ -440,7 +440,7 @@ def test_a_kink_is_no_place_for_differences(plant):
 
     plant(size, lambda primals, tangents: (np.abs(primals[0]), np.sign(primals[0]) * tangents[0]))
     check_frule(size, X)
-    with pytest.raises(CheckFailure, match="away from kinks") as failure:
+    with pytest.raises(CheckError, match="away from kinks") as failure:
         check_frule(size, np.array([1.0, 1e-9]))
     assert failure.value.check == "differences"
 
@@ -513,7 +513,7 @@ def test_wrong_written_rule_beside_the_derived_one(plant):
 
     plant(logistic, body)
     check_frule(logistic, X, rate=0.5)  # too small for differences
-    with pytest.raises(CheckFailure, match="written rule and the derived one differ") as failure:
+    with pytest.raises(CheckError, match="written rule and the derived one differ") as failure:
         check_derivatives(logistic, X, rate=0.5)
     assert failure.value.check == "derivatives"
     assert RULES[logistic].body is body

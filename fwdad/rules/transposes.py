@@ -127,3 +127,18 @@ def imag_transpose(y_bar, val):
 def astype_transpose(y_bar, x, dtype):
     """A cast is transposed by the cast back; a real x has a real cotangent."""
     return y_bar.astype(x.dtype)
+
+
+@transpose(np.copy)
+@transpose(np.asarray)
+@transpose(np.ascontiguousarray)
+@transpose(np.positive)
+def identity_transpose(y_bar, x, *_args, **_options):
+    """A copy has no influence on the tangent but its dtype."""
+    return into(x, y_bar)
+
+
+@transpose(np.matrix_transpose)
+def matrix_transpose_transpose(y_bar, x):
+    """A transposition of axes undoes itself."""
+    return np.swapaxes(y_bar, -1, -2)

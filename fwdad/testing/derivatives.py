@@ -64,9 +64,7 @@ def check_derivatives(
     if written.rule is not None:
         _compare(written)
     with without_rule(f):
-        check_frule(
-            f, *args, chunk=chunk, rng=rng, argnums=argnums, second_order=False, **options
-        )
+        check_frule(f, *args, chunk=chunk, rng=rng, argnums=argnums, second_order=False, **options)
 
 
 @contextmanager

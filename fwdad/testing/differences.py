@@ -69,8 +69,9 @@ def _extrapolate(f: Callable[[float], dict[Any, Any]], step: float) -> dict[Any,
     answers = {}
     for key, table in rows.items():
         # The column of least change is the best one: later columns amplify rounding.
+        last, before = table[-1], table[-2]
         candidates = [
-            (max(_change(table[-1][k], table[-1][k - 1]), _change(table[-1][k], table[-2][k - 1])), k)
+            (max(_change(last[k], last[k - 1]), _change(last[k], before[k - 1])), k)
             for k in range(1, LEVELS)
         ]
         error, k = min(candidates)

@@ -76,7 +76,7 @@ class RecordingTangent(Chunk):
         message = "the rule reads x_dot.lanes (or maps over lanes): it cannot be recorded"
         raise OpaqueTangentError(message)
 
-    terms = lanes  # type: ignore[assignment]
+    terms = lanes
 
     @property
     def dtype(self) -> np.dtype[Any]:

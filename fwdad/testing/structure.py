@@ -1,4 +1,4 @@
-"""Arguments and results as leaves: the numbers and arrays that have tangents, and where they are."""
+"""Arguments and results as leaves: the numbers and arrays that have tangents, with their places."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def check_recording(trial: Trial, settings: Any) -> None:
     """
     if trial.rule is None or trial.rule.kind == "constant":
         return
-    patterns = [(path,) for path in trial.paths]
+    patterns: list[tuple[Path, ...]] = [(path,) for path in trial.paths]
     if len(patterns) > 1:
         patterns.append(tuple(trial.paths))
     for pattern in patterns:
@@ -195,12 +195,13 @@ def _record(trial: Trial, pattern: tuple[Path, ...]) -> Any:
     if len({path[0] for path in pattern}) == 1 and pattern[0][0] in own:
         y, y_dot = trial.push(trial.primals, lanes)
         # the inactive items of a list stay themselves: a transpose asks them for their shape
-        primals = rebuild(tuple(trial.primals), lambda path, v: inputs.get(path, v))
+        primals = rebuild(tuple(trial.primals), inputs.get)
         if isinstance(y_dot, Chunk):
             y_dot = RecordingTangent(y_dot, Operation(trial.f, primals, trial.options))
     else:
         y, y_dot = trial.push(trial.primals, inputs)
-    outputs, values = [], []
+    outputs: list[tuple[RecordingTangent, Chunk]] = []
+    values: list[tuple[Path, Chunk]] = []
     for path, value, tangent in result_tangents(y, y_dot):
         if not isinstance(tangent, Chunk) or isinstance(tangent, Undefined) or not is_leaf(value):
             continue

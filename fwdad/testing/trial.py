@@ -29,7 +29,7 @@ LONGEST = 64
 """Chunks as wide as an argument is long are tried up to this length."""
 
 
-class CheckFailure(AssertionError):
+class CheckError(AssertionError):
     """A check of the harness failed; ``check`` says which."""
 
     def __init__(self, check: str, message: str) -> None:
@@ -232,10 +232,10 @@ class Trial:
 
     # -- failing
 
-    def failure(self, check: str, what: str, hint: str = "") -> CheckFailure:
+    def failure(self, check: str, what: str, hint: str = "") -> CheckError:
         """The AssertionError of a failed check."""
         message = f"{self.name}, {check}: {what}"
-        return CheckFailure(check, message + (f"\n  hint: {hint}" if hint else ""))
+        return CheckError(check, message + (f"\n  hint: {hint}" if hint else ""))
 
     def fail(self, check: str, what: str, hint: str = "") -> NoReturn:
         """Raise the AssertionError of a failed check."""
@@ -252,10 +252,10 @@ class Trial:
         atol: float = 0.0,
     ) -> None:
         """Fail where lanes differ by more than ``rtol`` times the size of what is wanted."""
-        for path in want:
+        for path, b in want.items():
             if path not in got:
-                self.fail(check, f"{where}: part {describe(path)} of the result has no tangent", hint)
-            a, b = got[path], want[path]
+                self.fail(check, f"{where}: result{describe(path)} has no tangent", hint)
+            a = got[path]
             if a.shape != b.shape:
                 self.fail(check, f"{where}: shape {a.shape} came, {b.shape} is right", hint)
             if a.tobytes() == b.tobytes():
@@ -268,11 +268,11 @@ class Trial:
             worst = float(np.max(error, initial=0.0))
             if worst > rtol * scale + atol:
                 at = np.unravel_index(int(np.argmax(error)), error.shape)
-                place = f"lane {at[0]}, element {tuple(int(i) for i in at[1:])}"
+                place = f"lane {at[0]}, element {tuple(map(int, at[1:]))} of result{describe(path)}"
                 self.fail(
                     check,
-                    f"{where}: max error {worst:.3g} (allowed {rtol * scale + atol:.3g}) at {place} "
-                    f"of result{describe(path)}: {a[at]!r} came, {b[at]!r} is right",
+                    f"{where}: max error {worst:.3g} (allowed {rtol * scale + atol:.3g}) at "
+                    f"{place}: {a[at]!r} came, {b[at]!r} is right",
                     hint,
                 )
 

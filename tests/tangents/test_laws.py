@@ -29,6 +29,7 @@ V, W = array(3), array(4)
 S = array(2, 3, 3) + 4 * np.eye(3)
 Z = turned(2, 3)
 
+
 def through_its_rule(function):
     """What a linear rule does: the law is called as the function is (NumPy would not ask it)."""
     return lambda *args, **options: (

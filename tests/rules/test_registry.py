@@ -1,0 +1,118 @@
+"""Every registration has a case, and everything linear has a transpose."""
+
+import importlib
+import operator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwdad.rules.define import (
+    RULES,
+    TRANSPOSES,
+    Chunk,
+    find_rule,
+    frule,
+    function_name,
+    import_pending,
+)
+from fwdad.tangents.laws import listed
+
+HERE = Path(__file__).parent
+
+# function or module: why no row of a table of cases checks it
+WITHOUT_CASE = {
+    "numpy.random": "no two draws agree: test_random.py compares them from one seed",
+    "numpy.empty_like": "its values are whatever was in memory",
+}
+# function: why it is linear and has no transpose
+WITHOUT_TRANSPOSE: dict[str, str] = {}
+# function: where its transpose is tested, having no rule to make a case of
+TESTED_APART = {
+    operator.getitem: "test_transposes.py",
+    Chunk.astype: "test_transposes.py",
+}
+
+
+@pytest.fixture(scope="module")
+def rules():
+    """Every rule, those registered by name included."""
+    import_pending()
+    return list(RULES.values())
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """The rows of the CASES tables beside this file, by function."""
+    found = {}
+    for path in sorted(HERE.glob("*.py")):
+        if path.stem in ("test_registry", "__init__"):
+            continue
+        module = importlib.import_module(f"tests.rules.{path.stem}")
+        for case in getattr(module, "CASES", ()):
+            found.setdefault(case.function, []).append(case)
+    return found
+
+
+def excused(name, table):
+    return any(name == entry or name.startswith(f"{entry}.") for entry in table)
+
+
+def without_case(rules, cases):
+    return [
+        f"{rule.name} ({rule.kind}, {rule.origin})"
+        for rule in rules
+        if rule.function not in cases and not excused(rule.name, WITHOUT_CASE)
+    ]
+
+
+def test_every_rule_has_a_case(rules, cases):
+    assert without_case(rules, cases) == []
+
+
+def test_a_rule_without_a_case_is_found(cases):
+    def planted(x):
+        return x
+
+    frule(planted)(lambda primals, tangents: (primals[0], tangents[0]))
+    rule = RULES.pop(planted)
+    (found,) = without_case([rule, find_rule(np.sin)], cases)
+    assert "planted (frule," in found
+    assert "test_registry.py" in found
+
+
+def test_everything_linear_has_a_transpose(rules):
+    linear = {(rule.function, k) for rule in rules for k in rule.linear_argnums}
+    missing = {
+        f"{function_name(f)}, argument {k}" for f, k in linear if k not in TRANSPOSES.get(f, {})
+    }
+    missing |= {f"{function_name(f)}, in the closed list" for f in listed() if f not in TRANSPOSES}
+    assert sorted(m for m in missing if not excused(m.split(",")[0], WITHOUT_TRANSPOSE)) == []
+
+
+def test_every_transpose_has_a_case(cases):
+    missing = [
+        f"{function_name(f)}, argument {k}"
+        for f, known in TRANSPOSES.items()
+        for k in known
+        if f not in TESTED_APART
+        and k <= last_position(f)
+        and not any(k in getattr(case, "linear", ()) for case in cases.get(f, ()))
+    ]
+    assert missing == []
+
+
+def last_position(function):
+    """The last position that a case can be asked for: any number of operands needs three."""
+    rule = find_rule(function)
+    if rule is None or not rule.binder.variadic_active:
+        return 32
+    return len(rule.binder.primals) + 2
+
+
+def test_excuses_are_needed(rules, cases):
+    names = {rule.name for rule in rules if rule.function not in cases}
+    for entry in WITHOUT_CASE:
+        assert any(excused(name, [entry]) for name in names), f"{entry} needs no excuse"
+    for function in TESTED_APART:
+        assert function in TRANSPOSES
