@@ -8,6 +8,7 @@ import inspect
 import operator
 import os
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -227,9 +228,16 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return f(*args, **kwargs)
         if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
+        if _writes_container(owner):
+            return f(*args, **kwargs)
         _note_generator(owner)
-    elif isinstance(f, types.MethodDescriptorType) and args:
-        return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
+    elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
+        if _writes_container(args[0]):
+            return f(*args, **kwargs)
+        if type(args[0]) is np.ndarray or isinstance_dual(args[0]):
+            return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
+        if isinstance(f, types.MethodDescriptorType):
+            return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
     if not is_active((*args, *kwargs.values())):
         numpy_calls.log_written(f, args, kwargs)
         return f(*args, **kwargs)
@@ -240,6 +248,17 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return numpy_calls.with_out(rule, args, kwargs)
     raise missing_rule(f, args, kwargs)
 
+
+def _writes_container(o: Any) -> bool:
+    """Keep a container, or a subclass of one, whose method in C is about to run."""
+    if isinstance(o, _CONTAINERS):
+        if STATE.run is not None:
+            STATE.run.log.container(o)
+        return True
+    return False
+
+
+_CONTAINERS = (list, dict, set, deque, bytearray)
 
 METHOD: list[Callable[..., Any]] = []
 """The method hook, which is built on this module."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import functools
 import operator
+import random
 import types
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from fwdad.builder.lift import install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.composite import is_leaf
 
 _PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
 _PLAIN_ARITHMETIC = {int, float, complex, str, bytes, bool, np.float64, Scalar}
@@ -49,8 +52,8 @@ CONTAINER_METHODS.update(
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
     function = getattr(operator, name)
-    plain = name.rstrip("_")
-    forward, reflected = f"__{plain}__", f"__r{plain}__"
+    stem = name.rstrip("_")
+    forward, reflected = f"__{stem}__", f"__r{stem}__"
     formats = name == "mod"  # "%.2f" % x shows the primal
 
     def hook(a: Any, b: Any) -> Any:
@@ -252,7 +255,10 @@ def set_attr(value: Any, o: Any, name: str) -> None:
         setattr(o, name, value)
         return
     if run is not None:
-        run.log.attributes(o)
+        if isinstance(o, random.Random):  # its attributes are its state, which is not put back
+            run.note_generator(o)
+        else:
+            run.log.attributes(o)
     own = _class_attribute(t, "__setattr__")
     if isinstance(own, types.FunctionType):
         call(own, o, name, value)
@@ -283,6 +289,11 @@ def getitem(o: Any, index: Any) -> Any:
         return o[index]
     if t is np.flatiter:
         return methods.flat_load(o, index)
+    if isinstance(o, dict):
+        if type(index) is Scalar:
+            check_key(o, index)
+        if hasattr(t, "__missing__"):
+            _log_container(o)
     if t in _PLAIN:
         return o[index]
     method = getattr(t, "__getitem__", None)
@@ -340,6 +351,23 @@ def delitem(o: Any, index: Any) -> None:
     del o[index]
 
 
+_LOOKUPS = {"get", "pop", "setdefault", "__getitem__"}
+
+
+def check_key(table: dict[Any, Any], key: Scalar) -> None:
+    """Refuse a look-up by a dual of what was stored under a plain number: it is a constant."""
+    if key not in table:
+        return
+    held = next(k for k in table if k == key)
+    if type(held) is not Scalar and is_leaf(table[held]) and not isinstance_dual(table[held]):
+        message = (
+            f"a value that carries a derivative ({plain(key)!r}) is looked up in a dict that holds "
+            "a plain number for it, from before this call: the derivative would be lost. Empty the "
+            "dict first, or say fwdad.stop_gradient(x) for the key"
+        )
+        raise DualLeakError(message)
+
+
 def _log_container(o: Any) -> None:
     run = STATE.run
     if run is not None:
@@ -364,6 +392,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return methods.call_method(o, name, args, kwargs)
     if t is np.ndarray:
         return methods.call_plain_method(o, name, args, kwargs)
+    if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
+        check_key(o, args[0])
     mutating = CONTAINER_METHODS.get(t)
     if mutating is not None:
         if name in mutating:

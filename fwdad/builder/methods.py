@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -28,13 +29,18 @@ _FUNCTIONS: dict[str, Any] = {
 
 # methods whose value carries no tangent
 _CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
-             "is_integer", "as_integer_ratio", "hex"}  # fmt: skip
-_LEAKS = {"tobytes", "tofile", "dump", "dumps", "tostring", "__array__", "__reduce__", "view_bytes",
+             "is_integer"}  # fmt: skip
+_LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostring", "__array__", "__reduce__", "view_bytes",
           "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
 
 
 def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``o.name(...)`` of a dual."""
+    if name in ("conjugate", "conj") and type(o) is Scalar:
+        return o if _is_real(o) else _part(np.conjugate, o)
+    operation = _DUNDERS.get(name)
+    if operation is not None:
+        return operation(o, *args)
     own = _METHODS.get(name)
     if own is not None:
         return own(o, *args, **kwargs)
@@ -51,6 +57,18 @@ def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
         raise MissingRuleError(message)
     return call(getattr(o, name), *args, **kwargs)
 
+
+def _operation(function: Any, *, reflected: bool) -> Callable[..., Any]:
+    if reflected:
+        return lambda o, other: function(explicit(other), explicit(o))
+    return lambda o, *other: function(explicit(o), *(explicit(x) for x in other))
+
+
+_DUNDERS = {
+    f"__{prefix}{name}__": _operation(getattr(operator, name), reflected=bool(prefix))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+    for prefix in ("", "r")
+} | {f"__{name}__": _operation(getattr(operator, name), reflected=False) for name in ("neg", "abs", "pos")}
 
 _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
             "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"}  # fmt: skip
@@ -264,8 +282,11 @@ class Flat:
     @property
     def coords(self) -> tuple[int, ...]:
         """The index of the next element."""
-        shape = plain(self.base).shape
-        return tuple(int(i) for i in np.unravel_index(self.index, shape))
+        shape, rest, found = plain(self.base).shape, self.index, []
+        for length in shape[:0:-1]:
+            rest, i = divmod(rest, length)
+            found.append(i)
+        return (rest, *found[::-1]) if shape else ()
 
     def __next__(self) -> Any:
         if self.index >= len(self):
@@ -338,6 +359,8 @@ def set_array_attribute(o: Any, name: str, value: Any) -> None:
     elif name == "T":
         message = "attribute 'T' of an array is not writable"
         raise AttributeError(message)
+    elif type(o) is Array and name == "shape":
+        o.p, o._t = np.reshape(o.p, value), np.reshape(o.t, value)
     elif type(o) is Array:
         message = f"setting .{name} of an array that carries a derivative: use x.reshape(...)"
         raise MissingRuleError(message)

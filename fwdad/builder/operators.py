@@ -10,10 +10,10 @@ import numpy as np
 
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
-from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit
+from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED
 from fwdad.rules.define import RULES
-from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk
+from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
@@ -154,7 +154,14 @@ def general_binary(name: str, a: Any, b: Any) -> Any:
         return apply_elementwise(rule, function, (explicit(a), explicit(b)))
     if rule.kind == "constant":
         return function(apply.primal_part(a), apply.primal_part(b))
-    return apply.apply_rule(rule, (a, b), {})
+    value = apply.apply_rule(rule, (explicit(a), explicit(b)), {})
+    scalars = not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray))
+    if scalars and top_tag((a.p if type(a) is Scalar else a, b.p if type(b) is Scalar else b)) is None:
+        own = function(plain(a), plain(b))
+        if isinstance(value, tuple):
+            return tuple(with_primal(v, p) for v, p in zip(value, own, strict=True))
+        return with_primal(value, own)
+    return value
 
 
 def _attach(cls: type) -> None:
@@ -183,10 +190,15 @@ def _power(a: Any, b: Any, modulus: Any = None) -> Any:
 
 
 def _absolute(a: Any) -> Any:
-    rule = RULES[np.absolute]
-    if rule.kind == "elementwise":
-        return apply_elementwise(rule, abs, (a,))
-    return apply.apply_rule(rule, (a,), {})
+    if type(a) is Scalar and not isinstance(plain(a), (complex, np.complexfloating)):
+        return apply_elementwise(RULES[np.fabs], abs, (a,))
+    value = apply.apply_rule(RULES[np.absolute], (a,), {})
+    return with_primal(value, abs(a.p)) if type(a) is Scalar else value
+
+
+def with_primal(value: Any, p: Any) -> Any:
+    """A dual scalar with Python's own value in the place of NumPy's, a rounding apart."""
+    return Scalar(p, value.terms, value.tag) if type(value) is Scalar else p
 
 
 def _by_rule(ufunc: Any, *args: Any) -> Any:
