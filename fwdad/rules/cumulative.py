@@ -25,9 +25,9 @@ def cumprod_frule(primals, tangents, *, axis, dtype, out):
 
     .. math:: \dot y_k = \sum_{i \le k} \dot a_i \prod_{j \le k,\, j \ne i} a_j
 
-    which is :math:`y_k \sum_{i \le k} \dot a_i / a_i` where every quotient has its full precision,
-    at the cost of one cumsum. Beside zeros, pairs (product, its tangent) are combined over windows
-    that double in length, without any division; and step by step where such a product overflows.
+    which is :math:`y_k \sum_{i \le k} \dot a_i / a_i`, at the cost of one cumsum, unless a factor
+    is zero or so small that its quotient loses precision. Then pairs (product, its tangent) are
+    combined over windows that double in length, in log2(n) steps without any division.
     """
     (a,), (a_dot,) = primals, tangents
     y = np.cumprod(a, axis=axis, dtype=dtype)
@@ -35,52 +35,49 @@ def cumprod_frule(primals, tangents, *, axis, dtype, out):
         return y, ZERO
     if axis is None or np.ndim(plain(a)) == 0:
         a, a_dot, axis = np.reshape(a, -1), np.reshape(a_dot, -1), 0
-    if _divisible(plain(a)) and _divisible(plain(y)):
+    if _divisible(plain(a)):
         y_dot = y * np.cumsum(a_dot / a, axis=axis)
     else:
-        running_dot = _by_windows if _windows_fit(plain(a), axis) else _step_by_step
-        rows_dot = running_dot(np.moveaxis(a, axis, -1), np.moveaxis(a_dot, axis, -1))
+        rows_dot = _by_windows(np.moveaxis(a, axis, -1), np.moveaxis(a_dot, axis, -1))
         y_dot = np.moveaxis(rows_dot, -1, axis)
     return y, cast(y_dot, plain(y).dtype)
 
 
 def _divisible(a):
-    """Whether quotients by each element keep their full precision."""
+    """Whether a quotient by any element is harmless, even times a product that underflows."""
     if a.dtype.kind not in "fc":
         return False
     size = np.abs(a)
-    limit = np.sqrt(np.finfo(a.dtype).tiny)
+    limit = np.finfo(a.dtype).tiny ** 0.25
     return bool(np.all((size > limit) & (size < 1 / limit)))
 
 
-def _windows_fit(a, axis):
-    """Whether the product of no run of factors, zeros left out, overflows or underflows."""
-    sizes = np.abs(a)
-    regular = np.isfinite(sizes) & (sizes > 0)
-    heights = np.cumsum(np.log2(np.where(regular, sizes, 1)), axis=axis)
-    span = np.max(heights, axis=axis, initial=0) - np.min(heights, axis=axis, initial=0)
-    return bool(np.all(span < -np.finfo(heights.dtype).minexp - 1))
-
-
 def _by_windows(a, a_dot):
-    """The tangent of the running products along the last axis, in log2(n) steps."""
+    """The tangent of the running products along the last axis.
+
+    A window's product is kept as a number near one times a power of two, and its tangent in that
+    unit: neither overflows where the running product itself does not.
+    """
+    exponent = np.zeros(plain(a).shape, int)
     step = 1
-    while step < a_dot.shape[-1]:
+    while True:
+        unit = np.where(np.isfinite(plain(a)), np.frexp(np.abs(plain(a)))[1], 0)
+        exponent = exponent + unit
+        shrink = np.ldexp(np.ones((), np.abs(plain(a)).dtype), -unit)
+        a, a_dot = a * shrink, a_dot * shrink
+        if step >= a_dot.shape[-1]:
+            break
         behind, behind_dot = a[..., :-step], a_dot[..., :-step]
         rest, rest_dot = a[..., step:], a_dot[..., step:]
         a_dot = np.concatenate([a_dot[..., :step], behind_dot * rest + behind * rest_dot], axis=-1)
         a = np.concatenate([a[..., :step], behind * rest], axis=-1)
+        exponent[..., step:] = exponent[..., step:] + exponent[..., :-step]
         step *= 2
-    return a_dot
-
-
-def _step_by_step(a, a_dot):
-    """The tangent of the running products along the last axis, in n steps."""
-    y, y_dot = a[..., :1], a_dot[..., :1]
-    steps_dot = [y_dot]
-    for k in range(1, a_dot.shape[-1]):
-        here = (..., slice(k, k + 1))
-        y_dot = y_dot * a[here] + y * a_dot[here]
-        y = y * a[here]
-        steps_dot.append(y_dot)
-    return np.concatenate(steps_dot, axis=-1)
+    # In two halves, for 2**exponent may underflow where its product with a large tangent does
+    # not; a join multiplies deferred scalings out, so that the halves do not meet before.
+    half = exponent // 2
+    first, second = (
+        np.ldexp(np.ones((), shrink.dtype), np.clip(power, -1000, 1000))
+        for power in (half, exponent - half)
+    )
+    return np.concatenate([a_dot * first], axis=-1) * second

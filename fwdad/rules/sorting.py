@@ -14,17 +14,35 @@ from fwdad.tangents.zero import Zero
 locally_constant(np.argsort, np.argpartition, np.lexsort)
 
 
+def stable_order(a, ordered, axis):
+    """The indices that sort an array along an axis, equal values as they came.
+
+    Without equal values every sort is stable, and NumPy's quick one is many times quicker.
+
+    Parameters
+    ----------
+    a : ndarray
+        What is to be sorted.
+    ordered : ndarray
+        The same, sorted.
+    axis : int
+        Along which axis.
+    """
+    rows = np.moveaxis(ordered, axis, -1)
+    later, former = rows[..., 1:], rows[..., :-1]
+    ties = np.any((later == former) | np.isnan(later))
+    return np.argsort(a, axis=axis, kind="stable" if ties else None)
+
+
 @frule(np.sort, argnums=0)
 def sort_frule(primals, tangents, *, axis, **options):
     """Push a tangent through ``np.sort``: it is permuted as the values are."""
     (a,), (a_dot,) = primals, tangents
     y = np.sort(a, axis=axis, **options)
+    a = np.asarray(plain(a))
     if axis is None:
-        a_dot, axis = np.reshape(a_dot, -1), -1
-        order = np.argsort(np.asarray(plain(a)), axis=None, kind="stable")
-    else:
-        order = np.argsort(np.asarray(plain(a)), axis=axis, kind="stable")
-    return y, np.take_along_axis(a_dot, order, axis)
+        a, a_dot, axis = a.reshape(-1), np.reshape(a_dot, -1), 0
+    return y, np.take_along_axis(a_dot, stable_order(a, plain(y), axis), axis)
 
 
 @frule(np.partition, argnums=0)
@@ -42,9 +60,10 @@ def partition_frule(primals, tangents, *, axis, **options):
     a, result = np.asarray(plain(a)), plain(y)
     if axis is None:
         a, a_dot, axis = a.reshape(-1), np.reshape(a_dot, -1), 0
-    order = np.argsort(a, axis=axis, kind="stable")
-    places = np.empty_like(order)
-    np.put_along_axis(places, np.argsort(result, axis=axis, kind="stable"), order, axis)
+    ordered = np.sort(a, axis=axis)
+    places = np.empty(a.shape, np.intp)
+    there, here = stable_order(result, ordered, axis), stable_order(a, ordered, axis)
+    np.put_along_axis(places, there, here, axis)
     return y, np.take_along_axis(a_dot, places, axis)
 
 
@@ -53,5 +72,5 @@ def sort_complex_frule(primals, tangents):
     """Push a tangent through ``np.sort_complex``, which sorts along the last axis."""
     (a,), (a_dot,) = primals, tangents
     y = np.sort_complex(a)
-    order = np.argsort(np.asarray(plain(a)), axis=-1, kind="stable")
+    order = stable_order(np.asarray(plain(a)), plain(y), -1)
     return y, cast(np.take_along_axis(a_dot, order, -1), plain(y).dtype)

@@ -431,13 +431,10 @@ def _take(
 def _take_along_axis(arr_dot: Chunk, indices: Any, axis: int | None = -1) -> Chunk:
     if axis is None:
         arr_dot, axis = arr_dot.reshape(-1), 0
-    behind = _axis(axis, arr_dot.ndim)
-    return _gathered(
-        arr_dot,
-        indices.size,
-        lambda lanes: np.take_along_axis(lanes, indices[None], behind),
-        lambda d: np.take_along_axis(d, indices, behind - 1),
-    )
+    # One flat index serves every lane: a gather by it is quicker than one along the axis.
+    places = np.arange(arr_dot.size).reshape(arr_dot.shape)
+    places = np.take_along_axis(places, indices, _axis(axis, arr_dot.ndim) - 1)
+    return _take(arr_dot, places)
 
 
 @law(np.where)

@@ -64,11 +64,21 @@ def test_both_ways_to_a_running_product_agree():
     assert_allclose(windows.lanes[:37, :37], quotients.lanes, rtol=1e-12, atol=1e-14)
 
 
-def test_windows_that_overflow_are_not_used():
+def test_windows_neither_overflow_nor_underflow():
     x = np.array([1e-200, 1e-100, 1e200, 1e150, 0.0])
     _, y_dot = call_rule(np.cumprod, (x,), (Chunk(np.eye(5)),))
     assert_allclose(y_dot.lanes[:, 3], [1e250, 1e150, 1e-150, 1e-100, 0.0], rtol=1e-14)
     assert_allclose(y_dot.lanes[:, 4], [0.0, 0.0, 0.0, 0.0, 1e50], rtol=1e-14)
+
+
+def test_a_product_that_underflows_for_good_is_no_reason_to_divide_or_to_loop():
+    x = np.full(5000, 0.5)
+    _, y_dot = call_rule(np.cumprod, (x,), (Chunk(np.ones((1, 5000))),))
+    k = np.arange(1, 5001)
+    assert_allclose(y_dot.lanes[0], k * 2.0 ** np.maximum(1 - k, -1074.0), rtol=1e-13, atol=1e-300)
+    x[0] = 1e-100  # too small for a quotient
+    _, y_dot = call_rule(np.cumprod, (x,), (Chunk(np.eye(1, 5000)),))
+    assert_allclose(y_dot.lanes[0], 2.0 ** np.maximum(1 - k, -1074.0), rtol=1e-13, atol=1e-300)
 
 
 def test_a_nan_reaches_the_products_behind_it_only():
