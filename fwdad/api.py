@@ -516,7 +516,7 @@ class _Transformed:
         self._evaluate = evaluate
         self._options = options
         self._argnums = argnums
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -449,6 +449,14 @@ _refuse(np.savetxt, "a file of plain numbers")
 _refuse(np.frombuffer, "a plain buffer")
 
 
+_refuse(np.nditer, "a plain array (through nditer)")
+
+
+@handler(np.broadcast)
+def _broadcast(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return np.broadcast(*primal_part(args))
+
+
 @handler(vars)
 def _vars(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     if args and STATE.run is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import random
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder.build import Run, run_on_duals
+from fwdad.builder.memory import owner_of
 from fwdad.errors import (
-    AliasedArgumentError,
     NondeterministicFunctionError,
     NoOutputError,
     UnsupportedTypeError,
@@ -156,8 +158,8 @@ def run_forward(
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]
             args = arguments.with_duals(run, seeds.lanes(start, stop))
+            _forbid_aliased_writes(arguments, args, run)
             y = run_on_duals(f, tuple(args), arguments.kwargs)
-            _check_aliasing(arguments, args, run)
             y = _chosen(f, y, args, run, outputs)
             aux = None
             if has_aux:
@@ -186,8 +188,25 @@ def _with_aux(f: Any, y: Any, run: Run) -> tuple[Any, Any]:
         message = f"has_aux=True: {_name(f)} must return (y, aux); it returned a {type(y).__name__}"
         raise NoOutputError(message)
     y, aux = y
-    leaves, structure = flatten(aux)
-    return y, unflatten(structure, [run.parts(leaf)[0] for leaf in leaves])
+    return y, _without_tangents(aux, run, {})
+
+
+def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
+    """A copy of a value with plain numbers, also inside objects of any class."""
+    leaves, structure = flatten(x)
+    kept = [run.parts(leaf)[0] for leaf in leaves]
+    return unflatten(structure, kept, lambda o: _plain_object(o, run, seen))
+
+
+def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
+    held = getattr(o, "__dict__", None)
+    if not held or callable(o) or isinstance(o, (type, types.ModuleType)):
+        return o
+    if id(o) not in seen:
+        made = seen[id(o)] = copy.copy(o)
+        for name, value in held.items():
+            made.__dict__[name] = _without_tangents(value, run, seen)
+    return seen[id(o)]
 
 
 def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
@@ -215,30 +234,24 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
     return mutated if outputs == "mutated" else (y, mutated)
 
 
-def _check_aliasing(arguments: Arguments, args: list[Any], run: Run) -> None:
+def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> None:
     """Two arguments that share memory are independent here; writing into one would not be."""
-    if not run.log.anything():
-        return
     arrays = arguments.arrays()
     if len(arrays) < 2:
         return
-    after = []
-    for x in args:
-        leaves, _ = flatten(x)
-        after.extend(leaf for leaf in leaves if isinstance(leaf, np.ndarray))
-    for i, (_, a) in enumerate(arrays):
+    given = [leaf for x in args for leaf in flatten(x)[0] if isinstance(leaf, np.ndarray)]
+    for i, (first, a) in enumerate(arrays):
         for j in range(i):
-            b = arrays[j][1]
+            second, b = arrays[j]
             if not np.may_share_memory(plain(a), plain(b)):
                 continue
-            wrote = [k for k in (j, i) if k < len(after) and run.log.wrote(plain(after[k]))]
-            if wrote:
+            for k, position in ((j, second), (i, first)):
                 message = (
-                    f"arguments {arrays[j][0]} and {arrays[i][0]} share memory, and the function "
-                    f"writes into argument {arrays[wrote[0]][0]}: their derivatives cannot be kept "
-                    "apart. Pass a copy of one"
+                    f"arguments {second} and {first} share memory, and argument {position} is "
+                    "written here: their derivatives cannot be kept apart. Pass a copy of one"
                 )
-                raise AliasedArgumentError(message)
+                owner = owner_of(plain(given[k]))
+                run.log.shared[id(owner)] = (owner, message)
 
 
 def _name(f: Any) -> str:

@@ -18,7 +18,7 @@ from fwdad.builder.dual import (
 )
 from fwdad.builder.memory import SHADOWED, find_shadow, make_shadow
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError
+from fwdad.errors import DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.lanes import is_basic, lane_last_index
 from fwdad.tangents.zero import ZERO, Undefined
@@ -129,6 +129,15 @@ def _value(v: Any) -> Any:
 def load(a: Any, index: Any) -> Any:
     """``a[index]`` for a plain array whose memory carries tangents."""
     index = as_index(index)
+    if a.dtype.kind == "V" and is_basic(index):
+        found = a[index]
+        if not isinstance(found, np.ndarray):
+            message = (
+                "a record of a structured array whose fields carry derivatives is read as a whole: "
+                "read the field first, a['field'][i]"
+            )
+            raise UnsupportedTypeError(message)
+        return found
     if is_basic(index):
         view = a[index] if any(i is Ellipsis for i in index) else a[(*index, Ellipsis)]
         if view.ndim:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.memory import SHADOWED, Shadow, owner_of
+from fwdad.errors import AliasedArgumentError
 
 _MISSING = object()
 _PURGE_AT = 512
@@ -23,6 +24,8 @@ class UndoLog:
 
     def __init__(self) -> None:
         self._arrays: dict[int, tuple[Any, Any, dict[Any, np.ndarray]]] = {}
+        self.shared: dict[int, tuple[Any, str]] = {}
+        """Arrays that must not be written, each with the message for who does."""
         self._objects: dict[int, tuple[Any, Any]] = {}
         self._cells: dict[Any, tuple[Any, Any]] = {}
         self._generators: dict[int, tuple[Any, Any]] = {}
@@ -36,6 +39,8 @@ class UndoLog:
         key = id(owner)
         if key in self._arrays:
             return
+        if key in self.shared:
+            raise AliasedArgumentError(self.shared[key][1])
         whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
         shadow = SHADOWED.get(key)
         lanes = {} if shadow is None else {tag: buf.copy() for tag, buf in shadow.lanes.items()}
@@ -131,9 +136,11 @@ class UndoLog:
 
 def _content(o: Any) -> Any:
     """A shallow copy of a container's content, by its base type (a subclass may have no copy)."""
-    for kind in (OrderedDict, dict, list, set, deque, bytearray):
+    if isinstance(o, OrderedDict):
+        return OrderedDict(list(OrderedDict.items(o)))
+    for kind in (dict, list, set, deque, bytearray):
         if isinstance(o, kind):
-            return kind.copy(o)  # type: ignore[attr-defined]
+            return dict(dict.items(o)) if kind is dict else list(o) if kind is deque else kind(o)
     return o[:] if isinstance(o, array) else o.copy()
 
 

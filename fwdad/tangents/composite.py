@@ -166,7 +166,7 @@ def match(structure: Structure, other: Any, path: str = "x") -> list[Any]:
         If the other value has another structure, naming the place.
     """
     found: dict[int, Any] = {}
-    seen: set[int] = set()
+    seen: set[tuple[int, int]] = set()
 
     def visit(node: Structure, v: Any, path: str) -> None:
         if node.kind == "leaf":
@@ -178,9 +178,9 @@ def match(structure: Structure, other: Any, path: str = "x") -> list[Any]:
                 raise SeedError(message)
             found[node.index] = v
             return
-        if node.kind == "static" or id(node) in seen:
+        if node.kind == "static" or (id(node), id(v)) in seen:
             return
-        seen.add(id(node))
+        seen.add((id(node), id(v)))
         parts = _parts(v)
         if parts is None or parts[0] != node.kind or len(parts[2]) != len(node.children):
             wanted = f"{type(node.value).__name__} of {len(node.children)} parts"

@@ -686,7 +686,7 @@ def mathematics(x):
 def scalar_builtins(x):
     y = pow(x, 3) + abs(-x) + sum((x, x), start=x) + max(x, 0.5) * min(x, 5.0, x * 10)
     y += divmod(7 * x, 2)[1] + (7 * x) % 2 + (7 * x) // 2 + x.real + x.conjugate() + 2**x
-    y += float(x) + complex(x, 2.0).real + round(x) + round(x * 1.0, 20) - -x + +x
+    y += float(x) + complex(x, 2.0).real + round(x) + round(x * 1.0, 1) - -x + +x
     y += (1 if x else 0) * x + (x == x) * x + (x != 0.7) + x.is_integer() + bool(x)
     return y * list(map(float, [x, 2]))[0]
 
