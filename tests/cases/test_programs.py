@@ -376,6 +376,19 @@ def test_program_from_standard_input():
     assert abs(float(done.stdout)) < 1e-15
 
 
+def test_lambda_inside_a_lambda_on_one_line():
+    """The inner one is a function of its own: its positions lie inside the outer one's too."""
+    x = np.array([1.0, 2.0])
+    outer = lambda d: fwdad.jacobian(lambda x: x * d, x)  # noqa: E731
+    assert_array_equal(outer(3.0), 3 * np.eye(2))
+    no_argument = lambda: fwdad.jacobian(lambda v: v**2, x)  # noqa: E731
+    assert_array_equal(no_argument(), np.diag(2 * x))
+    three = lambda a: lambda b: lambda c: a * b * c  # noqa: E731
+    assert fwdad.derivative(three(2.0)(3.0), 1.0) == 6.0
+    assert fwdad.derivative(lambda a: three(a)(a)(a), 2.0) == 12.0
+    assert fwdad.derivative(lambda a: (lambda b: (lambda a: a * b)(b))(a * 2.0), 1.0) == 8.0
+
+
 class Greedy:
     """`self` is captured, not an argument."""
 
