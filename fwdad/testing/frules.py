@@ -73,7 +73,8 @@ def check_frule(
     second_order : bool, default True
         Also differentiate the pushforward.
     **options
-        Keyword arguments of ``f``.
+        Keyword arguments of ``f``. One that has the name of a setting above goes in as
+        ``functools.partial(f, rtol=…)``.
 
     Raises
     ------

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fwdad.rules.define import RULES, TRANSPOSES, Chunk, Space, frule
+from fwdad.rules.define import RULES, TRANSPOSES, ZERO, Chunk, Space, frule
 from fwdad.rules.transposes import getitem_transpose, into
 from fwdad.testing import check_frule, check_transpose
+from fwdad.testing.recording import RecordingTangent, pull_back
 from tests.rules.linalg_case import Case, Draw, transposes
+from tests.tangents.test_laws import FLAT, seeds
 
 draw = Draw(33)
 X, M, C = draw.real(3), draw.real(2, 3), draw.real(2, 4, 3)
@@ -133,3 +135,23 @@ def test_a_cast_is_transposed_by_the_cast_back():
     x_bar = TRANSPOSES[Chunk.astype][0](y_bar, Space((3,), np.dtype(np.float32)), complex)
     assert x_bar.dtype == np.float32
     assert_array_equal(x_bar.lanes, y_bar.lanes.real.astype(np.float32))
+
+
+@pytest.mark.parametrize(("call", "value"), FLAT)
+def test_every_law_is_recorded_and_transposed(call, value):
+    """Each case of the closed list, seen through a recording tangent and read backwards."""
+    lanes = seeds(1, value)
+    x_dot = RecordingTangent(Chunk(lanes))
+    y_dot = call(x_dot)
+    if y_dot is ZERO:
+        return
+    want = call(lanes[0])
+    assert_allclose(y_dot.value.lanes[0], want, rtol=1e-12, atol=1e-14)
+    y_bar = seeds(2, want, 4)
+    x_bar = pull_back([(y_dot, Chunk(y_bar))])[id(x_dot)]
+    assert x_bar.shape == np.shape(value)
+    assert x_bar.dtype.kind == "f" or lanes.dtype.kind == "c"
+    for k in range(2):
+        left = np.vdot(y_bar[k], want).real
+        right = np.vdot(x_bar.lanes[k], lanes[0]).real
+        assert_allclose(right, left, rtol=1e-12, atol=1e-12 * np.sum(np.abs(y_bar[k] * want)))

@@ -32,9 +32,16 @@ Z = turned(2, 3)
 
 def through_its_rule(function):
     """What a linear rule does: the law is called as the function is (NumPy would not ask it)."""
-    return lambda *args, **options: (
-        LAWS[function] if any(type(a) is Chunk for a in args) else function
-    )(*args, **options)
+
+    def call(*args, **options):
+        for x in args:
+            if type(x) is Chunk:
+                return LAWS[function](*args, **options)
+            if isinstance(x, Chunk):  # one that records
+                return x._record(function, *args, **options)
+        return function(*args, **options)
+
+    return call
 
 
 # function: [(call on x, a value of x), …]; the tangent takes the place of x
