@@ -623,5 +623,5 @@ def structured_fields(x):
     state = np.zeros(2, dtype=[("position", float, 2), ("mass", float)])
     state["position"][0] = x[:2]
     state["mass"] = x[2:4]
-    state[1]["position"] = x[3:]
+    state["position"][1] = x[3:]
     return state["position"] * state["mass"][:, np.newaxis]

@@ -687,7 +687,7 @@ def scalar_builtins(x):
     y = pow(x, 3) + abs(-x) + sum((x, x), start=x) + max(x, 0.5) * min(x, 5.0, x * 10)
     y += divmod(7 * x, 2)[1] + (7 * x) % 2 + (7 * x) // 2 + x.real + x.conjugate() + 2**x
     y += float(x) + complex(x, 2.0).real + round(x) + round(x * 1.0, 1) - -x + +x
-    y += (1 if x else 0) * x + (x == x) * x + (x != 0.7) + x.is_integer() + bool(x)
+    y += (1 if x else 0) * x + (x == x) * x + (x != 0.5) + x.is_integer() + bool(x)
     return y * list(map(float, [x, 2]))[0]
 
 
@@ -790,7 +790,6 @@ def numpy_written_in_python(x):
 def shape_dependent(x):
     out = [v for row in np.ndindex(2, 2) for v in (x[row[0]] * x[row[1]],)]
     out += [v for _, v in np.ndenumerate(x.reshape(1, 5))]
-    out += [v * w for v, w in np.nditer([x, x[::-1].copy()])]
     out += [np.float64(len(x)) * x[0], x.size * x[1], x.nbytes * x[2], x.ndim * x[3]]
     out += [
         x.dtype.type(2) * x[0],
