@@ -8,6 +8,7 @@ from fwdad.rules import einsum as einsum
 from fwdad.rules import elementary as elementary
 from fwdad.rules import gathering as gathering
 from fwdad.rules import math_module as math_module
+from fwdad.rules import nan_reductions as nan_reductions
 from fwdad.rules import products as products
 from fwdad.rules import random as random
 from fwdad.rules import reductions as reductions

@@ -133,6 +133,18 @@ def choose_frule(primals, tangents, *, a, out, mode):
     return y, np.broadcast_to(cast(y_dot, plain(y).dtype), np.shape(plain(y)))
 
 
+@frule(np.select, argnums=("choicelist", "default"))
+def select_frule(primals, tangents, *, condlist):
+    """Select among the tangents: of several conditions that hold, the first decides."""
+    choices, default = primals
+    choices_dot, y_dot = tangents
+    y = np.select(condlist, choices, default)
+    for k in reversed(range(len(choices))):
+        choice_dot = ZERO if isinstance(choices_dot, Zero) else choices_dot[k]
+        y_dot = np.where(condlist[k], choice_dot, y_dot)
+    return y, np.broadcast_to(cast(y_dot, plain(y).dtype), np.shape(plain(y)))
+
+
 @frule(np.compress, argnums="a")
 def compress_frule(primals, tangents, *, condition, axis, out):
     """Take the tangents where the condition holds."""

@@ -96,7 +96,9 @@ def _reciprocal(counts, dtype):
     """1 / counts, as a Python float or in the real dtype: neither widens single precision."""
     with np.errstate(all="ignore"):
         inverse = 1 / np.asarray(counts, float)
-    return inverse.astype(np.zeros(0, dtype).real.dtype) if inverse.ndim else float(inverse)
+    if inverse.ndim == 0:
+        return float(inverse)
+    return inverse.astype(np.zeros(0, dtype).real.dtype) if dtype.kind in "fc" else inverse
 
 
 # -- variances
@@ -113,8 +115,7 @@ def var_frule(primals, tangents, **options):
     to zero.
     """
     y = np.var(primals[0], mean=primals[1], **options)
-    y_dot = _half_variance_dot(primals, tangents, options)
-    return y, cast(_shaped(2.0 * y_dot, y), plain(y).dtype)
+    return y, variance_dot(primals, tangents, y, options)
 
 
 @frule(np.std, argnums=("a", "mean"))
@@ -125,10 +126,21 @@ def std_frule(primals, tangents, **options):
         \operatorname{Re}\bigl(\overline{(a_i - m)}\,(\dot a_i - \dot m)\bigr)
     """
     y = np.std(primals[0], mean=primals[1], **options)
+    return y, deviation_dot(primals, tangents, y, options)
+
+
+def variance_dot(primals, tangents, y, options):
+    """The tangent of the variance y, with the primals, tangents and options of ``np.var``."""
+    y_dot = _shaped(_half_variance_dot(primals, tangents, options), y)
+    return cast(2.0 * y_dot, plain(y).dtype)
+
+
+def deviation_dot(primals, tangents, y, options):
+    """The tangent of the standard deviation y, with the same arguments."""
     y_dot = _shaped(_half_variance_dot(primals, tangents, options), y)
     flat = plain(y) == 0
     inverse = np.where(flat, 0, 1 / np.where(flat, 1, y))
-    return y, cast(inverse * y_dot, plain(y).dtype)
+    return cast(inverse * y_dot, plain(y).dtype)
 
 
 def _half_variance_dot(primals, tangents, options):
@@ -137,14 +149,14 @@ def _half_variance_dot(primals, tangents, options):
     axis, where = options["axis"], given(options["where"], True)
     ddof = options["ddof"] if options["correction"] is NO_VALUE else options["correction"]
     shape = np.shape(plain(a))
-    if mean is NO_VALUE:
-        mean = np.mean(a, axis=axis, keepdims=True, where=where)
     counts = _counts(shape, axis, where, keepdims=True)
-    dtype = np.asarray(plain(mean)).dtype
-    scale = _reciprocal(np.maximum(np.asarray(counts, float) - ddof, 0), dtype)
+    dtype = np.asarray(plain(a)).dtype
     with np.errstate(all="ignore"):
-        deviation = (a - mean) * scale
-    if dtype.kind == "c":
+        if mean is NO_VALUE:
+            mean = np.sum(a, axis=axis, keepdims=True, where=where) * _reciprocal(counts, dtype)
+        free = np.maximum(np.asarray(counts, float) - ddof, 0)
+        deviation = (a - mean) * _reciprocal(free, dtype)
+    if np.iscomplexobj(plain(deviation)):
         deviation = np.conjugate(deviation)
     deviation_dot = a_dot - mean_dot
     if where is not True:

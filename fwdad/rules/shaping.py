@@ -242,9 +242,63 @@ def stack_transpose(y_bar, arrays, axis=0, **options):
     return _cotangent_of_items(parts, arrays)
 
 
+def _of_rank(shape, rank):
+    """The shape that ``np.atleast_1d``, ``2d`` or ``3d`` gives an array."""
+    if rank == 1 or len(shape) >= rank:
+        return shape or (1,)
+    if len(shape) == 2:
+        return (*shape, 1)
+    return (1, *(shape or (1,)), 1)[:rank]
+
+
+def _joined_frule(function, arrange):
+    """Register a relative of ``concatenate``; ``arrange`` answers the items' shapes, and the axis.
+
+    NumPy's source for these costs the builder several times what the join itself does.
+    """
+
+    @frule(function, argnums=0)
+    def joined_frule(primals, tangents, **options):
+        (tup,), (tup_dot,) = primals, tangents
+        y = function(tup, **options)
+        items_dot = tangents_of_items(tup, tup_dot)
+        if items_dot is None:
+            return y, ZERO
+        shapes, axis = arrange([x_dot.shape for x_dot in items_dot])
+        rows = [np.reshape(x_dot, shape) for x_dot, shape in zip(items_dot, shapes, strict=True)]
+        return y, cast(np.concatenate(rows, axis=axis), plain(y).dtype)
+
+
+_joined_frule(
+    np.hstack, lambda shapes: ([_of_rank(s, 1) for s in shapes], 0 if len(shapes[0]) < 2 else 1)
+)
+_joined_frule(np.vstack, lambda shapes: ([_of_rank(s, 2) for s in shapes], 0))
+_joined_frule(np.dstack, lambda shapes: ([_of_rank(s, 3) for s in shapes], 2))
+_joined_frule(
+    np.column_stack,
+    lambda shapes: ([s if len(s) > 1 else (*(s or (1,)), 1) for s in shapes], 1),
+)
+
+
+# -- broadcasting several
+
+
 @frule(np.broadcast_arrays)
 def broadcast_arrays_frule(primals, tangents, *, subok):
     """Push each tangent through its own broadcast."""
     y = np.broadcast_arrays(*primals, subok=subok)
     shape = plain(y[0]).shape if y else ()
     return y, tuple(np.broadcast_to(x_dot, shape) for x_dot in tangents)
+
+
+@frule(np.meshgrid)
+def meshgrid_frule(primals, tangents, *, copy, sparse, indexing):
+    """Push each tangent along its own axis of the grid."""
+    y = np.meshgrid(*primals, copy=copy, sparse=sparse, indexing=indexing)
+    y_dot = []
+    for k, (grid, x_dot) in enumerate(zip(y, tangents, strict=True)):
+        # with indexing="xy" the first two axes change places
+        axis = 1 - k if indexing == "xy" and k < 2 and len(primals) > 1 else k
+        line = tuple(-1 if j == axis else 1 for j in range(len(primals)))
+        y_dot.append(np.broadcast_to(np.reshape(x_dot, line), np.shape(plain(grid))))
+    return y, type(y)(y_dot)

@@ -7,6 +7,7 @@ stable sort has it. The order is found once, for all lanes.
 import numpy as np
 
 from fwdad.rules.define import ZERO, frule, locally_constant
+from fwdad.rules.reductions import element_at, with_reduced_last
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws import cast
 from fwdad.tangents.zero import Zero
@@ -74,3 +75,28 @@ def sort_complex_frule(primals, tangents):
     y = np.sort_complex(a)
     order = stable_order(np.asarray(plain(a)), plain(y), -1)
     return y, cast(np.take_along_axis(a_dot, order, -1), plain(y).dtype)
+
+
+@frule(np.median, argnums=0)
+def median_frule(primals, tangents, *, axis, keepdims, **options):
+    """Push a tangent through the median: the middle element's, or the mean of the middle two's.
+
+    A rule of its own, for NumPy's source sorts whole lanes where one or two elements matter. A
+    median that is NaN has the tangent of the first NaN.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.median(a, axis=axis, keepdims=keepdims)
+    a = np.asarray(plain(a))
+    if isinstance(a_dot, Zero) or a.size == 0:
+        return y, ZERO
+    rows, rows_dot = (with_reduced_last(x, axis, a.ndim) for x in (a, a_dot))
+    order = stable_order(rows, np.sort(rows, axis=-1), -1)
+    n = rows.shape[-1]
+    missing = np.isnan(rows)
+    broken, first_broken = np.any(missing, axis=-1), np.argmax(missing, axis=-1)
+    lower, upper = (
+        element_at(rows_dot, np.where(broken, first_broken, order[..., k]))
+        for k in ((n - 1) // 2, n // 2)
+    )
+    y_dot = lower if n % 2 else 0.5 * (lower + upper)
+    return y, cast(np.reshape(y_dot, np.shape(plain(y))), plain(y).dtype)

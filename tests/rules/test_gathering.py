@@ -89,6 +89,13 @@ CASES = [
     ],
     Case(np.choose, 1, [draw.real(2, 3), 1.0, draw.real(3)]),
     *[
+        Case(np.select, [mask, ~mask[:1], mask], [x, y, x], default=default)
+        for x, y in [(draw.real(3, 4), draw.real(4)), (draw.complex(3, 4), draw.real(3, 1))]
+        for default in (0, 2.5, draw.real(4))
+    ],
+    Case(np.select, [mask], [2.5], default=draw.real(3, 4), check={"argnums": ["default"]}),
+    Case(np.select, [mask, mask[0]], draw.real(2, 3, 4)),
+    *[
         Case(np.compress, condition, make(3, 4), **options)
         for make in BOTH
         for condition, options in [
@@ -145,6 +152,14 @@ def test_choose_selects_and_never_multiplies():
     tangents = [Chunk(np.array([[np.inf, 1.0, np.nan]])), Chunk(np.array([[5.0, np.nan, 6.0]]))]
     _, y_dot = call_rule(np.choose, ([1, 0, 1], choices), (tangents,))
     assert_array_equal(y_dot.lanes, [[5.0, 1.0, 6.0]])
+
+
+def test_select_takes_the_first_condition_that_holds_and_never_multiplies():
+    choices = [np.ones(3), np.ones(3)]
+    tangents = [Chunk(np.array([[1.0, np.inf, np.nan]])), Chunk(np.array([[np.nan, 2.0, np.inf]]))]
+    conditions = [np.array([True, False, False]), np.array([True, True, False])]
+    _, y_dot = call_rule(np.select, (conditions, choices), (tangents, ZERO))
+    assert_array_equal(y_dot.lanes, [[1.0, 2.0, 0.0]])
 
 
 def test_of_equal_values_the_first_is_unique_s():

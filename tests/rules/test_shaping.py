@@ -69,6 +69,27 @@ CASES = [
     Case(np.stack, [draw.real(2), [1, 2], [3.0, 4.0]], axis=1),
     Case(np.stack, draw.real(3, 4), axis=1),
     Case(np.stack, draw.real(3)),
+    *[
+        Case(f, items)
+        for f in (np.hstack, np.vstack, np.dstack, np.column_stack)
+        for items in [
+            [draw.real(3), draw.real(3)],
+            (draw.real(2, 3), draw.complex(2, 3)),
+            [draw.real(2, 3, 2), draw.real(2, 3, 2)],
+            [1.5, np.float64(2.5)],
+        ]
+    ],
+    Case(np.hstack, [draw.real(3), 2.5, [1.0, 2.0]]),
+    Case(np.vstack, [draw.real(3), draw.real(2, 3), np.arange(3)]),
+    Case(np.column_stack, [draw.real(3), draw.real(3, 2), np.arange(3)]),
+    Case(np.vstack, draw.real(3, 2)),
+    Case(np.hstack, draw.real(3)),
+    *[
+        Case(np.meshgrid, draw.real(2), draw.complex(3), draw.real(4), **options)
+        for options in [{}, {"indexing": "ij"}, {"sparse": True}, {"sparse": True, "copy": False}]
+    ],
+    Case(np.meshgrid, draw.real(3), 1.5),
+    Case(np.meshgrid, draw.real(3)),
     Case(np.broadcast_arrays, draw.real(3, 1), draw.real(4), 2.5),
     Case(np.broadcast_arrays, draw.real(2), draw.complex(2)),
     Case(np.broadcast_arrays, draw.real(2, 3)),

@@ -28,6 +28,14 @@ CASES = [
     # in what order a partition leaves the others depends on the dtype
     Case(np.partition, draw.real(200), 100, check={"chunk": (1, 2), "float32": False}),
     *[Case(np.sort_complex, make(3, 4)) for make in BOTH],
+    *[
+        Case(np.median, make(3, 4, 5), **options)
+        for make in BOTH
+        for options in [{}, {"axis": 1}, {"axis": -1}, {"axis": (0, 2), "keepdims": True}]
+    ],
+    Case(np.median, 1.5),
+    Case(np.median, draw.real(1)),
+    Case(np.median, draw.real(4).astype("f")),
     Case(np.argsort, draw.real(3, 4), axis=0),
     Case(np.argpartition, draw.real(7), 3),
     Case(np.lexsort, (draw.real(4), draw.real(4))),
@@ -41,8 +49,9 @@ def test_frule(case, rng):
 
 def _jacobian(f, x, *args, **options):
     x = np.asarray(x)
-    y, y_dot = call_rule(f, (x, *args), (Chunk(np.eye(x.size)),), **options)
-    return y, y_dot.lanes.T
+    basis = Chunk(np.eye(x.size).reshape(x.size, *x.shape))
+    y, y_dot = call_rule(f, (x, *args), (basis,), **options)
+    return y, np.moveaxis(y_dot.lanes, 0, -1)
 
 
 def test_of_equal_values_the_first_comes_first():
@@ -65,6 +74,18 @@ def test_the_kth_of_a_partition_has_the_tangent_that_it_has_after_a_sort(size, r
         # every element is accounted for once, and stands where its value does
         assert_array_equal(partitioned.sum(axis=0), np.ones(size))
         assert_array_equal(partitioned @ x, y)
+
+
+def test_a_median_shares_its_tangent_between_the_middle_two():
+    assert_array_equal(_jacobian(np.median, [4.0, 1.0, 3.0, 2.0])[1], [0, 0, 0.5, 0.5])
+    assert_array_equal(_jacobian(np.median, [2.0, 1.0, 2.0, 2.0])[1], [0.5, 0, 0.5, 0])
+
+
+def test_a_median_that_is_nan_has_the_tangent_of_the_first_nan():
+    x = [[1.0, np.nan, 2.0, np.nan], [1.0, 2.0, 3.0, 4.0]]
+    y, jacobian = _jacobian(np.median, x, axis=1)
+    assert_array_equal(y, [np.nan, 2.5])
+    assert_array_equal(jacobian, [[0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0.5, 0.5, 0]])
 
 
 def test_sorting_a_scalar_raises_as_numpy_does():
