@@ -22,21 +22,16 @@ SQRT_2PI = math.sqrt(2 * math.pi)
 ORDER = no_derivative("SciPy has no function for the derivative with respect to this parameter")
 
 
-def special(name, *partials):
-    """Register an elementwise function of scipy.special, without importing it."""
-    elementwise(f"scipy.special.{name}", *partials)
-
-
 # -- NumPy's functions under another name
 
 for _name in ("expm1", "log1p", "exp2", "cbrt"):
-    special(_name, *find_rule(getattr(np, _name)).partials)
-special("exp10", lambda x, y: LN10 * y)
-special("cosm1", lambda x, y: -np.sin(x))
-special("sindg", lambda x, y: DEGREE * scipy.special.cosdg(x))
-special("cosdg", lambda x, y: -DEGREE * scipy.special.sindg(x))
-special("tandg", lambda x, y: DEGREE * (1 + y * y))
-special("cotdg", lambda x, y: -DEGREE * (1 + y * y))
+    elementwise(f"scipy.special.{_name}", *find_rule(getattr(np, _name)).partials)
+elementwise("scipy.special.exp10", lambda x, y: LN10 * y)
+elementwise("scipy.special.cosm1", lambda x, y: -np.sin(x))
+elementwise("scipy.special.sindg", lambda x, y: DEGREE * scipy.special.cosdg(x))
+elementwise("scipy.special.cosdg", lambda x, y: -DEGREE * scipy.special.sindg(x))
+elementwise("scipy.special.tandg", lambda x, y: DEGREE * (1 + y * y))
+elementwise("scipy.special.cotdg", lambda x, y: -DEGREE * (1 + y * y))
 locally_constant("scipy.special.round", "scipy.special.gammasgn")
 
 
@@ -81,14 +76,14 @@ def _dawson_slope(x, y):
 
 # -- error functions (7.2, 7.10)
 
-special("erf", lambda x, y: (2 / SQRT_PI) * np.exp(-x * x))
-special("erfc", lambda x, y: (-2 / SQRT_PI) * np.exp(-x * x))
-special("erfi", lambda x, y: (2 / SQRT_PI) * np.exp(x * x))
-special("erfcx", _erfcx_slope)
-special("dawsn", _dawson_slope)
-special("wofz", lambda z, y: -1j * _erfcx_slope(-1j * z, y))
-special("erfinv", lambda x, y: (SQRT_PI / 2) * np.exp(y * y))
-special("erfcinv", lambda x, y: (-SQRT_PI / 2) * np.exp(y * y))
+elementwise("scipy.special.erf", lambda x, y: (2 / SQRT_PI) * np.exp(-x * x))
+elementwise("scipy.special.erfc", lambda x, y: (-2 / SQRT_PI) * np.exp(-x * x))
+elementwise("scipy.special.erfi", lambda x, y: (2 / SQRT_PI) * np.exp(x * x))
+elementwise("scipy.special.erfcx", _erfcx_slope)
+elementwise("scipy.special.dawsn", _dawson_slope)
+elementwise("scipy.special.wofz", lambda z, y: -1j * _erfcx_slope(-1j * z, y))
+elementwise("scipy.special.erfinv", lambda x, y: (SQRT_PI / 2) * np.exp(y * y))
+elementwise("scipy.special.erfcinv", lambda x, y: (-SQRT_PI / 2) * np.exp(y * y))
 
 
 @frule("scipy.special.fresnel")
@@ -107,16 +102,16 @@ def _inverse_mills(x):
     return math.sqrt(2 / math.pi) / scipy.special.erfcx(-x / math.sqrt(2))
 
 
-special("ndtr", lambda x, y: np.exp(-x * x / 2) / SQRT_2PI)
-special("log_ndtr", lambda x, y: _inverse_mills(x))
-special("ndtri", lambda x, y: SQRT_2PI * np.exp(y * y / 2))
-special("ndtri_exp", lambda x, y: 1 / _inverse_mills(y))
-special("expit", lambda x, y: y * scipy.special.expit(-x))  # 1 - y would cancel
-special("log_expit", lambda x, y: scipy.special.expit(-x))
-special("softplus", lambda x, y: scipy.special.expit(x))
-special("logit", lambda x, y: 1 / (x * (1 - x)))
-special(
-    "owens_t",
+elementwise("scipy.special.ndtr", lambda x, y: np.exp(-x * x / 2) / SQRT_2PI)
+elementwise("scipy.special.log_ndtr", lambda x, y: _inverse_mills(x))
+elementwise("scipy.special.ndtri", lambda x, y: SQRT_2PI * np.exp(y * y / 2))
+elementwise("scipy.special.ndtri_exp", lambda x, y: 1 / _inverse_mills(y))
+elementwise("scipy.special.expit", lambda x, y: y * scipy.special.expit(-x))  # 1 - y would cancel
+elementwise("scipy.special.log_expit", lambda x, y: scipy.special.expit(-x))
+elementwise("scipy.special.softplus", lambda x, y: scipy.special.expit(x))
+elementwise("scipy.special.logit", lambda x, y: 1 / (x * (1 - x)))
+elementwise(
+    "scipy.special.owens_t",
     lambda h, a, y: -np.exp(-h * h / 2) * scipy.special.erf(a * h / math.sqrt(2)) / (2 * SQRT_2PI),
     lambda h, a, y: np.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)),
 )
@@ -148,29 +143,36 @@ def _pseudo_huber_by_delta(delta, r, y):
     return delta * ((r / delta) ** 2 / (s + 1)) ** 2 / s
 
 
-special("exprel", lambda x, y: _exprel_slope(x))
-special("entr", lambda x, y: -np.log(x) - 1)
-special("rel_entr", lambda x, y, z: np.log(x / y) + 1, lambda x, y, z: -_ratio(x, y))
-special("kl_div", lambda x, y, z: np.log(x / y), lambda x, y, z: _ratio(y - x, y))
-special("xlogy", lambda x, y, z: np.log(y), lambda x, y, z: _ratio(x, y))
-special("xlog1py", lambda x, y, z: np.log1p(y), lambda x, y, z: _ratio(x, 1 + y))
-special("powm1", *[lambda x, p, y, by=by: by(x, p, x**p) for by in find_rule(np.power).partials])
-special(
-    "boxcox",
+elementwise("scipy.special.exprel", lambda x, y: _exprel_slope(x))
+elementwise("scipy.special.entr", lambda x, y: -np.log(x) - 1)
+elementwise(
+    "scipy.special.rel_entr", lambda x, y, z: np.log(x / y) + 1, lambda x, y, z: -_ratio(x, y)
+)
+elementwise("scipy.special.kl_div", lambda x, y, z: np.log(x / y), lambda x, y, z: _ratio(y - x, y))
+elementwise("scipy.special.xlogy", lambda x, y, z: np.log(y), lambda x, y, z: _ratio(x, y))
+elementwise("scipy.special.xlog1py", lambda x, y, z: np.log1p(y), lambda x, y, z: _ratio(x, 1 + y))
+elementwise(
+    "scipy.special.powm1",
+    *[lambda x, p, y, by=by: by(x, p, x**p) for by in find_rule(np.power).partials],
+)
+elementwise(
+    "scipy.special.boxcox",
     lambda x, p, y: x ** (p - 1),
     lambda x, p, y: _boxcox_slope(x, np.log(x), p, y),
 )
-special(
-    "boxcox1p",
+elementwise(
+    "scipy.special.boxcox1p",
     lambda x, p, y: (1 + x) ** (p - 1),
     lambda x, p, y: _boxcox_slope(1 + x, np.log1p(x), p, y),
 )
-special(
-    "huber",
+elementwise(
+    "scipy.special.huber",
     lambda delta, r, y: np.where(np.absolute(r) <= delta, 0, np.absolute(r) - delta),
     lambda delta, r, y: np.where(np.absolute(r) <= delta, r, delta * np.sign(r)),
 )
-special("pseudo_huber", _pseudo_huber_by_delta, lambda delta, r, y: r / _stretch(delta, r))
+elementwise(
+    "scipy.special.pseudo_huber", _pseudo_huber_by_delta, lambda delta, r, y: r / _stretch(delta, r)
+)
 
 
 @frule("scipy.special.logsumexp", argnums=("a", "b"))
@@ -222,11 +224,33 @@ def log_softmax_frule(primals, tangents, *, axis):
 
 
 def _reciprocal_gamma_slope(x, y):
-    """-psi(x) / gamma(x), and (-1)**n n! at the poles x = -n of the gamma function."""
-    pole = (y == 0) & (np.real(x) <= 0)
-    n = np.where(pole, -np.real(x), 0)
-    limit = np.where(np.remainder(n, 2) == 0, 1, -1) * scipy.special.gamma(n + 1)
-    return np.where(pole, limit, -scipy.special.psi(np.where(pole, 1, x)) * y)
+    """-psi(x) / gamma(x); to the left, where it is inf * 0 at the poles of psi, by 5.5.3."""
+    left = np.real(x) < 0.5
+    mirrored = np.where(left, 1 - x, 1)
+    angle = math.pi * np.where(left, x, 1)
+    reflected = np.cos(angle) - scipy.special.psi(mirrored) * np.sin(angle) / math.pi
+    direct = -scipy.special.psi(np.where(left, 1, x)) * y
+    return np.where(left, scipy.special.gamma(mirrored) * reflected, direct)
+
+
+# B_2, B_4, …, B_14 (24.2.1)
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+
+
+def _trigamma(x, y):
+    """psi'(x). SciPy has it for real x; else by 5.15.5, 5.15.6 and 5.15.8."""
+    if not np.iscomplexobj(x):
+        return scipy.special.polygamma(1, x)
+    left = np.real(x) < 0.5
+    mirrored = np.where(left, 1 - x, x)
+    shifted = mirrored + 12
+    inverse = 1 / shifted
+    square = inverse * inverse
+    value = inverse + square / 2 + inverse * square * _powers(square, _BERNOULLI)
+    for k in range(12):
+        value = value + 1 / (mirrored + k) ** 2
+    sine = np.sin(math.pi * np.where(left, x, 0.5))
+    return np.where(left, (math.pi / sine) ** 2 - value, value)
 
 
 def _binomial_slope(part, n, k, y):
@@ -234,29 +258,29 @@ def _binomial_slope(part, n, k, y):
     return y * (scipy.special.psi(part + 1) - scipy.special.psi(n - k + 1))
 
 
-special("gamma", lambda x, y: y * scipy.special.psi(x))
-special("gammaln", lambda x, y: scipy.special.psi(x))
-special("loggamma", lambda x, y: scipy.special.psi(x))
-special("rgamma", _reciprocal_gamma_slope)
-special("psi", lambda x, y: scipy.special.polygamma(1, x))  # digamma is the same object
-special("polygamma", ORDER, lambda n, x, y: scipy.special.polygamma(n + 1, x))
-special(
-    "beta",
+elementwise("scipy.special.gamma", lambda x, y: y * scipy.special.psi(x))
+elementwise("scipy.special.gammaln", lambda x, y: scipy.special.psi(x))
+elementwise("scipy.special.loggamma", lambda x, y: scipy.special.psi(x))
+elementwise("scipy.special.rgamma", _reciprocal_gamma_slope)
+elementwise("scipy.special.psi", _trigamma)  # digamma is the same object
+elementwise("scipy.special.polygamma", ORDER, lambda n, x, y: scipy.special.polygamma(n + 1, x))
+elementwise(
+    "scipy.special.beta",
     lambda a, b, y: y * (scipy.special.psi(a) - scipy.special.psi(a + b)),
     lambda a, b, y: y * (scipy.special.psi(b) - scipy.special.psi(a + b)),
 )
-special(
-    "betaln",
+elementwise(
+    "scipy.special.betaln",
     lambda a, b, y: scipy.special.psi(a) - scipy.special.psi(a + b),
     lambda a, b, y: scipy.special.psi(b) - scipy.special.psi(a + b),
 )
-special(
-    "poch",
+elementwise(
+    "scipy.special.poch",
     lambda z, m, y: y * (scipy.special.psi(z + m) - scipy.special.psi(z)),
     lambda z, m, y: y * scipy.special.psi(z + m),
 )
-special(
-    "binom",
+elementwise(
+    "scipy.special.binom",
     lambda n, k, y: _binomial_slope(n, n, k, y),
     lambda n, k, y: -_binomial_slope(k, n, k, y),
 )
@@ -294,11 +318,13 @@ def _beta_density(a, b, x):
     return np.exp(logs - scipy.special.betaln(a, b))
 
 
-special("gammainc", ORDER, lambda a, x, y: _gamma_density(a, x))
-special("gammaincc", ORDER, lambda a, x, y: -_gamma_density(a, x))
-special("gammaincinv", ORDER, lambda a, p, y: 1 / _gamma_density(a, y))
-special("gammainccinv", ORDER, lambda a, p, y: -1 / _gamma_density(a, y))
-special("betainc", ORDER, ORDER, lambda a, b, x, y: _beta_density(a, b, x))
-special("betaincc", ORDER, ORDER, lambda a, b, x, y: -_beta_density(a, b, x))
-special("betaincinv", ORDER, ORDER, lambda a, b, p, y: 1 / _beta_density(a, b, y))
-special("betainccinv", ORDER, ORDER, lambda a, b, p, y: -1 / _beta_density(a, b, y))
+elementwise("scipy.special.gammainc", ORDER, lambda a, x, y: _gamma_density(a, x))
+elementwise("scipy.special.gammaincc", ORDER, lambda a, x, y: -_gamma_density(a, x))
+elementwise("scipy.special.gammaincinv", ORDER, lambda a, p, y: 1 / _gamma_density(a, y))
+elementwise("scipy.special.gammainccinv", ORDER, lambda a, p, y: -1 / _gamma_density(a, y))
+elementwise("scipy.special.betainc", ORDER, ORDER, lambda a, b, x, y: _beta_density(a, b, x))
+elementwise("scipy.special.betaincc", ORDER, ORDER, lambda a, b, x, y: -_beta_density(a, b, x))
+elementwise("scipy.special.betaincinv", ORDER, ORDER, lambda a, b, p, y: 1 / _beta_density(a, b, y))
+elementwise(
+    "scipy.special.betainccinv", ORDER, ORDER, lambda a, b, p, y: -1 / _beta_density(a, b, y)
+)

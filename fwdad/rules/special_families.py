@@ -12,7 +12,7 @@ import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
 from fwdad.rules.define import elementwise, frule, no_derivative
-from fwdad.rules.special import ORDER, SQRT_PI, special
+from fwdad.rules.special import ORDER, SQRT_PI
 from fwdad.tangents.zero import Zero
 
 # -- Bessel functions (10.6.1, 10.29.1)
@@ -25,7 +25,7 @@ def _bessel(name, below, above, *, neighbour=None):
         f = getattr(scipy.special, neighbour or name)
         return below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
 
-    special(name, ORDER, slope)
+    elementwise(f"scipy.special.{name}", ORDER, slope)
 
 
 for _name in ("jv", "yv", "hankel1", "hankel2"):
@@ -44,7 +44,7 @@ def _scaled(name, below, above, factor):
         f = getattr(scipy.special, name)
         return below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z) + factor * y
 
-    special(name, ORDER, slope)
+    elementwise(f"scipy.special.{name}", ORDER, slope)
 
 
 _scaled("kve", -1, -1, 1)
@@ -70,21 +70,23 @@ for _name in ("jve", "yve"):
     _modulus_scaled(_name, 1, -1, np.imag)
 _modulus_scaled("ive", 1, 1, np.real)
 
-special("j0", lambda x, y: -scipy.special.j1(x))
-special("j1", lambda x, y: (scipy.special.j0(x) - scipy.special.jv(2, x)) / 2)
-special("y0", lambda x, y: -scipy.special.y1(x))
-special("y1", lambda x, y: (scipy.special.y0(x) - scipy.special.yv(2, x)) / 2)
-special("i0", lambda x, y: scipy.special.i1(x))
-special("i1", lambda x, y: (scipy.special.i0(x) + scipy.special.iv(2, x)) / 2)
-special("k0", lambda x, y: -scipy.special.k1(x))
-special("k1", lambda x, y: -(scipy.special.k0(x) + scipy.special.kv(2, x)) / 2)
-special("i0e", lambda x, y: scipy.special.i1e(x) - np.sign(x) * y)
-special(
-    "i1e",
+elementwise("scipy.special.j0", lambda x, y: -scipy.special.j1(x))
+elementwise("scipy.special.j1", lambda x, y: (scipy.special.j0(x) - scipy.special.jv(2, x)) / 2)
+elementwise("scipy.special.y0", lambda x, y: -scipy.special.y1(x))
+elementwise("scipy.special.y1", lambda x, y: (scipy.special.y0(x) - scipy.special.yv(2, x)) / 2)
+elementwise("scipy.special.i0", lambda x, y: scipy.special.i1(x))
+elementwise("scipy.special.i1", lambda x, y: (scipy.special.i0(x) + scipy.special.iv(2, x)) / 2)
+elementwise("scipy.special.k0", lambda x, y: -scipy.special.k1(x))
+elementwise("scipy.special.k1", lambda x, y: -(scipy.special.k0(x) + scipy.special.kv(2, x)) / 2)
+elementwise("scipy.special.i0e", lambda x, y: scipy.special.i1e(x) - np.sign(x) * y)
+elementwise(
+    "scipy.special.i1e",
     lambda x, y: (scipy.special.i0e(x) + scipy.special.ive(2, x)) / 2 - np.sign(x) * y,
 )
-special("k0e", lambda x, y: y - scipy.special.k1e(x))
-special("k1e", lambda x, y: y - (scipy.special.k0e(x) + scipy.special.kve(2, x)) / 2)
+elementwise("scipy.special.k0e", lambda x, y: y - scipy.special.k1e(x))
+elementwise(
+    "scipy.special.k1e", lambda x, y: y - (scipy.special.k0e(x) + scipy.special.kve(2, x)) / 2
+)
 
 
 def _spherical(name, below, above):
@@ -137,8 +139,8 @@ def _modstruve_slope(v, x, y):
     return (f(v - 1, x) + f(v + 1, x) + _struve_excess(v, x)) / 2
 
 
-special("struve", ORDER, _struve_slope)
-special("modstruve", ORDER, _modstruve_slope)
+elementwise("scipy.special.struve", ORDER, _struve_slope)
+elementwise("scipy.special.modstruve", ORDER, _modstruve_slope)
 
 # -- orthogonal polynomials: the derivative is one of degree n - 1, in a neighbouring family (18.9)
 
@@ -149,7 +151,7 @@ def _polynomial(name, *orders, slope):
     def by_argument(n, *rest):
         return np.where(n == 0, 0, slope(np.where(n == 0, 1, n), *rest[:-1]))
 
-    special(f"eval_{name}", *orders, by_argument)
+    elementwise(f"scipy.special.eval_{name}", *orders, by_argument)
 
 
 _polynomial(
@@ -195,11 +197,21 @@ def _whole(n):
 
 # -- hypergeometric functions (13.3.15, 13.3.22, 15.5.1, 16.3.1)
 
-special("hyp0f1", ORDER, lambda v, z, y: scipy.special.hyp0f1(v + 1, z) / v)
-special("hyp1f1", ORDER, ORDER, lambda a, b, x, y: a / b * scipy.special.hyp1f1(a + 1, b + 1, x))
-special("hyperu", ORDER, ORDER, lambda a, b, x, y: -a * scipy.special.hyperu(a + 1, b + 1, x))
-special(
-    "hyp2f1",
+elementwise("scipy.special.hyp0f1", ORDER, lambda v, z, y: scipy.special.hyp0f1(v + 1, z) / v)
+elementwise(
+    "scipy.special.hyp1f1",
+    ORDER,
+    ORDER,
+    lambda a, b, x, y: a / b * scipy.special.hyp1f1(a + 1, b + 1, x),
+)
+elementwise(
+    "scipy.special.hyperu",
+    ORDER,
+    ORDER,
+    lambda a, b, x, y: -a * scipy.special.hyperu(a + 1, b + 1, x),
+)
+elementwise(
+    "scipy.special.hyp2f1",
     ORDER,
     ORDER,
     ORDER,
@@ -214,9 +226,9 @@ def _expn_slope(n, x, y):
     return np.where(n == 0, -y * (1 + 1 / x), -below)
 
 
-special("exp1", lambda z, y: -np.exp(-z) / z)
-special("expi", lambda x, y: np.exp(x) / x)
-special("expn", ORDER, _expn_slope)
+elementwise("scipy.special.exp1", lambda z, y: -np.exp(-z) / z)
+elementwise("scipy.special.expi", lambda x, y: np.exp(x) / x)
+elementwise("scipy.special.expn", ORDER, _expn_slope)
 
 
 @frule("scipy.special.sici")
@@ -246,7 +258,7 @@ def _spence_slope(z, y):
     )
 
 
-special("spence", _spence_slope)
+elementwise("scipy.special.spence", _spence_slope)
 
 # -- complete elliptic integrals (19.4.1, 19.4.2); near m = 0 the differences cancel
 
@@ -279,13 +291,13 @@ def _ellipkm1_slope(p):
     return -np.where(near, series, direct)
 
 
-special("ellipk", lambda m, y: _ellipk_slope(m))
-special("ellipe", lambda m, y: _ellipe_slope(m))
-special("ellipkm1", lambda p, y: _ellipkm1_slope(p))
+elementwise("scipy.special.ellipk", lambda m, y: _ellipk_slope(m))
+elementwise("scipy.special.ellipe", lambda m, y: _ellipe_slope(m))
+elementwise("scipy.special.ellipkm1", lambda p, y: _ellipkm1_slope(p))
 
 # -- implicit functions: w exp(w) = z (4.13.1), w + log(w) = z
 
-special("wrightomega", lambda z, y: y / (1 + y))
+elementwise("scipy.special.wrightomega", lambda z, y: y / (1 + y))
 elementwise("scipy.special.lambertw", lambda z, y: 1 / (z + np.exp(y)))
 
 # -- distribution functions: the densities
@@ -306,8 +318,8 @@ def _chi_square_density(v, x):
     return np.exp(scipy.special.xlogy(v / 2 - 1, x / 2) - x / 2 - scipy.special.gammaln(v / 2)) / 2
 
 
-special("stdtr", ORDER, lambda df, t, y: _student_density(df, t))
-special("stdtrit", ORDER, lambda df, p, y: 1 / _student_density(df, y))
-special("chdtr", ORDER, lambda v, x, y: _chi_square_density(v, x))
-special("chdtrc", ORDER, lambda v, x, y: -_chi_square_density(v, x))
-special("pdtr", COUNT, lambda k, m, y: -_poisson_mass(np.floor(k), m))
+elementwise("scipy.special.stdtr", ORDER, lambda df, t, y: _student_density(df, t))
+elementwise("scipy.special.stdtrit", ORDER, lambda df, p, y: 1 / _student_density(df, y))
+elementwise("scipy.special.chdtr", ORDER, lambda v, x, y: _chi_square_density(v, x))
+elementwise("scipy.special.chdtrc", ORDER, lambda v, x, y: -_chi_square_density(v, x))
+elementwise("scipy.special.pdtr", COUNT, lambda k, m, y: -_poisson_mass(np.floor(k), m))
