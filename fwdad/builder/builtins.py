@@ -323,7 +323,8 @@ def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @handler(np.full_like)
 def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    bound = dict(zip(("a", "fill_value", "dtype"), args, strict=False)) | kwargs
+    names = ("a", "fill_value", "dtype", "order", "subok", "shape")
+    bound = dict(zip(names, args, strict=False)) | kwargs
     shape = bound.get("shape")
     shape = np.shape(plain(bound["a"])) if shape is None else shape
     dtype = bound.get("dtype") or plain(bound["a"]).dtype
