@@ -43,7 +43,9 @@ def nanprod_frule(primals, tangents, *, axis, where, **options):
     (a,), _ = primals, tangents
     y = np.nanprod(a, axis=axis, where=where, **options)
     mask = numbers(a, where)
-    _, y_dot = call_rule(np.prod, (np.where(mask, a, 1),), tangents, axis=axis, where=mask, **options)
+    _, y_dot = call_rule(
+        np.prod, (np.where(mask, a, 1),), tangents, axis=axis, where=mask, **options
+    )
     return y, y_dot
 
 

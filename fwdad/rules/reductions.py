@@ -70,9 +70,7 @@ def _spread(y_bar, a, axis, keepdims, where):
 
 
 @transpose(np.sum)
-def sum_transpose(
-    y_bar, a, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True
-):
+def sum_transpose(y_bar, a, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True):
     """Spread the cotangent over what was summed."""
     return _spread(y_bar, a, axis, keepdims, where)
 
@@ -214,9 +212,7 @@ def max_frule(primals, tangents, **options):
     """Push a tangent through ``max``: the first largest element's, or the first NaN's."""
     (a,), (a_dot,) = primals, tangents
     y = np.max(a, **options)
-    return y, tangent_of_extreme(
-        a, a_dot, y, (np.argmax, np.greater_equal, -np.inf), **options
-    )
+    return y, tangent_of_extreme(a, a_dot, y, (np.argmax, np.greater_equal, -np.inf), **options)
 
 
 @frule(np.amin)

@@ -10,7 +10,6 @@ from fwdad.rules.define import ZERO, call_rule, frule, linear, transpose
 from fwdad.rules.gathering import scatter_add
 from fwdad.rules.reductions import (
     NO_VALUE,
-    element_at,
     given,
     reduced_axes,
     tangent_of_extreme,

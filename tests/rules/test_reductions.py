@@ -25,7 +25,13 @@ LINEAR = [
         Case(f, a, linear=(0,), axis=axis, keepdims=keepdims)
         for f in (np.sum, np.mean)
         for a in _arrays()
-        for axis, keepdims in [(0, False), (-1, True), ((0, 2), False), ((-1, 0), True), ((), False)]
+        for axis, keepdims in [
+            (0, False),
+            (-1, True),
+            ((0, 2), False),
+            ((-1, 0), True),
+            ((), False),
+        ]
     ],
     *[
         Case(f, a, linear=(0,), **options)
@@ -128,7 +134,15 @@ CASES = [
     ],
     *[
         Case(f, draw.real(3, 4))
-        for f in (np.any, np.all, np.count_nonzero, np.argmax, np.argmin, np.nanargmax, np.nanargmin)
+        for f in (
+            np.any,
+            np.all,
+            np.count_nonzero,
+            np.argmax,
+            np.argmin,
+            np.nanargmax,
+            np.nanargmin,
+        )
     ],
 ]
 

@@ -19,7 +19,9 @@ def _linear(function, *arguments, shape=(3, 4, 2)):
     return [
         Case(function, make(*shape), *rest, linear=(0,), **options)
         for make in (draw.real, draw.complex)
-        for *rest, options in [(*a, {}) if not a or not isinstance(a[-1], dict) else a for a in arguments]
+        for *rest, options in [
+            (*a, {}) if not a or not isinstance(a[-1], dict) else a for a in arguments
+        ]
     ]
 
 
@@ -139,7 +141,11 @@ def test_joining_into_integers_would_lose_the_tangent():
     x = [np.ones(2), np.zeros(2)]
     with pytest.raises(DualLeakError, match="int64"):
         call_rule(
-            np.concatenate, (x,), ([Chunk(np.ones((1, 2))), ZERO],), dtype=np.int64, casting="unsafe"
+            np.concatenate,
+            (x,),
+            ([Chunk(np.ones((1, 2))), ZERO],),
+            dtype=np.int64,
+            casting="unsafe",
         )
 
 

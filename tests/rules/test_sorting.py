@@ -23,7 +23,13 @@ CASES = [
     *[
         Case(np.partition, make(3, 7), kth, **options)
         for make in BOTH
-        for kth, options in [(3, {}), ([1, 5], {}), (1, {"axis": 0}), (10, {"axis": None}), (-2, {})]
+        for kth, options in [
+            (3, {}),
+            ([1, 5], {}),
+            (1, {"axis": 0}),
+            (10, {"axis": None}),
+            (-2, {}),
+        ]
     ],
     # in what order a partition leaves the others depends on the dtype
     Case(np.partition, draw.real(200), 100, check={"chunk": (1, 2), "float32": False}),
