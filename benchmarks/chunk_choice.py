@@ -24,7 +24,7 @@ CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class Program:
-    """A function R^K → R^n; ``work`` is what its largest intermediate holds, in elements."""
+    """A function R^K → R^n at a point."""
 
     title: str
     function: Callable[[Any], Any]
@@ -32,8 +32,8 @@ class Program:
 
     @property
     def widths(self) -> list[int]:
-        """The chunk sizes to try: up to all directions at once."""
-        return [n for n in CHUNKS if n < self.x.size] + [self.x.size]
+        """The chunk sizes to try: from 64 runs of the function to all directions at once."""
+        return [n for n in CHUNKS if self.x.size / 64 <= n < self.x.size] + [self.x.size]
 
 
 def heat(steps: int) -> Callable[[Any], Any]:

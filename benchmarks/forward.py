@@ -127,22 +127,29 @@ def add_resident(cells: list[Cell], tools: Sequence[Tool]) -> None:
             mine[row].peak = peak
 
 
-MICRO = ("product", "fresh lambda", "factorisations", "memory")
-
-
 def run_micro() -> dict[str, Any]:
-    """The costs of single steps, and the growth of memory."""
-    found: dict[str, Any] = {
-        "product": product_beyond_numpy(),
-        "fresh lambda": fresh_lambda(),
-    }
-    counts = factorisations()
-    peaks = jacobian_peaks()
-    found["factorisations by N"] = counts
-    found["factorisations"] = max(counts.values())
-    found["peaks"] = {f"chunk {n}, {k} columns": peak for (n, k), peak in peaks.items()}
-    found["memory by N"] = peaks[32, 256] / peaks[8, 256]
-    found["memory by columns"] = peaks[8, 256] / peaks[8, 64]
+    """The costs of single steps and the growth of memory; what fails is left out, and said."""
+    found: dict[str, Any] = {"failed": []}
+
+    def measured(name: str, measure: Callable[[], Any]) -> Any:
+        try:
+            return measure()
+        except Exception as problem:
+            found["failed"].append(f"{name}: {type(problem).__name__}")
+            print(f"  {name}: {problem!r:.300}", file=sys.stderr)
+            return None
+
+    found["product"] = measured("product", product_beyond_numpy)
+    found["fresh lambda"] = measured("fresh lambda", fresh_lambda)
+    counts = measured("factorisations", factorisations)
+    if counts is not None:
+        found["factorisations by N"] = counts
+        found["factorisations"] = max(counts.values())
+    peaks = measured("memory of jacobian", jacobian_peaks)
+    if peaks is not None:
+        found["peaks"] = {f"chunk {n}, {k} columns": peak for (n, k), peak in peaks.items()}
+        found["memory by N"] = peaks[32, 256] / peaks[8, 256]
+        found["memory by columns"] = peaks[8, 256] / peaks[8, 64]
     return found
 
 
@@ -187,6 +194,8 @@ def report(
         parts += [heading, table(["", "peak"], lines)]
     header = ["figure", "to reach", "measured", ""]
     parts += ["### Figures to reach", table(header, [target.cells() for target in found])]
+    if micro.get("failed"):
+        parts.append("Failed: " + ", ".join(micro["failed"]))
     return "\n\n".join(parts)
 
 
