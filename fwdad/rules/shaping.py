@@ -165,11 +165,11 @@ def tangents_of_items(arrays, arrays_dot):
     return [tangent_of_item(x, x_dot, n) for x, x_dot in zip(arrays, arrays_dot, strict=True)]
 
 
-@frule(
-    np.concatenate,  # also known as np.concat
-    argnums=0,
-    signature="(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')",
-)
+_CONCATENATE = "(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')"
+
+
+@frule(np.concatenate.__wrapped__, argnums=0, signature=_CONCATENATE)  # np.block calls this one
+@frule(np.concatenate, argnums=0, signature=_CONCATENATE)  # also known as np.concat
 def concatenate_frule(primals, tangents, *, axis, out, dtype, casting):
     """Push tangents through ``np.concatenate``; an inactive item contributes zeros."""
     (arrays,), (arrays_dot,) = primals, tangents
