@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dual import Array, Scalar, isinstance_dual, root_of, split, top_tag, with_explicit
+from fwdad.builder.dual import (
+    Array,
+    Scalar,
+    check_alive,
+    isinstance_dual,
+    root_of,
+    split,
+    top_tag,
+    with_explicit,
+)
 from fwdad.builder.memory import owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
-from fwdad.rules.define import Rule, partial_of
+from fwdad.rules.define import Rule, own_partial
 from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 _lift_body: list[Callable[[Any], Any]] = []
@@ -116,43 +126,63 @@ def _unaliased(y: Any, inputs: tuple[Any, ...]) -> Any:
 
 def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Apply an elementwise function: scalings stay deferred, scalars stay Python numbers."""
-    tag = top_tag(args)
+    tag: Any = None
+    for x in args:
+        t = type(x)
+        if (t is Array or t is Scalar) and x.tag is not tag:
+            if not x.tag.alive:
+                check_alive(x.tag)
+            if tag is None or x.tag.order > tag.order:
+                tag = x.tag
     if tag is None:
         return primal(*args)
-    primals = tuple(
-        [x.p if (type(x) is Scalar or type(x) is Array) and x.tag is tag else x for x in args]
-    )
+    primals, active = [], []
+    for k, x in enumerate(args):
+        t = type(x)
+        if (t is Array or t is Scalar) and x.tag is tag:
+            primals.append(x.p)
+            active.append((k, x))
+        else:
+            primals.append(x)
     y = primal(*primals)
     if y is NotImplemented:
         return y
-    if isinstance(y, np.ndarray):
-        shape = y.shape
-        y_dot: Any = None
-        for partial, x in zip(rule.partials, args, strict=True):
-            if (type(x) is Scalar or type(x) is Array) and x.tag is tag:
-                t = x.t
-                if isinstance(t, Undefined):
-                    t.use()
-                term = scaled(t, partial_of(partial, primals, y), shape)
-                y_dot = term if y_dot is None else y_dot + term
-        return Array(y, y_dot, tag)
+    # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
+    numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
+    if type(y) is np.ndarray or isinstance(y, np.ndarray):
+        return Array(y, quietly(_array_tangent, rule, active, numbers, y), tag)
+    return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
+
+
+def _scalar_terms(
+    rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any
+) -> dict[Any, Any]:
     terms: dict[Any, Any] = {}
-    for partial, x in zip(rule.partials, args, strict=True):
-        if (type(x) is Scalar or type(x) is Array) and x.tag is tag:
-            d = partial_of(partial, primals, y)
-            source = x.terms if type(x) is Scalar else scalar(y, x.t, tag).terms
-            for lanes, held in source.items():
-                add = held * d
-                terms[lanes] = terms[lanes] + add if lanes in terms else add
-    return Scalar(y, terms, tag)
+    for k, x in active:
+        d = own_partial(rule.partials[k](*numbers, y), numbers, y)
+        source = x.terms if type(x) is Scalar else scalar(y, x.t, x.tag).terms
+        for lanes, held in source.items():
+            add = held * d
+            terms[lanes] = terms[lanes] + add if lanes in terms else add
+    return terms
 
 
-def scaled(t: Chunk, d: Any, shape: tuple[int, ...]) -> Chunk:
-    """A chunk times a partial of the output's shape (or a number)."""
-    if getattr(d, "shape", ()) == shape and shape:
-        return t.scale(d, shape)
-    term = t.scale(d)
-    return term if term.shape == shape else term.broadcast_to(shape)
+def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any) -> Any:
+    shape = y.shape
+    y_dot: Any = None
+    for k, x in active:
+        t = x.t
+        if type(t) is not Chunk:
+            t.use()
+        d = own_partial(rule.partials[k](*numbers, y), numbers, y)
+        if getattr(d, "shape", ()) == shape:
+            term = t.scale_quietly(d, shape)
+        else:
+            term = t.scale_quietly(d, t.shape)
+            if term.shape != shape:
+                term = term.broadcast_to(shape)
+        y_dot = term if y_dot is None else y_dot + term
+    return y_dot
 
 
 def primal_part(x: Any) -> Any:

@@ -311,6 +311,16 @@ for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.
     _creation(_function)
 
 
+@handler(np.fromiter)
+def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
+    items = list(hooks.iterate(bound["iter"]))
+    count = bound.get("count", -1)
+    if top_tag(items) is None:
+        return np.fromiter(items, bound["dtype"], count)
+    return make_array(items if count < 0 else items[:count], bound["dtype"])
+
+
 @handler(np.full)
 def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active((*args, *kwargs.values())):

@@ -57,10 +57,10 @@ def _from_scalars(items: list[Any], tag: Tag) -> Array:
     for k, x in enumerate(items):
         if type(x) is Scalar and x.tag is tag:
             for held, d in x.terms.items():
-                if held.hot is None or type(d) not in (float, complex):
+                if held.lane < 0 or not (type(d) is float or type(d) is complex):
                     return Array(p, _general(items, tag, p), tag)
                 rows.append(k)
-                lanes.append(held.hot[1])
+                lanes.append(held.lane)
                 values.append(d)
     # Seeds of a basis: the coefficients are the Jacobian's entries.
     dense_lanes = np.zeros((tag.n, len(items)), plain(p).dtype)

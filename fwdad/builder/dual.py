@@ -69,6 +69,9 @@ class Dual:
         raise DualLeakError(leak("a plain array", self))
 
 
+_ELEMENTS_KEPT = 4096
+
+
 def leak(what: str, x: Any) -> str:
     """The message for a dual that is about to lose its tangent."""
     return (
@@ -114,13 +117,30 @@ class Array(Dual):
         The dual array that this one is a view of.
     """
 
-    __slots__ = ("__weakref__", "_t", "base_dual", "p", "tag")
+    __slots__ = ("__weakref__", "_elements", "_t", "base_dual", "p", "tag")
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p
         self._t = t
         self.tag = tag
         self.base_dual = base
+        self._elements: dict[int, Scalar] | None = None
+
+    def element(self, i: int) -> Any:
+        """``self[i]`` of a vector that nothing was stored into, made once for each i."""
+        held = self._elements
+        if held is None:
+            held = self._elements = {}
+        elif i in held:
+            return held[i]
+        p = self.p[i]
+        t = self._t.element((i,))
+        if type(t) is not Chunk:
+            return p
+        made = Scalar(p, {k: 1.0 if d is None else d for k, d in t.terms.items()}, self.tag)
+        if len(held) < _ELEMENTS_KEPT:
+            held[i] = made
+        return made
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -21,7 +21,7 @@ from fwdad.builder.lift import install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import is_leaf
 
 _PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
@@ -280,6 +280,10 @@ def getitem(o: Any, index: Any) -> Any:
     """``o[index]``."""
     t = type(o)
     if t is Array:
+        if type(index) is int and not SHADOWED and o.tag.alive and type(o._t) is Chunk:
+            p = o.p
+            if type(p) is np.ndarray and p.ndim == 1:
+                return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:
         if type(index) is str:

@@ -13,32 +13,38 @@ from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED
 from fwdad.rules.define import RULES
-from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain
+from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.quiet import quietly
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
 
 
-def _scalar(p: Any, terms: dict[Any, Any], tag: Any) -> Scalar:
-    if len(terms) > MAX_SCALAR_TERMS:
-        terms = {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
-    return Scalar(p, terms, tag)
+def _bounded(terms: dict[Any, Any], tag: Any) -> dict[Any, Any]:
+    """A sum of scaled lanes, multiplied out when it has grown long."""
+    if len(terms) <= MAX_SCALAR_TERMS:
+        return terms
+    return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
 
 
 def _real(x: Any) -> Any:
-    # NumPy's scalars are three times as slow as Python's, and warn a second time.
     return float(x) if type(x) is np.float64 else x
 
 
 def _slow(name: str, a: Any, b: Any) -> Any:
-    ufunc, function = _BINARY[name]
-    if isinstance(b, (str, bytes, list, tuple, dict, type(None))) or not _numeric(b):
+    if not _numeric(b):
         return NotImplemented
-    return apply_elementwise(RULES[ufunc], function, (a, explicit(b)))
+    ufunc, function = _BINARY[name]
+    return apply_elementwise(RULES[ufunc], function, (a, explicit(b) if SHADOWED else b))
+
+
+_NUMERIC = {Scalar, Array, float, int, complex, bool, np.ndarray, np.float64}
 
 
 def _numeric(b: Any) -> bool:
-    return isinstance(b, (Dual, float, int, complex, np.generic, np.ndarray)) or type(b) in (Scalar, Array)
+    # by type first: a dual's own __class__, which isinstance asks, is that of its primal
+    t = type(b)
+    return t in _NUMERIC or issubclass(t, (float, int, complex, np.generic, np.ndarray))
 
 
 _QUICK = (float, int, np.float64)
@@ -52,7 +58,7 @@ def _s_add(a: Scalar, b: Any) -> Any:
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d if lanes in terms else d
-        return _scalar(a.p + b.p, terms, a.tag)
+        return Scalar(a.p + b.p, _bounded(terms, a.tag), a.tag)
     if t in _QUICK:
         return Scalar(a.p + b, a.terms, a.tag)
     return _slow("add", a, b)
@@ -72,7 +78,7 @@ def _s_sub(a: Scalar, b: Any) -> Any:
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] - d if lanes in terms else -d
-        return _scalar(a.p - b.p, terms, a.tag)
+        return Scalar(a.p - b.p, _bounded(terms, a.tag), a.tag)
     if t in _QUICK:
         return Scalar(a.p - b, a.terms, a.tag)
     return _slow("sub", a, b)
@@ -91,11 +97,13 @@ def _s_mul(a: Scalar, b: Any) -> Any:
     if t is Scalar and b.tag is a.tag:
         p, q = a.p, b.p
         value = p * q
-        p, q = _real(p), _real(q)
+        # NumPy's scalars are three times as slow as Python's, and warn a second time
+        p = float(p) if type(p) is np.float64 else p
+        q = float(q) if type(q) is np.float64 else q
         terms = {lanes: d * q for lanes, d in a.terms.items()}
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d * p if lanes in terms else d * p
-        return _scalar(value, terms, a.tag)
+        return Scalar(value, _bounded(terms, a.tag), a.tag)
     if t in _QUICK:
         q = _real(b)
         return Scalar(a.p * b, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
@@ -117,7 +125,8 @@ def _s_truediv(a: Scalar, b: Any) -> Any:
 
 
 def _s_neg(a: Scalar) -> Any:
-    check_alive(a.tag)
+    if not a.tag.alive:
+        check_alive(a.tag)
     return Scalar(-a.p, {lanes: -d for lanes, d in a.terms.items()}, a.tag)
 
 
@@ -257,8 +266,52 @@ def _a_scaled(a: Array, b: Any, p: Any) -> Array | None:
     return Array(p, a._t.scale(float(b)), a.tag)
 
 
+# Two dual arrays of one call and shape, plain numbers in both and nothing stored into either: the
+# commonest case, and with small arrays the dispatch would cost more than the arithmetic.
+
+
+def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
+    terms = {lanes: q.copy() if d is None else d * q for lanes, d in a_dot.terms.items()}
+    for lanes, d in b_dot.terms.items():
+        if lanes in terms:
+            terms[lanes] += p if d is None else d * p
+        else:
+            terms[lanes] = p.copy() if d is None else d * p
+    if len(terms) > MAX_ARRAY_TERMS:
+        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
+    return Chunk.of(a_dot.n, a_dot.shape, terms)
+
+
+def _a_add(a: Array, b: Any) -> Any:
+    if type(b) is Array and b.tag is a.tag and not SHADOWED:
+        p, q, s, t = a.p, b.p, a._t, b._t
+        if (
+            type(p) is np.ndarray
+            and type(q) is np.ndarray
+            and type(s) is Chunk
+            and type(t) is Chunk
+            and p.shape == q.shape
+            and a.tag.alive
+        ):
+            return Array(p + q, s + t, a.tag)
+    return _slow("add", a, b)
+
+
 def _a_mul(a: Array, b: Any) -> Any:
-    if type(b) is float or type(b) is int:
+    if type(b) is Array and b.tag is a.tag and not SHADOWED:
+        p, q, s, t = a.p, b.p, a._t, b._t
+        if (
+            type(p) is np.ndarray
+            and type(q) is np.ndarray
+            and type(s) is Chunk
+            and type(t) is Chunk
+            and p.shape == q.shape
+            and p.dtype is q.dtype
+            and p.ndim
+            and a.tag.alive
+        ):
+            return Array(p * q, quietly(_product_tangent, s, t, p, q), a.tag)
+    elif type(b) is float or type(b) is int:
         quick = _a_scaled(a, b, a.p * b)
         if quick is not None:
             return quick
@@ -293,7 +346,7 @@ def _readable(a: Array) -> Any:
     return a
 
 
-Array.__add__ = lambda a, b: _slow("add", a, b)  # type: ignore[attr-defined]
+Array.__add__ = _a_add  # type: ignore[attr-defined]
 Array.__radd__ = lambda a, b: _slow_reflected("add", a, b)  # type: ignore[attr-defined]
 Array.__sub__ = lambda a, b: _slow("sub", a, b)  # type: ignore[attr-defined]
 Array.__rsub__ = lambda a, b: _slow_reflected("sub", a, b)  # type: ignore[attr-defined]

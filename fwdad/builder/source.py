@@ -66,7 +66,8 @@ def find_source(f: FunctionType) -> Source | None:
             candidates = [c for c in candidates if _covers(c[0], code)]
         if not candidates:
             return None
-        node, classes = candidates[0]
+        # lambdas inside a lambda cover its positions too: the innermost one is meant
+        node, classes = min(candidates, key=lambda c: _extent(c[0]))
         if not _is_own(f, code, module):
             return None
         return Source(node, classes, code.co_flags & _FUTURES)
@@ -108,6 +109,11 @@ def _definitions(tree: ast.Module) -> dict[tuple[int, str], list[tuple[Definitio
 
     visit(tree, ())
     return found
+
+
+def _extent(node: Definition) -> tuple[int, int]:
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines, (node.end_col_offset or 0) - (node.col_offset if lines == 0 else 0)
 
 
 def _covers(node: Definition, code: CodeType) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.errors import DuplicateRuleError, MissingRuleError, UndefinedDerivativeError
 from fwdad.rules.binding import Binder, binder_for
 from fwdad.tangents.chunk import LAWS, Chunk, map_lanes, plain
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 Body = Callable[..., tuple[Any, Any]]
@@ -61,6 +62,7 @@ class Rule:
 RULES: dict[Any, Rule] = {}
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
 _PENDING: dict[str, Callable[[Any], None]] = {}
+_modules_seen = [0]
 _build: list[Callable[..., Any]] = []
 
 
@@ -85,7 +87,8 @@ def find_rule(function: Any) -> Rule | None:
         rule = RULES.get(function)
     except TypeError:  # an unhashable callable has no rule of its own
         return None
-    if rule is None and _PENDING:
+    if rule is None and _PENDING and len(sys.modules) != _modules_seen[0]:
+        _modules_seen[0] = len(sys.modules)  # a module may have been imported since
         resolve_pending()
         return RULES.get(function)
     return rule
@@ -142,6 +145,7 @@ def _register(function: Any, make: Callable[[Any], Rule], *, override: bool) -> 
         raise DuplicateRuleError(message)
     else:
         _PENDING[function] = register
+        _modules_seen[0] = 0
         if function.rpartition(".")[0] in sys.modules:
             resolve_pending()
 
@@ -245,26 +249,32 @@ def elementwise(function: Any, *partials: Any, signature: str | None = None, ove
 
 
 def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
-    """Evaluate a partial, as a scaling of y's shape (or a scalar) that nobody else holds."""
-    shape = getattr(y, "shape", ())
+    """Evaluate a partial, as a scaling of y's shape (or a number) that nobody else holds."""
     numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
-    with np.errstate(all="ignore"):
-        d = partial(*numbers, y)
+    return own_partial(quietly(partial, *numbers, y), numbers, y)
+
+
+def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
+    """Make a partial's value floating and independent of every array that a user could write."""
+    if type(d) is np.ndarray:
+        if d.base is None and d.dtype.kind in "fc" and d is not y and not _among(d, primals):
+            if d.shape == getattr(y, "shape", ()):
+                return d
+        shape = getattr(y, "shape", ())
+        return np.broadcast_to(d, shape).astype(_floating(d.dtype))
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
-        held = any(d is p for p in primals) or d is y
+        held = d is y or _among(d, primals)
         return +d if held and getattr(d, "shape", ()) else d
-    if isinstance(d, np.ndarray):
-        if d.shape != shape:
-            return np.broadcast_to(d, shape).astype(_floating(d.dtype))
-        if d.base is not None or d is y or any(d is p for p in primals) or d.dtype.kind in "biu":
-            return d.astype(_floating(d.dtype))
-        return d
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
         return complex(d)
     message = f"a partial must be a number or an array, not {type(d).__name__}"
     raise TypeError(message)
+
+
+def _among(d: Any, primals: Sequence[Any]) -> bool:
+    return any(d is p for p in primals)
 
 
 def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
 from fwdad.tangents.lanes import Lanes, index_lanes, is_basic
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 # Beyond this many distinct lanes a sum is multiplied out. A scalar's scalings are Python floats
@@ -68,8 +69,11 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
     """
     if _all_finite(d):
         return lanes * d
-    with np.errstate(all="ignore"):
-        return np.where(plain(lanes) == 0, 0, lanes * d)
+    return quietly(_select_scaled, d, lanes)
+
+
+def _select_scaled(d: Any, lanes: Any) -> Any:
+    return np.where(plain(lanes) == 0, 0, lanes * d)
 
 
 def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
@@ -258,18 +262,22 @@ class Chunk:
 
     def scale(self, d: Any, shape: tuple[int, ...] | None = None) -> Chunk:
         """Multiply by a scaling that nobody else holds: a scalar, or an array of ``shape``."""
-        if shape is None or shape == self.shape:
-            terms = {
-                lanes: d if held is None else _product(held, d)
-                for lanes, held in self.terms.items()
+        if type(d) is float and all(h is None or type(h) is float for h in self.terms.values()):
+            return self.scale_quietly(d, self.shape if shape is None else shape)
+        return quietly(self.scale_quietly, d, self.shape if shape is None else shape)
+
+    def scale_quietly(self, d: Any, shape: tuple[int, ...]) -> Chunk:
+        """:meth:`scale` where floating-point warnings are silenced already."""
+        terms = self.terms
+        if shape == self.shape:
+            made = {lanes: d if held is None else held * d for lanes, held in terms.items()}
+        else:
+            ndim = len(shape)
+            made = {
+                lanes.expanded(ndim): d if held is None else held * d
+                for lanes, held in terms.items()
             }
-            return Chunk.of(self.n, self.shape, terms)
-        ndim = len(shape)
-        terms = {
-            lanes.expanded(ndim): d if held is None else _product(held, d)
-            for lanes, held in self.terms.items()
-        }
-        return Chunk.of(self.n, shape, terms)
+        return Chunk.of(self.n, shape, made)
 
     def __truediv__(self, divisor: Any) -> Any:
         if type(divisor) is Chunk:
@@ -440,14 +448,6 @@ def _dtype_of(part: Any) -> Any:
     if isinstance(part, complex):
         return np.complex64
     return part.dtype
-
-
-def _product(held: Any, d: Any) -> Any:
-    # 0 * inf among partials is NaN by policy; it is not a fault of the user's arithmetic.
-    if type(held) is float and type(d) is float:
-        return held * d
-    with np.errstate(all="ignore"):
-        return held * d
 
 
 def merge(first: dict[Lanes, Any], second: dict[Lanes, Any]) -> dict[Lanes, Any]:

@@ -8,19 +8,76 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.zero import ZERO, NoTangent
+from fwdad.tangents.refused import refusal
+from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 Flatten = Callable[[Any], tuple[tuple[Any, ...], Any]]
 Unflatten = Callable[[Any, tuple[Any, ...]], Any]
 
-REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
+
+@dataclass(frozen=True)
+class Registration:
+    """How the instances of a registered class are taken apart.
+
+    Attributes
+    ----------
+    flatten : callable
+        ``flatten(x) -> (children, data)``.
+    unflatten : callable
+        ``unflatten(data, children) -> x``. It also gets duals and tangents as children.
+    mismatch : callable, optional
+        ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
+    subclasses : bool
+        Whether instances of subclasses are taken apart in the same way.
+    """
+
+    flatten: Flatten
+    unflatten: Unflatten
+    mismatch: Callable[[Any, Any], str | None] | None = None
+    subclasses: bool = False
+
+
+REGISTERED: dict[type, Registration] = {}
+_LAZY: dict[str, Callable[[], None]] = {}
+
+
+def register(cls: type, registration: Registration) -> None:
+    """Enter a class whose instances are composites of leaves."""
+    REGISTERED[cls] = registration
+    _find_registration.cache_clear()
+
+
+def register_lazily(package: str, enter: Callable[[], None]) -> None:
+    """Have ``enter`` register the classes of a package when the first instance shows up."""
+    _LAZY[package] = enter
+
+
+def registration_of(cls: type) -> Registration | None:
+    """The registration of a class, or None."""
+    found = REGISTERED.get(cls)
+    return _find_registration(cls) if found is None else found
+
+
+@functools.lru_cache(maxsize=1024)
+def _find_registration(cls: type) -> Registration | None:
+    for base in cls.__mro__:
+        for package in list(_LAZY):
+            if f"{base.__module__}.".startswith(f"{package}."):
+                _LAZY.pop(package)()
+    for base in cls.__mro__:
+        found = REGISTERED.get(base)
+        if found is not None and (base is cls or found.subclasses):
+            return found
+    return None
 
 
 class Structure:
@@ -50,12 +107,27 @@ def is_leaf(x: Any) -> bool:
     if hasattr(x, "__fwdad_tag__"):
         return True
     if isinstance(x, np.ndarray):
-        return x.dtype.kind in "fc"
+        return x.dtype.kind in "fc" and type(x) in _ARRAYS
     return isinstance(x, (float, complex, np.floating, np.complexfloating))
 
 
-def flatten(x: Any) -> tuple[list[Any], Structure]:
+_ARRAYS = (np.ndarray, np.memmap)
+
+
+def flatten(
+    x: Any, *, strict: bool = False, leaf: Callable[[Any], bool] = is_leaf
+) -> tuple[list[Any], Structure]:
     """Take a value apart.
+
+    Parameters
+    ----------
+    x : object
+        Any value.
+    strict : bool, default False
+        Raise for parts that hold numbers in a form that carries no tangents (masked arrays, pandas
+        objects, …) instead of taking them for constants.
+    leaf : callable, optional
+        Which parts are leaves.
 
     Returns
     -------
@@ -63,42 +135,65 @@ def flatten(x: Any) -> tuple[list[Any], Structure]:
         The differentiable leaves, each once.
     structure : Structure
         What is left; :func:`unflatten` puts leaves back.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        With ``strict``, naming the part and what to write instead.
     """
     leaves: list[Any] = []
     known: dict[int, Structure] = {}
     alive: list[Any] = []
 
-    def visit(x: Any) -> Structure:
-        if is_leaf(x):
-            shared = isinstance(x, np.ndarray)
-            if shared and id(x) in known:
-                return known[id(x)]
-            leaf = Structure("leaf")
-            leaf.index = len(leaves)
-            leaves.append(x)
-            if shared:
-                known[id(x)] = leaf
-            return leaf
-        parts = _parts(x)
-        if parts is None:
-            return Structure("static", x)
+    def visit(x: Any, path: _Path) -> Structure:
         if id(x) in known:
             return known[id(x)]
+        if leaf(x):
+            node = Structure("leaf")
+            node.index = len(leaves)
+            leaves.append(x)
+            if isinstance(x, (np.ndarray, Chunk)):  # numbers are values: two of them are no alias
+                known[id(x)] = node
+            return node
+        parts = _parts(x)
+        if parts is None:
+            reason = refusal(x) if strict else None
+            if reason is not None:
+                raise UnsupportedTypeError(_written(path) + reason)
+            return Structure("static", x)
         kind, keys, children, data = parts
         node = known[id(x)] = Structure(kind, x)
-        alive.append(children)
+        alive.append((x, children))
         node.keys, node.data = keys, data
-        for child in children:
-            node.children.append(visit(child))
+        for k, child in enumerate(children):
+            node.children.append(visit(child, (path, node, k)))
         return node
 
-    return leaves, visit(x)
+    return leaves, visit(x, None)
+
+
+_Path = tuple[Any, Structure, int] | None
+
+
+def _written(path: _Path) -> str:
+    steps = ""
+    while path is not None:
+        path, node, k = path
+        steps = _step(node, k) + steps
+    return f"x{steps} is " if steps else "the argument is "
+
+
+def _step(node: Structure, k: int) -> str:
+    if node.kind == "object":
+        return f".{node.keys[k]}"
+    return f"[{node.keys[k] if node.keys else k!r}]"
 
 
 def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
     t = type(x)
-    if t in REGISTERED:
-        children, data = REGISTERED[t][0](x)
+    registration = registration_of(t)
+    if registration is not None:
+        children, data = registration.flatten(x)
         return "custom", [], list(children), data
     if isinstance(x, tuple):
         return "tuple", [], list(x), None
@@ -112,8 +207,14 @@ def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
     return None
 
 
-def unflatten(structure: Structure, leaves: list[Any], static: Callable[[Any], Any] | None = None) -> Any:
-    """Put leaves into a structure; static parts are kept, or replaced by ``static(value)``."""
+def unflatten(
+    structure: Structure, leaves: list[Any], static: Callable[[Any], Any] | None = None
+) -> Any:
+    """Put leaves into a structure; static parts are kept, or replaced by ``static(value)``.
+
+    No constructor of a tuple, dict or dataclass is run: what it checks, or computes anew, was done
+    when the value was made, and tangents need not pass its checks.
+    """
     made: dict[int, Any] = {}
 
     def build(node: Structure) -> Any:
@@ -131,34 +232,77 @@ def unflatten(structure: Structure, leaves: list[Any], static: Callable[[Any], A
 def _build(node: Structure, build: Callable[[Structure], Any], made: dict[int, Any]) -> Any:
     x = node.value
     if node.kind == "list":
-        out: Any = copy.copy(x) if type(x) is not list else []
-        out.clear()
+        out: Any = [] if type(x) is list else copy.copy(x)
+        list.clear(out)
         made[id(node)] = out
-        out.extend(build(c) for c in node.children)
+        list.extend(out, [build(c) for c in node.children])
     elif node.kind == "dict":
-        out = copy.copy(x)
+        out = {} if type(x) is dict else copy.copy(x)
         made[id(node)] = out
         for key, child in zip(node.keys, node.children, strict=True):
-            out[key] = build(child)
+            dict.__setitem__(out, key, build(child))
     elif node.kind == "object":
-        out = copy.copy(x)
+        out = _twin(x)
         made[id(node)] = out
         for key, child in zip(node.keys, node.children, strict=True):
             object.__setattr__(out, key, build(child))
     else:
         children = [build(c) for c in node.children]
-        if node.kind == "custom":
-            out = REGISTERED[type(x)][1](node.data, tuple(children))
-        elif hasattr(x, "_fields"):
-            out = type(x)(*children)
+        registration = registration_of(type(x))
+        if registration is not None:
+            out = registration.unflatten(node.data, tuple(children))
         else:
-            out = type(x)(children)
+            out = _tuple_like(x, children)
         made[id(node)] = out
     return out
 
 
-def match(structure: Structure, other: Any, path: str = "x") -> list[Any]:
+def _twin(x: Any) -> Any:
+    """A second instance with x's attributes; values that a cached property keeps are left out."""
+    cls = type(x)
+    try:
+        out = object.__new__(cls)
+    except TypeError:  # a subclass of a builtin: only its own way of copying is safe
+        return copy.copy(x)
+    for name in _slots(cls):
+        if hasattr(x, name):
+            object.__setattr__(out, name, getattr(x, name))
+    for name, value in getattr(x, "__dict__", {}).items():
+        # it was computed from the plain fields: kept, it would lose the derivative in silence
+        if not isinstance(getattr(cls, name, None), functools.cached_property):
+            object.__setattr__(out, name, value)
+    return out
+
+
+def _slots(cls: type) -> list[str]:
+    """The names of a class's slots, as Python mangles them."""
+    names = []
+    for base in cls.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            private = name.startswith("__") and not name.endswith("__")
+            names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _tuple_like(x: tuple[Any, ...], children: list[Any]) -> Any:
+    cls = type(x)
+    if cls is tuple:
+        return tuple(children)
+    try:
+        out = tuple.__new__(cls, children)
+    except TypeError:  # a structure sequence written in C, such as os.stat_result
+        return cls(children)
+    for name, value in getattr(x, "__dict__", {}).items():
+        object.__setattr__(out, name, value)
+    return out
+
+
+def match(structure: Structure, other: Any, path: str = "x", what: str = "seed") -> list[Any]:
     """The parts of another value at the places of a structure's leaves.
+
+    ``ZERO`` in the place of a composite stands for zeros at all its leaves, and an array in the
+    place of a registered object with one leaf for that leaf.
 
     Raises
     ------
@@ -166,34 +310,23 @@ def match(structure: Structure, other: Any, path: str = "x") -> list[Any]:
         If the other value has another structure, naming the place.
     """
     found: dict[int, Any] = {}
-    seen: set[tuple[int, int]] = set()
+    seen: dict[tuple[int, int], Any] = {}
 
     def visit(node: Structure, v: Any, path: str) -> None:
         if node.kind == "leaf":
             if node.index in found and not _same(found[node.index], v):
                 message = (
                     f"{path} is the same array as another part of the argument, so it has one "
-                    "tangent; two different seeds came for it"
+                    f"tangent; two different {what}s came for it"
                 )
                 raise SeedError(message)
             found[node.index] = v
             return
+        # a shared container may meet another value the second time; a cycle meets the same one
         if node.kind == "static" or (id(node), id(v)) in seen:
             return
-        seen.add((id(node), id(v)))
-        parts = _parts(v)
-        if parts is None or parts[0] != node.kind or len(parts[2]) != len(node.children):
-            wanted = f"{type(node.value).__name__} of {len(node.children)} parts"
-            message = f"the seed for {path} is a {type(v).__name__}; {path} is a {wanted}"
-            raise SeedError(message)
-        if node.keys and set(parts[1]) != set(node.keys):
-            message = f"the seed for {path} has the keys {parts[1]}; {path} has {node.keys}"
-            raise SeedError(message)
-        by_key = dict(zip(parts[1], parts[2], strict=False))
-        for k, child in enumerate(node.children):
-            key = node.keys[k] if node.keys else k
-            part = by_key[key] if node.keys else parts[2][k]
-            step = f".{key}" if node.kind == "object" else f"[{key!r}]"
+        seen[id(node), id(v)] = v
+        for child, part, step in _pairs(node, v, path, what):
             visit(child, part, path + step)
 
     visit(structure, other, path)
@@ -201,16 +334,53 @@ def match(structure: Structure, other: Any, path: str = "x") -> list[Any]:
     return [found[k] for k in range(count)]
 
 
+def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structure, Any, str]]:
+    """The children of a structure, each with the part of v at its place."""
+    steps = [_step(node, k) for k in range(len(node.children))]
+    if isinstance(v, Zero):
+        return [(child, ZERO, step) for child, step in zip(node.children, steps, strict=True)]
+    parts = _parts(v)
+    if parts is None and node.kind == "custom" and len(node.children) == 1:
+        return [(node.children[0], v, "")]
+    if parts is None or parts[0] != node.kind or len(parts[2]) != len(node.children):
+        wanted = f"{type(node.value).__name__} of {len(node.children)} parts"
+        message = f"the {what} for {path} is a {type(v).__name__}; {path} is a {wanted}"
+        raise SeedError(message)
+    _, keys, children, data = parts
+    if node.kind == "custom":
+        registration = registration_of(type(node.value))
+        reason = None
+        if type(v) is not type(node.value):
+            reason = f"a {type(v).__name__}, and {path} is a {type(node.value).__name__}"
+        elif registration is not None and registration.mismatch is not None:
+            reason = registration.mismatch(node.data, data)
+        if reason is not None:
+            message = f"the {what} for {path} is {reason}"
+            raise SeedError(message)
+    if node.keys:
+        if set(keys) != set(node.keys):
+            message = f"the {what} for {path} has the keys {keys}; {path} has {node.keys}"
+            raise SeedError(message)
+        by_key = dict(zip(keys, children, strict=True))
+        children = [by_key[key] for key in node.keys]
+    return list(zip(node.children, children, steps, strict=True))
+
+
 def _same(a: Any, b: Any) -> bool:
-    return a is b or bool(np.array_equal(np.asarray(a), np.asarray(b)))
+    if a is b:
+        return True
+    if isinstance(a, (Chunk, Zero)) or isinstance(b, (Chunk, Zero)):
+        both = isinstance(a, Chunk) and isinstance(b, Chunk)
+        return both and bool(np.array_equal(a.lanes, b.lanes))
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
 
 
 def map_tree(f: Callable[[Any, Any], Any], x: Any, t: Any) -> Any:
     """Apply ``f(leaf, tangent)`` at every leaf of x."""
-    if not isinstance(t, (tuple, list, dict)) and not isinstance(t, Chunk):
-        return x
     leaves, structure = flatten(x)
-    tangents = match(structure, t)
+    if not leaves or isinstance(t, Zero) or t is NoTangent:
+        return x
+    tangents = match(structure, t, what="tangent")
     return unflatten(structure, [f(a, b) for a, b in zip(leaves, tangents, strict=True)])
 
 
@@ -226,22 +396,22 @@ def lanes_of(tangents: Any) -> int | None:
     """The number of lanes of the first chunk in a composite of tangents."""
     if isinstance(tangents, Chunk):
         return tangents.n
-    if isinstance(tangents, dict):
-        tangents = list(tangents.values())
-    if isinstance(tangents, (tuple, list)):
-        for t in tangents:
-            n = lanes_of(t)
-            if n is not None:
-                return n
-    return None
+    leaves, _ = flatten(tangents, leaf=lambda t: isinstance(t, Chunk))
+    return leaves[0].n if leaves else None
 
 
-def register(cls: type, flatten_: Flatten, unflatten_: Unflatten) -> None:
-    """Enter a class whose instances are composites of leaves."""
-    if not isinstance(cls, type):
-        message = f"register_tangent_type wants a class; a {type(cls).__name__} came"
-        raise UnsupportedTypeError(message)
-    REGISTERED[cls] = (flatten_, unflatten_)
-
-
-__all__ = ["ZERO", "flatten", "is_leaf", "map_tree", "match", "register", "unflatten", "unzip"]
+__all__ = [
+    "ZERO",
+    "Registration",
+    "Structure",
+    "flatten",
+    "is_leaf",
+    "lanes_of",
+    "map_tree",
+    "match",
+    "register",
+    "register_lazily",
+    "registration_of",
+    "unflatten",
+    "unzip",
+]

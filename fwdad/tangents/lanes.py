@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 _PARTS_KEPT = 4096
+_SMALL = 4096  # elements of lanes
 
 
 class Lanes:
@@ -24,13 +27,14 @@ class Lanes:
         ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
     """
 
-    __slots__ = ("_array", "_parts", "basis", "hot")
+    __slots__ = ("_array", "_parts", "basis", "hot", "lane")
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array
         self._parts: dict[Any, Lanes | None] | None = None
         self.basis = basis
         self.hot = hot
+        self.lane = -1 if hot is None else hot[1]
 
     @property
     def array(self) -> Any:
@@ -72,7 +76,7 @@ class Lanes:
         parts = self._parts
         if parts is not None and index in parts:
             return parts[index]
-        if self.basis is not None and self._array is None:
+        if self.basis is not None:
             return self.part(index, lambda lanes: lanes._basis_element(index))
         return self.part(index, lambda lanes: Lanes(lanes.array[(slice(None), *index)]))
 
@@ -112,6 +116,21 @@ class Lanes:
         made = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
         assert made is not None
         return made
+
+
+@lru_cache(maxsize=256)
+def _small_basis(n: int, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Lanes:
+    return Lanes(basis=(n, start, shape, dtype))
+
+
+def basis_lanes(n: int, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Lanes:
+    """The lanes of n basis directions of an array, from flat index ``start`` on.
+
+    Those of small arrays are kept from call to call: solvers ask for the same Jacobian again.
+    """
+    if n * math.prod(shape) <= _SMALL:
+        return _small_basis(n, start, shape, dtype)
+    return Lanes(basis=(n, start, shape, dtype))
 
 
 def _index_key(index: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.errors import SeedError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, match
-from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.lanes import Lanes, basis_lanes
 from fwdad.tangents.zero import ZERO
 
 
@@ -44,7 +44,11 @@ class BasisSeeds:
         for shape, dtype, size in zip(self.shapes, self.dtypes, self.sizes, strict=True):
             if offset < stop and offset + size > start:
                 n, first = stop - start, start - offset
-                lanes = Lanes(hot=(n, -first, dtype)) if not shape else Lanes(basis=(n, first, shape, dtype))
+                lanes = (
+                    basis_lanes(n, first, shape, dtype)
+                    if shape
+                    else Lanes(hot=(n, -first, dtype))
+                )
                 made.append(Chunk.of(n, shape, {lanes: None}))
             else:
                 made.append(ZERO)
