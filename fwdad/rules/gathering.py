@@ -139,9 +139,10 @@ def select_frule(primals, tangents, *, condlist):
     choices, default = primals
     choices_dot, y_dot = tangents
     y = np.select(condlist, choices, default)
+    if isinstance(choices_dot, Zero):
+        choices_dot = [ZERO] * len(choices)
     for k in reversed(range(len(choices))):
-        choice_dot = ZERO if isinstance(choices_dot, Zero) else choices_dot[k]
-        y_dot = np.where(condlist[k], choice_dot, y_dot)
+        y_dot = np.where(condlist[k], choices_dot[k], y_dot)
     return y, np.broadcast_to(cast(y_dot, plain(y).dtype), np.shape(plain(y)))
 
 

@@ -4,6 +4,7 @@ Only what NumPy does in C, or what NumPy's own source would do many times slower
 ``hstack``, ``split``, ``pad``, ``insert`` and the like are built from these by the builder.
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -100,7 +101,7 @@ def reshape_frule(primals, tangents, **options):
     (a,), (a_dot,) = primals, tangents
     y = np.reshape(a, **options)
     order = "F" if options["order"] == "A" and _is_fortran(a) else options["order"]
-    return y, np.reshape(a_dot, np.shape(plain(y)), order="C" if order == "A" else order)
+    return y, a_dot.reshape(np.shape(plain(y)), order="C" if order == "A" else order)
 
 
 @transpose(np.reshape)
@@ -168,7 +169,7 @@ def tangents_of_items(arrays, arrays_dot):
 _CONCATENATE = "(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')"
 
 
-@frule(np.concatenate.__wrapped__, argnums=0, signature=_CONCATENATE)  # np.block calls this one
+@frule(inspect.unwrap(np.concatenate), argnums=0, signature=_CONCATENATE)  # np.block calls this one
 @frule(np.concatenate, argnums=0, signature=_CONCATENATE)  # also known as np.concat
 def concatenate_frule(primals, tangents, *, axis, out, dtype, casting):
     """Push tangents through ``np.concatenate``; an inactive item contributes zeros."""

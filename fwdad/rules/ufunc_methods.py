@@ -135,8 +135,9 @@ def divide_reduce_frule(primals, tangents, *, axis, where, initial, **options):
     rows = with_reduced_last(a, axis, len(shape))
     rows_dot = with_reduced_last(a_dot, axis, len(shape))
     steps = list(_steps(np.divide, rows, rows_dot, given(initial, None)))
-    y_dot = steps[-1][1] if steps else ZERO
-    return y, cast(np.reshape(y_dot, np.shape(plain(y))), plain(y).dtype)
+    if not steps:
+        return y, ZERO
+    return y, cast(np.reshape(steps[-1][1], np.shape(plain(y))), plain(y).dtype)
 
 
 def _steps(ufunc, rows, rows_dot, initial=None):
