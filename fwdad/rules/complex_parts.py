@@ -58,7 +58,9 @@ def angle_frule(primals, tangents, *, deg):
     if not np.iscomplexobj(z):
         return y, ZERO
     length = np.absolute(z)
-    turned = (np.conjugate(z / length / length) * z_dot).imag
+    with np.errstate(all="ignore"):
+        inverse = np.conjugate(np.divide(z, length) / length)
+    turned = (inverse * z_dot).imag
     return y, turned * (180 / math.pi) if deg else turned
 
 

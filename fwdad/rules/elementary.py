@@ -25,12 +25,12 @@ elementwise(np.log1p, lambda x, y: 1 / (1 + x))
 
 
 def _one_minus_square(x):
-    """(1 - x)(1 + x), which keeps the digits that 1 - x**2 loses at the ends.
-
-    For a complex x it also keeps the sign of a zero imaginary part, which tells the side of a cut:
-    ``x - 1`` and ``x - -1`` do, ``1 - x`` and ``x + 1`` do not.
-    """
-    return -(x - 1) * (x - -1)
+    """(1 - x)(1 + x), which keeps the digits that 1 - x**2 loses at the ends."""
+    if np.iscomplexobj(x):
+        # The sign of a zero imaginary part tells the side of a cut: x - 1 and x - -1 keep it,
+        # 1 - x and x + 1 do not.
+        return -(x - 1) * (x - -1)
+    return (1 - x) * (1 + x)
 
 
 elementwise(np.sin, lambda x, y: np.cos(x))

@@ -193,7 +193,8 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
         terms = np.ones(np.broadcast_shapes(np.shape(plain(a)), np.shape(plain(b))), bool)
         kept = np.any(terms, axis=axis, keepdims=True).shape
         level, turn = np.reshape(level, kept), np.reshape(turn, kept) if return_sign else 1
-    weights = np.exp(a - level) * turn
+    with np.errstate(all="ignore"):  # inf - inf, for which the primal gives no warning
+        weights = np.exp(a - level) * turn
     terms_dot = (weights if b is None else weights * b) * a_dot + weights * b_dot
     rate = np.sum(terms_dot, axis=axis, keepdims=keepdims)
     if not return_sign:

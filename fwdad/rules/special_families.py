@@ -236,7 +236,9 @@ def sici_frule(primals, tangents):
     """Push tangents through ``Si, Ci``: sin(x)/x, smooth at 0, and cos(x)/x."""
     (x,), (x_dot,) = primals, tangents
     y = scipy.special.sici(x)
-    return y, (fit(scipy.special.spherical_jn(0, x) * x_dot, y[0]), np.cos(x) / x * x_dot)
+    with np.errstate(all="ignore"):  # Ci is -inf at 0
+        slopes = scipy.special.spherical_jn(0, x), np.divide(np.cos(x), x)
+    return y, (fit(slopes[0] * x_dot, y[0]), slopes[1] * x_dot)
 
 
 @frule("scipy.special.shichi")
@@ -244,7 +246,9 @@ def shichi_frule(primals, tangents):
     """Push tangents through ``Shi, Chi``: sinh(x)/x, smooth at 0, and cosh(x)/x."""
     (x,), (x_dot,) = primals, tangents
     y = scipy.special.shichi(x)
-    return y, (fit(scipy.special.spherical_in(0, x) * x_dot, y[0]), np.cosh(x) / x * x_dot)
+    with np.errstate(all="ignore"):  # Chi is -inf at 0
+        slopes = scipy.special.spherical_in(0, x), np.divide(np.cosh(x), x)
+    return y, (fit(slopes[0] * x_dot, y[0]), slopes[1] * x_dot)
 
 
 def _spence_slope(z, y):
