@@ -139,5 +139,13 @@ def _pad(x_dot: Chunk, pad_width: Any, mode: str = "constant", **options: Any) -
     if mode != "constant" or options or np.any(np.not_equal(values, 0)):
         message = f"numpy.pad(tangent, mode={mode!r}): only padding with zeros is linear here"
         raise NonlinearTangentError(message)
-    widths = np.broadcast_to(pad_width, (x_dot.ndim, 2)).tolist()
-    return Chunk(np.pad(x_dot.lanes, [(0, 0), *widths]))
+    lanes = x_dot.lanes
+    # by concatenation, which knows lanes that are duals of an enclosing derivative
+    for axis, widths in enumerate(np.broadcast_to(pad_width, (x_dot.ndim, 2)).tolist(), 1):
+        if any(widths):
+            before, after = (
+                np.zeros((*lanes.shape[:axis], n, *lanes.shape[axis + 1 :]), x_dot.dtype)
+                for n in widths
+            )
+            lanes = np.concatenate([before, lanes, after], axis=axis)
+    return Chunk(lanes)

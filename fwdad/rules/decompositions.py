@@ -1,0 +1,355 @@
+r"""Factorisations and eigenvalues of NumPy: ``cholesky``, ``qr``, ``eigh``, ``eig``, ``svd``.
+
+What is differentiated is the function that NumPy computes: where it reads one triangle only, the
+other has no influence on the derivative.
+
+Gauge. Eigenvectors and singular vectors are fixed up to a factor of modulus one by their equations.
+Their tangents are those of the smallest change: vᴴ v̇ is zero for ``eigh``, and
+uᴴ u̇ + vᴴ v̇ = 0 for ``svd``. For real matrices that is how the computed vectors move. For complex
+ones LAPACK's own choice of phase moves otherwise, so functions of single components of complex
+vectors may differ from differences; functions that do not depend on the phase are right. Columns
+that complete a basis (``full_matrices=True``, ``mode="complete"``) change by what orthogonality
+asks for. ``eig`` follows LAPACK: unit length, largest component real.
+
+Repeated values. The eigenvectors of a repeated eigenvalue have no derivative: their tangent is
+``undefined`` and raises where it is used. Eigenvalues and singular values have tangents always; at
+a repeated one they are right for symmetric functions, such as their sum. A singular value that is
+zero to rounding has tangent zero, as ``abs`` at 0.
+
+References
+----------
+Giles, M. B. (2008). Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation. https://doi.org/10.1007/978-3-540-68942-3_4
+
+Magnus, J. R. (1985). On differentiating eigenvalues and eigenvectors. Econometric Theory 1(2),
+179–191. https://doi.org/10.1017/S0266466600011129
+
+Walter, S. F. and Lehmann, L. (2013). Algorithmic differentiation of linear algebra functions with
+application in optimum experimental design (extended version). https://arxiv.org/abs/1001.1654
+
+Seeger, M., Hetzel, A., Dai, Z., Meissner, E. and Lawrence, N. D. (2017). Auto-differentiating
+linear algebra. https://arxiv.org/abs/1710.08717
+
+Wan, Z.-Q. and Zhang, S.-X. (2019). Automatic differentiation for complex valued SVD.
+https://arxiv.org/abs/1909.02659
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.adjugate import condition
+from fwdad.rules.define import frule
+from fwdad.rules.lapack import solve_lower
+from fwdad.rules.triangles import adjoint, from_lower
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.zero import undefined
+
+
+def _resolution(w: Any) -> Any:
+    """The distance under which computed eigenvalues or singular values are one."""
+    raw = np.asarray(plain(w))
+    if raw.shape[-1] == 0:
+        return np.zeros((*raw.shape[:-1], 1))
+    return raw.shape[-1] * np.finfo(raw.dtype).eps * np.max(np.abs(raw), axis=-1, keepdims=True)
+
+
+def _is_repeated(w: Any) -> bool:
+    """Whether two values of any spectrum in a stack are equal to rounding."""
+    raw = np.asarray(plain(w))
+    gaps = np.abs(raw[..., None, :] - raw[..., :, None])
+    apart = np.eye(raw.shape[-1], dtype=bool) | (gaps > _resolution(w)[..., None])
+    return not np.all(apart)
+
+
+def _inverse_gaps(w: Any) -> Any:
+    """1 / (w_j − w_i) at row i and column j, zero on the diagonal."""
+    eye = np.eye(w.shape[-1], dtype=bool)
+    gaps = w[..., None, :] - w[..., :, None]
+    return np.where(eye, 0, 1 / np.where(eye, 1, gaps))
+
+
+def _diagonal(m: Any) -> Any:
+    return np.diagonal(m, 0, -2, -1)
+
+
+@frule(np.linalg.cholesky)
+def cholesky_frule(primals, tangents, *, upper=False):
+    r"""Push tangents through ``numpy.linalg.cholesky``.
+
+    .. math:: A = L L^H \;\Rightarrow\; \dot L = L\, \Phi(L^{-1} \dot A L^{-H})
+
+    where Φ keeps the lower triangle and halves the diagonal. NumPy reads one triangle of A; the
+    other has no influence.
+    Cost: one factorisation, two triangular solves and a product per lane.
+    Source: Giles (2008), section 2.2.9 [forward mode]; Seeger et al. (2017), section 4.1.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.cholesky(a, upper=upper)
+    lower = adjoint(y) if upper else y
+    a_dot = from_lower(adjoint(a_dot) if upper else a_dot)
+    half = solve_lower(lower, a_dot)
+    p = solve_lower(lower, adjoint(half))  # L⁻¹ Ȧ L⁻ᴴ is Hermitian
+    n = y.shape[-1]
+    phi = (np.tri(n) - 0.5 * np.eye(n)).astype(np.real(plain(y)).dtype)
+    lower_dot = lower @ (phi * p)
+    return y, adjoint(lower_dot) if upper else lower_dot
+
+
+@frule(np.linalg.qr, argnums=0)
+def qr_frule(primals, tangents, mode="reduced"):
+    r"""Push tangents through ``numpy.linalg.qr``.
+
+    .. math::
+        C = Q^H \dot A R^{-1}, \quad
+        \Omega = \operatorname{tril}_{-1}(C) - \operatorname{tril}_{-1}(C)^H
+               + i \operatorname{Im} \operatorname{diag}(C), \quad
+        \dot Q = \dot A R^{-1} - Q (C - \Omega), \quad \dot R = Q^H \dot A - \Omega R
+
+    For a wide matrix C is that of its leading square block. A matrix whose leading columns are
+    linearly dependent has no unique Q, and ``mode="raw"`` shows Householder vectors: these
+    tangents are undefined.
+    Source: Walter and Lehmann (2013), section 3.3; for complex matrices the diagonal of R is
+    real, which fixes the diagonal of Ω.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.qr(a, mode)
+    if mode not in ("reduced", "complete", "r"):
+        reason = f"numpy.linalg.qr(mode={mode!r}) shows LAPACK's intermediate vectors"
+        return y, (undefined(reason), undefined(reason)) if isinstance(y, tuple) else undefined(
+            reason
+        )
+    q, r = np.linalg.qr(a) if mode == "r" else y
+    k = min(a.shape[-2:])
+    q1, r1 = q[..., :, :k], r[..., :k, :]
+    pivots = np.abs(np.asarray(plain(_diagonal(r1))))
+    if np.any(pivots <= _resolution(pivots)):
+        reason = "Q of a matrix with linearly dependent columns is not unique"
+        return y, undefined(reason) if mode == "r" else (undefined(reason), undefined(reason))
+    # B = Ȧ R⁻¹ of the leading columns, as (R⁻ᵀ Ȧᵀ)ᵀ
+    transposed = solve_lower(
+        np.swapaxes(r1[..., :, :k], -1, -2), np.swapaxes(a_dot[..., :, :k], -1, -2)
+    )
+    b = np.swapaxes(transposed, -1, -2)
+    c = adjoint(q1) @ b
+    strict = np.tril(c, -1)
+    omega = strict - adjoint(strict)
+    raw = np.asarray(plain(q))
+    if raw.dtype.kind == "c":
+        omega = omega + np.eye(k, dtype=raw.real.dtype) * (1j * np.imag(c))
+    r_dot = np.triu(adjoint(q1) @ a_dot - omega @ r1)
+    extra = q.shape[-1] - k
+    if extra:
+        r_dot = np.pad(r_dot, [*[(0, 0)] * (r_dot.ndim - 2), (0, extra), (0, 0)])
+    if mode == "r":
+        return y, r_dot
+    q_dot = b - q1 @ (c - omega)
+    if extra:
+        q2_dot = -(q1 @ (adjoint(q_dot) @ q[..., :, k:]))
+        q_dot = np.concatenate([q_dot, q2_dot], axis=-1)
+    return y, (q_dot, r_dot)
+
+
+@frule(np.linalg.eigh, argnums=0)
+def eigh_frule(primals, tangents, UPLO="L"):
+    r"""Push tangents through ``numpy.linalg.eigh``.
+
+    .. math:: M = V^H \dot A V, \quad \dot w_j = M_{jj}, \quad
+        \dot V = V (F \circ M), \; F_{ij} = 1 / (w_j - w_i)
+
+    Source: Magnus (1985), theorem 1; Giles (2008), section 3.1; Seeger et al. (2017), section 4.3.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.eigh(a, UPLO=UPLO)
+    w, v = y
+    a_dot = _read_triangle(a_dot, UPLO)
+    m = adjoint(v) @ a_dot @ v
+    w_dot = np.real(_diagonal(m))
+    if _is_repeated(w):
+        return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
+    return y, (w_dot, v @ (_inverse_gaps(w) * m))
+
+
+def _read_triangle(a_dot: Any, uplo: str) -> Any:
+    return from_lower(adjoint(a_dot) if uplo.upper() == "U" else a_dot)
+
+
+@frule(np.linalg.eigvalsh, argnums=0)
+def eigvalsh_frule(primals, tangents, UPLO="L"):
+    """Push tangents through ``numpy.linalg.eigvalsh``: ẇ = diag(Vᴴ Ȧ V).
+
+    Cost: beside the primal one ``eigh``, for the eigenvectors.
+    Source: Magnus (1985), theorem 1.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.eigvalsh(a, UPLO=UPLO)
+    v = np.linalg.eigh(a, UPLO=UPLO)[1]
+    a_dot = _read_triangle(a_dot, UPLO)
+    return y, np.real(np.sum(np.conjugate(v) * (a_dot @ v), axis=-2))
+
+
+@frule(np.linalg.eig)
+def eig_frule(primals, tangents):
+    r"""Push tangents through ``numpy.linalg.eig``.
+
+    .. math:: M = V^{-1} \dot A V, \quad \dot w_j = M_{jj}, \quad
+        \dot V = V (F \circ M + D), \; F_{ij} = 1 / (w_j - w_i)
+
+    The diagonal D keeps LAPACK's normalisation: columns of unit length whose largest component is
+    real. Where the matrix is defective, eigenvalues have no derivative either.
+    Source: Magnus (1985), theorem 2; Giles (2008), section 3.1.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.eig(a)
+    w, v = y
+    if condition(np.asarray(plain(v))) > 1 / np.finfo(np.asarray(plain(w)).dtype).eps:
+        reason = "eigenvalues of a defective matrix are not differentiable"
+        return y, (undefined(reason), undefined(reason))
+    m = np.linalg.solve(v, a_dot @ v)
+    w_dot = _diagonal(m)
+    if _is_repeated(w):
+        return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
+    v_dot = v @ (_inverse_gaps(w) * m)
+    # V̇ + V diag(d): Re d undoes the change of length, Im d that of the largest component's phase
+    length = np.real(np.sum(np.conjugate(v) * v_dot, axis=-2, keepdims=True))
+    if np.asarray(plain(v)).dtype.kind != "c":
+        return y, (w_dot, v_dot - v * length)
+    largest = np.argmax(np.abs(np.asarray(plain(v))), axis=-2)[..., None, :]
+    pivot = np.real(np.take_along_axis(v, largest, axis=-2))
+    phase = np.imag(np.take_along_axis(v_dot, largest, axis=-2)) / pivot
+    return y, (w_dot, v_dot - v * (length + 1j * phase))
+
+
+@frule(np.linalg.eigvals)
+def eigvals_frule(primals, tangents):
+    """Push tangents through ``numpy.linalg.eigvals``: ẇ = diag(V⁻¹ Ȧ V).
+
+    Cost: beside the primal one ``eig``, for the eigenvectors.
+    Source: Magnus (1985), theorem 2.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.eigvals(a)
+    w, v = np.linalg.eig(a)
+    if condition(np.asarray(plain(v))) > 1 / np.finfo(np.asarray(plain(w)).dtype).eps:
+        return y, undefined("eigenvalues of a defective matrix are not differentiable")
+    w_dot = _diagonal(np.linalg.solve(v, a_dot @ v))
+    order = _matched(np.asarray(plain(y)), np.asarray(plain(w)))
+    if order is not None:
+        w_dot = np.take_along_axis(w_dot, order, axis=-1)
+    return y, np.real(w_dot) if np.asarray(plain(y)).dtype.kind != "c" else w_dot
+
+
+def _matched(y: np.ndarray, w: np.ndarray) -> np.ndarray | None:
+    """Where each of the values y stands among w, the same values in another order perhaps.
+
+    LAPACK takes another path when it is not asked for vectors.
+    """
+    if np.all(np.abs(y - w) <= 0.25 * _nearest(y)):
+        return None
+    order = np.empty(y.shape, np.intp)
+    for index in np.ndindex(y.shape[:-1]):
+        free = list(range(y.shape[-1]))
+        for k, value in enumerate(y[index]):
+            chosen = free.pop(int(np.argmin(np.abs(w[index][free] - value))))
+            order[index][k] = chosen
+    return order
+
+
+def _nearest(y: np.ndarray) -> np.ndarray:
+    """The distance of each value to the nearest other one."""
+    if y.shape[-1] < 2:
+        return np.full(y.shape, np.inf)
+    gaps = np.abs(y[..., None, :] - y[..., :, None])
+    return np.min(np.where(np.eye(y.shape[-1], dtype=bool), np.inf, gaps), axis=-1)
+
+
+# -- singular values
+
+
+def singular_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
+    """Re uᴴ Ȧ v for each singular value, zero where the value is zero to rounding."""
+    s_dot = np.real(np.sum(np.conjugate(u) * (a_dot @ adjoint(vh)), axis=-2))
+    raw = np.asarray(plain(s))
+    zero = raw <= _resolution(s)
+    return np.where(~zero, s_dot, 0) if np.any(zero) else s_dot
+
+
+@frule(np.linalg.svdvals)
+def svdvals_frule(primals, tangents):
+    """Push tangents through ``numpy.linalg.svdvals``: ṡ = Re diag(Uᴴ Ȧ V)."""
+    (x,), (x_dot,) = primals, tangents
+    y = np.linalg.svdvals(x)
+    return y, singular_tangents(x_dot, *np.linalg.svd(x, full_matrices=False))
+
+
+@frule(np.linalg.svd, argnums=0)
+def svd_frule(primals, tangents, full_matrices=True, compute_uv=True, hermitian=False):
+    r"""Push tangents through ``numpy.linalg.svd``.
+
+    .. math::
+        P = U^H \dot A V, \quad \dot s = \operatorname{Re} \operatorname{diag} P, \quad
+        F_{ij} = 1 / (s_j^2 - s_i^2), \\
+        \dot U = U (F \circ (P S + S P^H) + D) + (I - U U^H) \dot A V S^{-1}, \\
+        \dot V = V (F \circ (S P + P^H S) - D) + (I - V V^H) \dot A^H U S^{-1}
+
+    with D = i Im diag(P) / 2s, which is zero for real matrices. Vectors of repeated or zero
+    singular values are undefined. With ``hermitian=True`` NumPy goes through ``eigh`` of the lower
+    triangle, and so does the derivative.
+    Source: Giles (2008), section 3.2 [singular values]; Seeger et al. (2017), section 4.4, and
+    Wan and Zhang (2019), equation 4, for complex vectors.
+    """
+    (a,), (a_dot,) = primals, tangents
+    y = np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+    if hermitian:
+        a_dot = from_lower(a_dot)
+    if not compute_uv:
+        return y, singular_tangents(a_dot, *np.linalg.svd(a, False, True, hermitian))
+    u, s, vh = y
+    if hermitian:
+        return y, _svd_of_hermitian(a_dot, u, s, vh)
+    k = s.shape[-1]
+    u1, vh1 = u[..., :, :k], vh[..., :k, :]
+    s_dot = singular_tangents(a_dot, u1, s, vh1)
+    if _is_repeated(s) or np.any(np.asarray(plain(s)) <= _resolution(s)):
+        reason = "singular vectors of a repeated or zero singular value"
+        return y, (undefined(reason), s_dot, undefined(reason))
+    right, left = a_dot @ adjoint(vh1), adjoint(a_dot) @ u1  # Ȧ V and Ȧᴴ U
+    p = adjoint(u1) @ right
+    rows, columns = s[..., :, None], s[..., None, :]
+    f = _inverse_gaps(s) / (rows + columns)
+    u_dot = u1 @ (f * (p * columns + rows * adjoint(p)))
+    v1 = adjoint(vh1)
+    v_dot = v1 @ (f * (rows * p + adjoint(p) * columns))
+    if np.asarray(plain(u)).dtype.kind == "c":
+        turn = (0.5j * np.imag(_diagonal(p)) / s)[..., None, :]
+        u_dot, v_dot = u_dot + u1 * turn, v_dot - v1 * turn
+    u_dot = _with_complement(u_dot, right / columns, u, u1)
+    v_dot = _with_complement(v_dot, left / columns, adjoint(vh), v1)
+    return y, (u_dot, s_dot, adjoint(v_dot))
+
+
+def _with_complement(u_dot: Any, change: Any, u: Any, u1: Any) -> Any:
+    """Add what leaves the span of u1, and the tangents of the columns that complete the basis."""
+    k, m = u1.shape[-1], u1.shape[-2]
+    if k == m:
+        return u_dot
+    u_dot = u_dot + change - u1 @ (adjoint(u1) @ change)
+    if u.shape[-1] == k:
+        return u_dot
+    rest_dot = -(u1 @ (adjoint(change) @ u[..., :, k:]))
+    return np.concatenate([u_dot, rest_dot], axis=-1)
+
+
+def _svd_of_hermitian(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
+    """A = U diag(w) Uᴴ with |w| = s; V is U with the signs of w."""
+    sign = np.sign(np.real(np.sum(np.conjugate(u) * adjoint(vh), axis=-2)))
+    w = s * sign
+    m = adjoint(u) @ a_dot @ u
+    s_dot = sign * np.real(_diagonal(m))
+    if _is_repeated(w):
+        reason = "singular vectors of a repeated eigenvalue"
+        return undefined(reason), s_dot, undefined(reason)
+    u_dot = u @ (_inverse_gaps(w) * m)
+    return u_dot, s_dot, adjoint(u_dot * sign[..., None, :])

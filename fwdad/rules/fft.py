@@ -1,0 +1,224 @@
+"""Discrete Fourier transforms of NumPy and SciPy.
+
+Each is linear, so the rule is the transform itself, applied to all lanes at once. The transposes
+are adjoints under Re<., .>: of the matrix F with scale c that is c Fᴴ, which is the opposite
+transform with the scale of the opposite direction; of cutting or padding the input to n elements,
+padding or cutting; of a real input, taking the real part; and of the missing half of a spectrum,
+counting its twin.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.by_name import transpose_by_name, when_imported
+from fwdad.rules.define import Chunk, Space, linear, transpose
+from fwdad.rules.transposes import into
+from fwdad.tangents.laws import law
+
+_OPPOSITE: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""The scale that the opposite transform needs to be the adjoint."""
+
+
+def resized(x_bar: Any, n: int, axis: int) -> Any:
+    """Cut an axis to length n, or pad it with zeros: the adjoint of padding it, or cutting."""
+    axis %= x_bar.ndim
+    missing = n - x_bar.shape[axis]
+    if missing > 0:
+        return np.pad(x_bar, [(0, missing if k == axis else 0) for k in range(x_bar.ndim)])
+    cut = tuple(slice(n) if k == axis else slice(None) for k in range(x_bar.ndim))
+    return x_bar[cut] if missing else x_bar
+
+
+# -- the adjoints of the transforms along one axis; n_in is the length of that axis of the input
+
+
+def _fft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    return resized(np.fft.ifft(y_bar, None, axis, _OPPOSITE[norm]), n_in, axis)
+
+
+def _ifft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    return resized(np.fft.fft(y_bar, None, axis, _OPPOSITE[norm]), n_in, axis)
+
+
+def _rfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    # ifft pads the half spectrum with zeros; the real part belongs to the real input
+    return resized(np.real(np.fft.ifft(y_bar, n, axis, _OPPOSITE[norm])), n_in, axis)
+
+
+def _irfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    x_bar = np.fft.rfft(y_bar, None, axis, _OPPOSITE[norm])
+    axis %= x_bar.ndim
+    m = x_bar.shape[axis]
+    twice = np.full(m, 2.0)
+    twice[0] = 1.0
+    if n % 2 == 0:
+        twice[-1] = 1.0
+    weights = twice.reshape([m if k == axis else 1 for k in range(x_bar.ndim)])
+    return resized(x_bar * weights.astype(_real_dtype(x_bar)), n_in, axis)
+
+
+def _hfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    return np.conjugate(_irfft_adjoint(y_bar, n_in, n, axis, _OPPOSITE[norm]))
+
+
+def _ihfft_adjoint(y_bar: Any, n_in: int, n: int, axis: int, norm: Any) -> Any:
+    return _rfft_adjoint(np.conjugate(y_bar), n_in, n, axis, _OPPOSITE[norm])
+
+
+def _real_dtype(x_bar: Any) -> Any:
+    return np.zeros(0, x_bar.dtype).real.dtype
+
+
+_ADJOINTS = {
+    "fft": _fft_adjoint,
+    "ifft": _ifft_adjoint,
+    "rfft": _rfft_adjoint,
+    "irfft": _irfft_adjoint,
+    "hfft": _hfft_adjoint,
+    "ihfft": _ihfft_adjoint,
+}
+_HALF_TO_REAL = ("irfft", "hfft")
+
+
+def _one_axis_transpose(
+    y_bar: Any,
+    x: Space,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    *,
+    name: str,
+    **_: Any,
+) -> Any:
+    """The adjoint of a transform along one axis."""
+    n_in = x.shape[axis]
+    if n is None:
+        n = 2 * (n_in - 1) if name in _HALF_TO_REAL else n_in
+    return into(x, _ADJOINTS[name](y_bar, n_in, n, axis, norm))
+
+
+# A transform of several axes: which one the last axis has, and which the others, and whether the
+# last axis comes first.
+_COMPOSED = {
+    "fft": ("fft", "fft", True),
+    "ifft": ("ifft", "ifft", True),
+    "rfft": ("rfft", "fft", True),
+    "irfft": ("irfft", "ifft", False),
+    "hfft": ("hfft", "fft", False),
+    "ihfft": ("ihfft", "ifft", True),
+}
+
+
+def _many_axes_transpose(
+    y_bar: Any,
+    x: Space,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *,
+    name: str,
+    **_: Any,
+) -> Any:
+    """The adjoint of a transform along several axes: the adjoints of its steps, backwards."""
+    if axes is None:
+        axes = range(-len(s), 0) if s is not None else range(x.ndim)
+    axes = [a % x.ndim for a in axes]
+    last, other, last_first = _COMPOSED[name]
+    steps = [*((a, k, other) for k, a in enumerate(axes[:-1])), (axes[-1], len(axes) - 1, last)]
+    lengths = list(x.shape)
+    run = []
+    for axis, k, step in reversed(steps) if last_first else steps:
+        n_in = lengths[axis]
+        n = 2 * (n_in - 1) if step in _HALF_TO_REAL else n_in
+        if s is not None and s[k] not in (None, -1):
+            n = int(s[k])
+        run.append((_ADJOINTS[step], n_in, n, axis))
+        lengths[axis] = n // 2 + 1 if step in ("rfft", "ihfft") else n
+    for adjoint, n_in, n, axis in reversed(run):
+        y_bar = adjoint(y_bar, n_in, n, axis, norm)
+    return into(x, y_bar)
+
+
+# -- NumPy
+
+for _name in _ADJOINTS:
+    _one = getattr(np.fft, _name)
+    linear(_one, argnums=0, signature="(a, n=None, axis=-1, norm=None, out=None)")
+    transpose(_one, argnum=0)(functools.partial(_one_axis_transpose, name=_name))
+
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    for _many, _default in ((f"{_name}2", "(-2, -1)"), (f"{_name}n", "None")):
+        _function = getattr(np.fft, _many)
+        linear(_function, argnums=0, signature=f"(a, s=None, axes={_default}, norm=None, out=None)")
+        transpose(_function, argnum=0)(functools.partial(_many_axes_transpose, name=_name))
+
+linear(np.fft.fftshift, argnums=0, signature="(x, axes=None)")
+linear(np.fft.ifftshift, argnums=0, signature="(x, axes=None)")
+
+
+@transpose(np.fft.fftshift, argnum=0)
+def fftshift_transpose(y_bar: Any, x: Space, axes: Any = None) -> Any:
+    """A rotation is orthogonal."""
+    return np.fft.ifftshift(y_bar, axes)
+
+
+@transpose(np.fft.ifftshift, argnum=0)
+def ifftshift_transpose(y_bar: Any, x: Space, axes: Any = None) -> Any:
+    """A rotation is orthogonal."""
+    return np.fft.fftshift(y_bar, axes)
+
+
+# -- SciPy: the same transforms, with more options
+
+
+def _one_axis_law(
+    function: Any,
+    x_dot: Chunk,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    *_: Any,
+    **__: Any,
+) -> Chunk:
+    """Transform all lanes at once; they are never overwritten."""
+    return Chunk(function(x_dot.lanes, n, axis % x_dot.ndim + 1, norm))
+
+
+def _many_axes_law(
+    function: Any,
+    x_dot: Chunk,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    *_: Any,
+    **__: Any,
+) -> Chunk:
+    """Transform all lanes at once, along every axis but the lane axis if none is given."""
+    if axes is None:
+        axes = range(-len(s), 0) if s is not None else range(x_dot.ndim)
+    return Chunk(function(x_dot.lanes, s, [a % x_dot.ndim + 1 for a in axes], norm))
+
+
+def _register_by_name(name: str, default: str | None) -> None:
+    dotted = f"scipy.fft.{name}"
+    given = "n=None, axis=-1" if default is None else f"s=None, axes={default}"
+    options = "norm=None, overwrite_x=False, workers=None, *, plan=None"
+    linear(dotted, argnums=0, signature=f"(x, {given}, {options})")
+    one = name.rstrip("2n") if default is not None else name
+    lanes, adjoint = (
+        (_one_axis_law, _one_axis_transpose)
+        if default is None
+        else (_many_axes_law, _many_axes_transpose)
+    )
+    when_imported(dotted, lambda f: law(f)(functools.partial(lanes, f)))
+    transpose_by_name(dotted, argnum=0)(functools.partial(adjoint, name=one))
+
+
+for _name in _ADJOINTS:
+    _register_by_name(_name, None)
+    _register_by_name(f"{_name}2", "(-2, -1)")
+    _register_by_name(f"{_name}n", "None")
