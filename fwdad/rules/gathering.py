@@ -162,10 +162,14 @@ def unique_frule(primals, tangents, *, axis, **options):
     several = isinstance(answer, tuple)
     values = plain(answer[0] if several else answer)
     ar = np.asarray(plain(ar))
-    found = {"axis": axis, "equal_nan": options["equal_nan"]}
-    ordered, first = np.unique(ar, return_index=True, **found)
-    if not options.get("sorted", True):
-        first = first[np.searchsorted(ordered, values)]
+    in_order = options.get("sorted", True)
+    if axis is None and in_order and values.size == ar.size and not np.any(np.isnan(values[-1:])):
+        first = np.argsort(ar, axis=None)  # no two are equal: NumPy's quick sort will do
+    else:
+        found = {"axis": axis, "equal_nan": options["equal_nan"]}
+        ordered, first = np.unique(ar, return_index=True, **found)
+        if not in_order:
+            first = first[np.searchsorted(ordered, values)]
     if axis is None:
         ar_dot = np.reshape(ar_dot, -1)
     values_dot = np.take(ar_dot, first, axis=0 if axis is None else axis)

@@ -199,8 +199,8 @@ def products_of_others(rows):
     """For each element, the product of all others along the last axis."""
     unit = np.ones_like(plain(rows)[..., :1])
     before = np.cumprod(np.concatenate([unit, rows[..., :-1]], axis=-1), axis=-1)
-    behind = np.cumprod(np.concatenate([unit, np.flip(rows[..., 1:], -1)], axis=-1), axis=-1)
-    return before * np.flip(behind, -1)
+    behind = np.cumprod(np.concatenate([unit, rows[..., :0:-1]], axis=-1), axis=-1)
+    return before * behind[..., ::-1]
 
 
 # -- extremes

@@ -29,7 +29,7 @@ def stable_order(a, ordered, axis):
     axis : int
         Along which axis.
     """
-    rows = np.moveaxis(ordered, axis, -1)
+    rows = ordered if ordered.ndim == 1 else np.moveaxis(ordered, axis, -1)
     later, former = rows[..., 1:], rows[..., :-1]
     ties = np.any((later == former) | np.isnan(later))
     return np.argsort(a, axis=axis, kind="stable" if ties else None)

@@ -133,13 +133,13 @@ def _mean(
     where: Any = True,
 ) -> Chunk:
     total = _sum(x_dot, axis, dtype, out, keepdims, None, where)
-    # A Python float scales single precision without widening it; of no elements the mean is NaN.
+    if _given(where, True) is True:
+        count = math.prod(x_dot.shape[a - 1] for a in _axes(axis, x_dot.ndim))
+        # A Python float scales single precision without widening it; of no elements, it is inf.
+        return total.scale(1 / count if count else math.inf)
+    mask = np.broadcast_to(where, x_dot.shape)
+    counts = np.sum(mask, axis=axis, keepdims=bool(_given(keepdims, False)))
     with np.errstate(all="ignore"):
-        if _given(where, True) is True:
-            count = math.prod(x_dot.shape[a - 1] for a in _axes(axis, x_dot.ndim))
-            return total * float(1 / np.float64(count))
-        mask = np.broadcast_to(where, x_dot.shape)
-        counts = np.sum(mask, axis=axis, keepdims=bool(_given(keepdims, False)))
         return total * (1 / counts.astype(total.dtype))
 
 
@@ -431,6 +431,8 @@ def _take(
 def _take_along_axis(arr_dot: Chunk, indices: Any, axis: int | None = -1) -> Chunk:
     if axis is None:
         arr_dot, axis = arr_dot.reshape(-1), 0
+    if arr_dot.ndim == 1:
+        return _take(arr_dot, indices, 0)
     # One flat index serves every lane: a gather by it is quicker than one along the axis.
     places = np.arange(arr_dot.size).reshape(arr_dot.shape)
     places = np.take_along_axis(places, indices, _axis(axis, arr_dot.ndim) - 1)
