@@ -682,7 +682,7 @@ def _block(lanes: Any, leaf: Any, arguments: Arguments, single: bool) -> Any:
     parts, start = [], 0
     for x, size in zip(arguments.leaves, _columns(arguments), strict=True):
         rows = lanes[start : start + size]
-        part = np.moveaxis(rows, 0, -1).reshape(y_shape + leaf_shape(x))
+        part = _lanes_last(rows).reshape(y_shape + leaf_shape(x))
         if part.shape == () and type(plain(leaf)) is float and type(plain(x)) is float:
             part = part.item() if hasattr(part, "item") else part
         elif part.shape == () and not isinstance(x, np.ndarray) and not isinstance(leaf, np.ndarray):
@@ -696,7 +696,11 @@ def _block(lanes: Any, leaf: Any, arguments: Arguments, single: bool) -> Any:
     return trees[0] if single else tuple(trees)
 
 
+def _lanes_last(lanes: Any) -> Any:
+    return lanes.transpose((*range(1, lanes.ndim), 0))
+
+
 def _stacked(outcome: Outcome) -> Any:
     """All of y by all of x, as one matrix."""
-    rows = [np.moveaxis(lanes, 0, -1).reshape(-1, lanes.shape[0]) for lanes in outcome.tangents]
+    rows = [_lanes_last(lanes).reshape(-1, lanes.shape[0]) for lanes in outcome.tangents]
     return rows[0] if len(rows) == 1 else np.concatenate(rows)

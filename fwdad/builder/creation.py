@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, split, top_tag
+from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import Tag
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
@@ -25,8 +26,8 @@ def make_array(values: Any, dtype: Any = None) -> Any:
     tag = top_tag(values)
     if tag is None:
         return np.array(values, dtype)
-    items = [explicit(v) for v in values]
-    if all(type(v) in _NUMBERS for v in items):
+    items = [explicit(v) for v in values] if SHADOWED else values
+    if _NUMBERS.issuperset(map(type, items)):
         return cast(_from_scalars(items, tag), dtype, copy=False)
     rows = [make_array(v) if _holds(v) else np.asarray(v) for v in items]
     return cast(_stack(rows, tag), dtype, copy=False)
@@ -48,24 +49,28 @@ _NUMBERS = {Scalar, float, int, complex, bool, np.float64, np.float32, np.comple
 
 def _from_scalars(items: list[Any], tag: Tag) -> Array:
     primals = [x.p if type(x) is Scalar and x.tag is tag else x for x in items]
-    p = make_array(primals) if top_tag(primals) is not None else np.array(primals)
-    if plain(p).dtype.kind not in "fc":
+    nested = top_tag(primals) is not None
+    p = make_array(primals) if nested else np.array(primals)
+    dtype = plain(p).dtype
+    if dtype.kind not in "fc":
         p = p.astype(float)
-    rows: list[int] = []
-    lanes: list[int] = []
+        dtype = p.dtype
+    if nested:
+        return Array(p, _general(items, tag, p), tag)
+    places: list[int] = []
     values: list[Any] = []
+    m = len(items)
     for k, x in enumerate(items):
         if type(x) is Scalar and x.tag is tag:
-            for held, d in x.terms.items():
-                if held.lane < 0 or not (type(d) is float or type(d) is complex):
-                    return Array(p, _general(items, tag, p), tag)
-                rows.append(k)
-                lanes.append(held.lane)
-                values.append(d)
+            terms = x.terms
+            places += [held.lane * m + k for held in terms]
+            values += terms.values()
+    if places and min(places) < 0:  # some lanes are no unit direction
+        return Array(p, _general(items, tag, p), tag)
     # Seeds of a basis: the coefficients are the Jacobian's entries.
-    dense_lanes = np.zeros((tag.n, len(items)), plain(p).dtype)
-    dense_lanes[lanes, rows] = values
-    return Array(p, Chunk(dense_lanes), tag)
+    lanes = np.zeros(tag.n * m, dtype)
+    lanes[places] = values
+    return Array(p, Chunk(lanes.reshape(tag.n, m)), tag)
 
 
 def _general(items: list[Any], tag: Tag, p: Any) -> Chunk:

@@ -124,15 +124,16 @@ class Array(Dual):
         self._t = t
         self.tag = tag
         self.base_dual = base
-        self._elements: dict[int, Scalar] | None = None
 
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
-        held = self._elements
-        if held is None:
-            held = self._elements = {}
-        elif i in held:
+        try:
+            held = self._elements
             return held[i]
+        except AttributeError:  # the slot is filled at the first use
+            held = self._elements = {}
+        except KeyError:
+            pass
         p = self.p[i]
         t = self._t.element((i,))
         if type(t) is not Chunk:

@@ -43,6 +43,7 @@ class Arguments:
         self.structures: list[Structure] = []
         self.counts: list[int] = []
         self.leaves: list[Any] = []
+        self.composite = False
         for k in argnums:
             if not -len(args) <= k < len(args):
                 message = f"argnums holds {k}, and {len(args)} arguments came"
@@ -51,6 +52,7 @@ class Arguments:
             if not leaves:
                 raise UnsupportedTypeError(_no_tangent(k, args[k]))
             self.structures.append(structure)
+            self.composite |= structure.kind != "leaf"
             self.counts.append(len(leaves))
             self.leaves.extend(leaves)
 
@@ -234,8 +236,13 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
     return mutated if outputs == "mutated" else (y, mutated)
 
 
+_NUMBERS = (int, float, complex, bool, str, type(None), np.float64)
+
+
 def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> None:
     """Two arguments that share memory are independent here; writing into one would not be."""
+    if sum(type(x) not in _NUMBERS for x in arguments.args) == 1 and not arguments.composite:
+        return
     arrays = arguments.arrays()
     if len(arrays) < 2:
         return

@@ -26,6 +26,7 @@ from fwdad.tangents.composite import is_leaf
 
 _PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
 _PLAIN_ARITHMETIC = {int, float, complex, str, bytes, bool, np.float64, Scalar}
+_DIRECT = {int, float, complex, bool, np.float64, Scalar, Array, np.ndarray}
 
 CONTAINERS = (list, dict, set, deque, bytearray, array.array)
 
@@ -58,7 +59,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
-        if t in _PLAIN_ARITHMETIC and u in _PLAIN_ARITHMETIC and not (formats and t is str):
+        if not SHADOWED and t in _DIRECT and u in _DIRECT:
             return function(a, b)
         if formats and (t is str or t is bytes):
             return function(a, primal_part(b))

@@ -20,15 +20,9 @@ from fwdad.tangents.quiet import quietly
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
 
 
-def _bounded(terms: dict[Any, Any], tag: Any) -> dict[Any, Any]:
-    """A sum of scaled lanes, multiplied out when it has grown long."""
-    if len(terms) <= MAX_SCALAR_TERMS:
-        return terms
+def _multiplied_out(terms: dict[Any, Any], tag: Any) -> dict[Any, Any]:
+    """A sum of scaled lanes that has grown long, as lanes of its own."""
     return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
-
-
-def _real(x: Any) -> Any:
-    return float(x) if type(x) is np.float64 else x
 
 
 def _slow(name: str, a: Any, b: Any) -> Any:
@@ -51,16 +45,19 @@ _QUICK = (float, int, np.float64)
 
 
 def _s_add(a: Scalar, b: Any) -> Any:
+    tag = a.tag
+    if not tag.alive:
+        check_alive(tag)
     t = type(b)
-    if not a.tag.alive:
-        check_alive(a.tag)
-    if t is Scalar and b.tag is a.tag:
+    if t is Scalar and b.tag is tag:
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d if lanes in terms else d
-        return Scalar(a.p + b.p, _bounded(terms, a.tag), a.tag)
+        if len(terms) > MAX_SCALAR_TERMS:
+            terms = _multiplied_out(terms, tag)
+        return Scalar(a.p + b.p, terms, tag)
     if t in _QUICK:
-        return Scalar(a.p + b, a.terms, a.tag)
+        return Scalar(a.p + b, a.terms, tag)
     return _slow("add", a, b)
 
 
@@ -71,63 +68,82 @@ def _s_radd(a: Scalar, b: Any) -> Any:
 
 
 def _s_sub(a: Scalar, b: Any) -> Any:
+    tag = a.tag
+    if not tag.alive:
+        check_alive(tag)
     t = type(b)
-    if not a.tag.alive:
-        check_alive(a.tag)
-    if t is Scalar and b.tag is a.tag:
+    if t is Scalar and b.tag is tag:
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] - d if lanes in terms else -d
-        return Scalar(a.p - b.p, _bounded(terms, a.tag), a.tag)
+        if len(terms) > MAX_SCALAR_TERMS:
+            terms = _multiplied_out(terms, tag)
+        return Scalar(a.p - b.p, terms, tag)
     if t in _QUICK:
-        return Scalar(a.p - b, a.terms, a.tag)
+        return Scalar(a.p - b, a.terms, tag)
     return _slow("sub", a, b)
 
 
 def _s_rsub(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and a.tag.alive:
-        return Scalar(b - a.p, {lanes: -d for lanes, d in a.terms.items()}, a.tag)
+        return Scalar(b - a.p, _scaled(a.terms, -1.0), a.tag)
     return _slow_reflected("sub", a, b)
 
 
+def _scaled(terms: dict[Any, Any], q: float) -> dict[Any, Any]:
+    made = {}
+    for lanes, d in terms.items():  # a comprehension would cost a call of its own
+        made[lanes] = d * q
+    return made
+
+
 def _s_mul(a: Scalar, b: Any) -> Any:
+    tag = a.tag
+    if not tag.alive:
+        check_alive(tag)
     t = type(b)
-    if not a.tag.alive:
-        check_alive(a.tag)
-    if t is Scalar and b.tag is a.tag:
+    if t is Scalar and b.tag is tag:
         p, q = a.p, b.p
         value = p * q
         # NumPy's scalars are three times as slow as Python's, and warn a second time
-        p = float(p) if type(p) is np.float64 else p
-        q = float(q) if type(q) is np.float64 else q
-        terms = {lanes: d * q for lanes, d in a.terms.items()}
+        if type(p) is np.float64:
+            p = float(p)
+        if type(q) is np.float64:
+            q = float(q)
+        terms = {}
+        for lanes, d in a.terms.items():
+            terms[lanes] = d * q
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d * p if lanes in terms else d * p
-        return Scalar(value, _bounded(terms, a.tag), a.tag)
+        if len(terms) > MAX_SCALAR_TERMS:
+            terms = _multiplied_out(terms, tag)
+        return Scalar(value, terms, tag)
     if t in _QUICK:
-        q = _real(b)
-        return Scalar(a.p * b, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+        return Scalar(a.p * b, _scaled(a.terms, float(b)), tag)
     return _slow("mul", a, b)
 
 
 def _s_rmul(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and a.tag.alive:
-        q = _real(b)
-        return Scalar(b * a.p, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+        terms = {}
+        q = float(b)
+        for lanes, d in a.terms.items():
+            terms[lanes] = d * q
+        return Scalar(b * a.p, terms, a.tag)
     return _slow_reflected("mul", a, b)
 
 
 def _s_truediv(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and b and a.tag.alive:
-        q = 1.0 / _real(b)
-        return Scalar(a.p / b, {lanes: d * q for lanes, d in a.terms.items()}, a.tag)
+        return Scalar(a.p / b, _scaled(a.terms, 1.0 / float(b)), a.tag)
     return _slow("truediv", a, b)
 
 
 def _s_neg(a: Scalar) -> Any:
-    if not a.tag.alive:
-        check_alive(a.tag)
-    return Scalar(-a.p, {lanes: -d for lanes, d in a.terms.items()}, a.tag)
+    tag = a.tag
+    if not tag.alive:
+        check_alive(tag)
+    return Scalar(-a.p, _scaled(a.terms, -1.0), tag)
 
 
 def _slow_reflected(name: str, a: Any, b: Any) -> Any:
@@ -259,11 +275,16 @@ Scalar.__neg__ = _s_neg  # type: ignore[attr-defined]
 # -- arrays
 
 
-def _a_scaled(a: Array, b: Any, p: Any) -> Array | None:
+def _a_scaled(a: Array, b: float, p: Any) -> Array | None:
     """The product with a plain number, the commonest operation, without the general path."""
-    if SHADOWED or not a.tag.alive or not isinstance(a._t, Chunk) or type(p) is not np.ndarray:
+    t = a._t
+    if SHADOWED or type(t) is not Chunk or type(p) is not np.ndarray or not a.tag.alive:
         return None
-    return Array(p, a._t.scale(float(b)), a.tag)
+    return Array(p, Chunk.of(t.n, t.shape, quietly(_scaled_terms, t.terms, b)), a.tag)
+
+
+def _scaled_terms(terms: dict[Any, Any], b: float) -> dict[Any, Any]:
+    return {lanes: b if d is None else d * b for lanes, d in terms.items()}
 
 
 # Two dual arrays of one call and shape, plain numbers in both and nothing stored into either: the
@@ -274,7 +295,7 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
     terms = {lanes: q.copy() if d is None else d * q for lanes, d in a_dot.terms.items()}
     for lanes, d in b_dot.terms.items():
         if lanes in terms:
-            terms[lanes] += p if d is None else d * p
+            terms[lanes] = terms[lanes] + (p if d is None else d * p)
         else:
             terms[lanes] = p.copy() if d is None else d * p
     if len(terms) > MAX_ARRAY_TERMS:
@@ -305,14 +326,12 @@ def _a_mul(a: Array, b: Any) -> Any:
             and type(q) is np.ndarray
             and type(s) is Chunk
             and type(t) is Chunk
-            and p.shape == q.shape
-            and p.dtype is q.dtype
-            and p.ndim
+            and p.shape == q.shape != ()
             and a.tag.alive
         ):
             return Array(p * q, quietly(_product_tangent, s, t, p, q), a.tag)
     elif type(b) is float or type(b) is int:
-        quick = _a_scaled(a, b, a.p * b)
+        quick = _a_scaled(a, float(b), a.p * b)
         if quick is not None:
             return quick
     return _slow("mul", a, b)
@@ -320,7 +339,7 @@ def _a_mul(a: Array, b: Any) -> Any:
 
 def _a_rmul(a: Array, b: Any) -> Any:
     if type(b) is float or type(b) is int:
-        quick = _a_scaled(a, b, b * a.p)
+        quick = _a_scaled(a, float(b), b * a.p)
         if quick is not None:
             return quick
     return _slow_reflected("mul", a, b)

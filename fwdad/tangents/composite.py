@@ -114,6 +114,11 @@ def is_leaf(x: Any) -> bool:
 _ARRAYS = (np.ndarray, np.memmap)
 
 
+def is_part(x: Any) -> bool:
+    """Whether a value is no composite: a leaf, or something without a tangent space."""
+    return is_leaf(x) or _parts(x) is None
+
+
 def flatten(
     x: Any, *, strict: bool = False, leaf: Callable[[Any], bool] = is_leaf
 ) -> tuple[list[Any], Structure]:
@@ -334,6 +339,14 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
     return [found[k] for k in range(count)]
 
 
+def match_or_none(structure: Structure, other: Any) -> list[Any] | None:
+    """As :func:`match`; None if the structures differ."""
+    try:
+        return match(structure, other)
+    except SeedError:
+        return None
+
+
 def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structure, Any, str]]:
     """The children of a structure, each with the part of v at its place."""
     steps = [_step(node, k) for k in range(len(node.children))]
@@ -406,9 +419,11 @@ __all__ = [
     "Structure",
     "flatten",
     "is_leaf",
+    "is_part",
     "lanes_of",
     "map_tree",
     "match",
+    "match_or_none",
     "register",
     "register_lazily",
     "registration_of",

@@ -15,11 +15,16 @@ from typing import Any
 import numpy as np
 
 
+_INSIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("fwdad_quiet", default=False)
+
+
 class _Quiet(threading.local):
+    """Each thread's quiet context: a context can be entered once at a time."""
+
     def __init__(self) -> None:
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
-        self.inside = False
+        self.context.run(_INSIDE.set, True)
 
 
 _QUIET = _Quiet()
@@ -27,11 +32,6 @@ _QUIET = _Quiet()
 
 def quietly(f: Callable[..., Any], *args: Any) -> Any:
     """Call ``f(*args)`` with NumPy's floating-point warnings off."""
-    state = _QUIET
-    if state.inside:
+    if _INSIDE.get():
         return f(*args)
-    state.inside = True
-    try:
-        return state.context.run(f, *args)
-    finally:
-        state.inside = False
+    return _QUIET.context.run(f, *args)

@@ -1,0 +1,197 @@
+"""Tangents of composites as vectors: zero, sum, multiple and inner product, pushed to the leaves.
+
+A leaf that is shared is one leaf: it is added, scaled and counted once. A container that holds
+itself ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.composite import REGISTERED, flatten, is_leaf, match, unflatten
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.zero import NoTangent, Undefined, Zero
+
+
+@dataclass(frozen=True)
+class OwnTangents:
+    """The tangents of a class that has a tangent class of its own.
+
+    Attributes
+    ----------
+    tangent : type
+        The class of one tangent, with ``+`` and ``*`` by a number.
+    zero : callable
+        ``zero(x)``, the zero tangent of x.
+    inner : callable
+        ``inner(t, u)``, the real inner product.
+    """
+
+    tangent: type
+    zero: Callable[[Any], Any]
+    inner: Callable[[Any, Any], float]
+
+
+OWN: dict[type, OwnTangents] = {}
+"""class -> its tangents, for classes with a tangent class of their own."""
+
+_INNER: dict[type, Callable[[Any, Any], float]] = {}
+
+
+def register_own(cls: type, own: OwnTangents) -> None:
+    """Enter a class whose tangents have a class of their own."""
+    REGISTERED.pop(cls, None)
+    OWN[cls] = own
+    _INNER[own.tangent] = own.inner
+
+
+def tangent_space_of(x: Any) -> type | None:
+    """``Chunk`` for a leaf, the tangent class of a class that has its own, None otherwise."""
+    if type(x) in OWN:
+        return OWN[type(x)].tangent
+    return Chunk if is_leaf(x) else None
+
+
+def zero_tangent(x: Any, n: int) -> Any:
+    """The N zero tangents of a value, written out.
+
+    Parameters
+    ----------
+    x : object
+        A number, an array or a composite.
+    n : int
+        The number of lanes.
+
+    Returns
+    -------
+    like x
+        With a ``Chunk`` of zeros at each leaf, and ``NoTangent`` where there is no tangent space.
+
+    Examples
+    --------
+    >>> zero_tangent({"rate": 2.0, "steps": 10}, 3)
+    {'rate': Chunk(3 lanes of shape ()), 'steps': NoTangent}
+    """
+    leaves, structure = flatten(x, strict=True, leaf=lambda v: tangent_space_of(v) is not None)
+    return unflatten(structure, [_zeros(leaf, n) for leaf in leaves], lambda _: NoTangent)
+
+
+def _zeros(x: Any, n: int) -> Chunk:
+    if type(x) in OWN:
+        return chunk_of([OWN[type(x)].zero(x) for _ in range(n)])
+    return Chunk(np.zeros((n, *leaf_shape(x)), leaf_dtype(plain(x))))
+
+
+def chunk_of(tangents: list[Any]) -> Chunk:
+    """A chunk of tangents that have a class of their own, kept as an array of objects."""
+    lanes = np.empty(len(tangents), object)
+    for k, tangent in enumerate(tangents):
+        lanes[k] = tangent
+    return Chunk(lanes)
+
+
+def _is_tangent(t: Any) -> bool:
+    return isinstance(t, (Chunk, Zero, Undefined)) or type(t) in _INNER or is_leaf(t)
+
+
+def _paired(a: Any, b: Any) -> tuple[list[Any], list[Any], Any]:
+    leaves, structure = flatten(a, leaf=_is_tangent)
+    return leaves, match(structure, b, path="the first", what="second tangent"), structure
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    """The sum of two tangents of one value.
+
+    Parameters
+    ----------
+    a, b : composite of Chunk, ZERO, NoTangent, arrays or numbers
+        Of one structure; ``ZERO`` may stand for a whole composite.
+
+    Returns
+    -------
+    like a
+
+    Raises
+    ------
+    SeedError
+        If the structures differ.
+    """
+    if isinstance(a, Zero) or isinstance(b, Zero):
+        return b if isinstance(a, Zero) else a
+    first, second, structure = _paired(a, b)
+    return unflatten(structure, [p + q for p, q in zip(first, second, strict=True)])
+
+
+def scale_tangent(factor: Any, a: Any) -> Any:
+    """The product of a number and a tangent.
+
+    Parameters
+    ----------
+    factor : float or complex
+        The number.
+    a : composite of Chunk, ZERO, NoTangent, arrays or numbers
+        The tangent.
+
+    Returns
+    -------
+    like a
+    """
+    leaves, structure = flatten(a, leaf=_is_tangent)
+    return unflatten(structure, [t * factor for t in leaves])
+
+
+def inner_product(a: Any, b: Any) -> Any:
+    """The real inner product of two tangents of one value, ``Re <a, b>``, lane by lane.
+
+    Parameters
+    ----------
+    a, b : composite of Chunk, ZERO, NoTangent, arrays or numbers
+        Of one structure.
+
+    Returns
+    -------
+    ndarray, shape (N,), or float
+        A float for tangents that are arrays or numbers, which have no lanes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([1.0, 2.0])
+    >>> inner_product((x, 3.0), (x, 3.0))
+    14.0
+    """
+    if isinstance(a, Zero) or isinstance(b, Zero):
+        return 0.0
+    first, second, _ = _paired(a, b)
+    total: Any = 0.0
+    for p, q in zip(first, second, strict=True):
+        if not isinstance(p, Zero) and not isinstance(q, Zero):
+            total = total + _inner(p, q)
+    return total
+
+
+def _inner(p: Any, q: Any) -> Any:
+    if isinstance(p, Undefined):
+        p.use()
+    if isinstance(q, Undefined):
+        q.use()
+    if isinstance(p, Chunk) != isinstance(q, Chunk):
+        message = f"the inner product of a {type(p).__name__} and a {type(q).__name__}"
+        raise ChunkMismatchError(message)
+    if not isinstance(p, Chunk):
+        if type(p) in _INNER:
+            return _INNER[type(p)](p, q)
+        return float(np.real(np.vdot(np.asarray(p), np.asarray(q))))
+    if (p.n, p.shape) != (q.n, q.shape):
+        message = f"the inner product of {p!r} and {q!r}"
+        raise ChunkMismatchError(message)
+    if p.dtype.kind == "O":
+        return np.array([_INNER[type(t)](t, u) for t, u in zip(p.lanes, q.lanes, strict=True)])
+    product = np.conjugate(p.lanes) * q.lanes
+    return np.real(np.sum(product.reshape(p.n, -1), axis=1))
