@@ -58,7 +58,7 @@ def divmod_frule(primals, tangents):
     x1, x2 = primals
     x1_dot, x2_dot = tangents
     q, r = np.divmod(x1, x2)
-    return (q, r), (ZERO, fit(x1_dot - q * x2_dot, r))
+    return (q, r), (ZERO, fit(x1_dot - x2_dot * q, r))
 
 
 @frule(np.modf)
@@ -72,7 +72,7 @@ def frexp_frule(primals, tangents):
     """Push tangents through ``mantissa, exponent = frexp(x)``: x = mantissa * 2**exponent."""
     (x,), (x_dot,) = primals, tangents
     mantissa, exponent = np.frexp(x)
-    return (mantissa, exponent), (np.ldexp(one(mantissa), -exponent) * x_dot, ZERO)
+    return (mantissa, exponent), (x_dot * np.ldexp(one(mantissa), -exponent), ZERO)
 
 
 @frule(np.ldexp)
@@ -80,7 +80,7 @@ def ldexp_frule(primals, tangents):
     """Push tangents through ``x1 * 2**x2``; x2 is an integer."""
     x1, x2 = primals
     y = np.ldexp(x1, x2)
-    return y, fit(np.ldexp(one(y), x2) * tangents[0], y)
+    return y, fit(tangents[0] * np.ldexp(one(y), x2), y)
 
 
 # -- lengths and angles
@@ -174,7 +174,7 @@ def copysign_frule(primals, tangents):
     x1, x2 = primals
     y = np.copysign(x1, x2)
     agreement = np.where(np.signbit(x1) == np.signbit(x2), one(y), -one(y))
-    return y, fit(agreement * tangents[0], y)
+    return y, fit(tangents[0] * agreement, y)
 
 
 @frule(np.heaviside)

@@ -28,8 +28,8 @@ def absolute_frule(primals, tangents):
     (z,), (z_dot,) = primals, tangents
     y = np.absolute(z)
     if np.iscomplexobj(z):
-        return y, (np.conjugate(_unit(z, y)) * z_dot).real
-    return y, np.sign(z) * z_dot
+        return y, (z_dot * np.conjugate(_unit(z, y))).real
+    return y, z_dot * np.sign(z)
 
 
 @frule(np.sign)
@@ -43,8 +43,8 @@ def sign_frule(primals, tangents):
     if not np.iscomplexobj(z):
         return y, ZERO
     length = np.absolute(z)
-    turned = (np.conjugate(y) * z_dot).imag
-    return y, (1j * y / np.where(length == 0, 1, length)) * turned
+    turned = (z_dot * np.conjugate(y)).imag
+    return y, turned * (1j * y / np.where(length == 0, 1, length))
 
 
 @frule(np.angle)
@@ -60,7 +60,7 @@ def angle_frule(primals, tangents, *, deg):
     length = np.absolute(z)
     with np.errstate(all="ignore"):
         inverse = np.conjugate(np.divide(z, length) / length)
-    turned = (inverse * z_dot).imag
+    turned = (z_dot * inverse).imag
     return y, turned * (180 / math.pi) if deg else turned
 
 

@@ -81,6 +81,10 @@ def _power_by_base(raise_to):
         if type(y) is complex:  # Python's own (-8.0) ** (1/3) is complex, NumPy's is nan
             x1 = x1 + 0j
         if type(x2) in (int, float, np.float64):
+            if x2 == 2:
+                return x2 * x1
+            if x2 == 0.5:
+                return 0.5 / y
             return x2 * raise_to(x1, x2 - 1) if x2 else 0.0
         return x2 * raise_to(x1, np.where(x2 == 0, 1, x2 - 1))
 

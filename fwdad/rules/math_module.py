@@ -106,14 +106,14 @@ def modf_frule(primals, tangents):
 def frexp_frule(primals, tangents):
     """Push tangents through ``mantissa, exponent = frexp(x)``: x = mantissa * 2**exponent."""
     mantissa, exponent = math.frexp(*primals)
-    return (mantissa, exponent), (math.ldexp(1.0, -exponent) * tangents[0], ZERO)
+    return (mantissa, exponent), (tangents[0] * math.ldexp(1.0, -exponent), ZERO)
 
 
 @frule(math.ldexp)
 def ldexp_frule(primals, tangents):
     """Push tangents through ``x * 2**i``."""
     _, i = primals
-    return math.ldexp(*primals), math.ldexp(1.0, i) * tangents[0]
+    return math.ldexp(*primals), tangents[0] * math.ldexp(1.0, i)
 
 
 @frule(math.copysign)
@@ -121,7 +121,7 @@ def copysign_frule(primals, tangents):
     """Push tangents through ``copysign(x, y)``: the agreement of the signs, also of zeros."""
     x, y = primals
     agreement = np.where(np.signbit(x) == np.signbit(y), 1.0, -1.0)[()]
-    return math.copysign(x, y), agreement * tangents[0]
+    return math.copysign(x, y), tangents[0] * agreement
 
 
 @frule(math.nextafter)
@@ -143,7 +143,7 @@ def hypot_frule(primals, tangents):
     """Push tangents through ``hypot(*coordinates)``; 0 at the origin."""
     y = math.hypot(*primals)
     length = np.where(y == 0, 1, y)[()]
-    return y, sum((x / length * x_dot for x, x_dot in zip(primals, tangents, strict=True)), ZERO)
+    return y, sum((x_dot * (x / length) for x, x_dot in zip(primals, tangents, strict=True)), ZERO)
 
 
 @frule(math.dist)
