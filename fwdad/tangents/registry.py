@@ -12,202 +12,34 @@ import types
 import typing
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import DuplicateRuleError, UnsupportedTypeError
 from fwdad.tangents import vectors
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import (
     REGISTERED,
     Flatten,
     Registration,
     Unflatten,
-    flatten,
-    is_part,
-    match_or_none,
     register,
     registration_of,
-    unflatten,
+)
+from fwdad.tangents.kinds import (
+    AnyTangent,
+    ArrayTangent,
+    ArrayType,
+    CompositeTangent,
+    NoSpace,
+    NumberTangent,
+    OwnTangent,
+    TangentType,
 )
 from fwdad.tangents.refused import refusal
-from fwdad.tangents.seeds import BasisSeeds, leaf_dtype, leaf_shape, random_seeds
 from fwdad.tangents.vectors import OWN, OwnTangents
-from fwdad.tangents.zero import NoTangent, NoTangentType, Undefined, Zero
-
-
-@dataclass(frozen=True)
-class ArrayType:
-    """The type of the arrays of one dtype, as ``numpy.ndarray`` alone does not tell it.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        The dtype.
-    """
-
-    dtype: np.dtype[Any]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-
-    def __repr__(self) -> str:
-        return f"ndarray[{self.dtype}]"
-
-
-@dataclass(frozen=True, eq=False)
-class TangentType:
-    """The type of the N tangents of the values of one type. There is one for each (T, N).
-
-    Attributes
-    ----------
-    primal : type, ArrayType or generic
-        T.
-    n : int
-        N, the number of lanes.
-    """
-
-    primal: Any
-    n: int
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is of the primal type."""
-        raise NotImplementedError
-
-    def zero(self, x: Any) -> Any:
-        """The zero tangents of a value, written out."""
-        return vectors.zero_tangent(self._checked(x), self.n)
-
-    def basis(self, x: Any, start: int = 0) -> Any:
-        """The unit directions ``start`` to ``start + n`` of a value, leaf after leaf in C order."""
-        leaves, structure = flatten(self._checked(x), strict=True)
-        chunks = BasisSeeds(leaves).lanes(start, start + self.n)
-        return unflatten(structure, chunks, lambda _: NoTangent)
-
-    def random(self, x: Any, rng: np.random.Generator) -> Any:
-        """Random tangents of a value, normal in every real part."""
-        leaves, structure = flatten(self._checked(x), strict=True)
-        chunks = [Chunk(lanes) for lanes in random_seeds(leaves, self.n, rng)]
-        return unflatten(structure, chunks, lambda _: NoTangent)
-
-    def holds(self, x: Any, x_dot: Any) -> bool:
-        """Whether ``x_dot`` is a valid tangent of ``x``: its structure, shapes, lanes and fields."""
-        if not self.fits(x):
-            return False
-        parts, structure = flatten(x, leaf=lambda v: is_part(v) or type(v) in OWN)
-        tangents = match_or_none(structure, x_dot)
-        if tangents is None:
-            return False
-        return all(self._part_holds(v, t) for v, t in zip(parts, tangents, strict=True))
-
-    def _part_holds(self, v: Any, t: Any) -> bool:
-        if isinstance(t, (Zero, Undefined)):
-            return True
-        if type(v) in OWN:
-            wanted = OWN[type(v)].tangent
-            return (
-                isinstance(t, Chunk) and t.n == self.n and all(type(k) is wanted for k in t.lanes)
-            )
-        if vectors.tangent_space_of(v) is None:
-            return t is NoTangent
-        if not isinstance(t, Chunk) or t.n != self.n or t.shape != leaf_shape(v):
-            return False
-        return t.dtype.kind in "fc" and (t.dtype.kind == "f" or leaf_dtype(plain(v)).kind == "c")
-
-    def _checked(self, x: Any) -> Any:
-        if not self.fits(x):
-            message = f"a {type(x).__name__} came, {x!r:.60}; a {self.primal!r} is wanted"
-            raise UnsupportedTypeError(message)
-        return x
-
-
-class NumberTangent(TangentType):
-    """Tangents of Python's and NumPy's floats and complex numbers: a ``Chunk`` of shape ``()``."""
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is a number of the class."""
-        return isinstance(plain(x), self.primal)
-
-
-class ArrayTangent(TangentType):
-    """Tangents of arrays of one dtype: a ``Chunk`` of the array's shape."""
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is an array of the dtype."""
-        return isinstance(x, np.ndarray) and plain(x).dtype == self.primal.dtype
-
-
-@dataclass(frozen=True, eq=False)
-class CompositeTangent(TangentType):
-    """Tangents of composites: the same structure, with the tangents at the leaves.
-
-    Attributes
-    ----------
-    container : type
-        The class of the composite.
-    parts : tuple, optional
-        The types of the parts of ``tuple[...]``, ``list[...]``, ``dict[...]``. None: structural,
-        each leaf is asked.
-    """
-
-    container: type
-    parts: tuple[Any, ...] | None = None
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is of the class, and its parts are of their types."""
-        if not isinstance(x, self.container):
-            return False
-        if self.parts is None:
-            return True
-        if issubclass(self.container, dict):
-            return all(_fits(self.parts[0], k) and _fits(self.parts[1], v) for k, v in x.items())
-        if issubclass(self.container, tuple) and self.parts[-1:] != (Ellipsis,):
-            same = len(x) == len(self.parts)
-            return same and all(map(_fits, self.parts, x))
-        return all(_fits(self.parts[0], v) for v in x)
-
-
-class AnyTangent(TangentType):
-    """Tangents of values whose type is not known beforehand (``Any``, unions): structural."""
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is of one of the union's types."""
-        if self.primal in (Any, object):
-            return True
-        return any(_fits(part, x) for part in typing.get_args(self.primal))
-
-
-class OwnTangent(TangentType):
-    """Tangents of a class that was registered with a tangent class of its own."""
-
-    def fits(self, x: Any) -> bool:
-        """Whether a value is of the class."""
-        return type(x) is self.primal
-
-    def basis(self, x: Any, start: int = 0) -> Any:
-        """No basis is known of a tangent class of the user's."""
-        message = (
-            f"{self.primal.__qualname__} has a tangent class of its own, of which fwdad knows no "
-            f"basis: give the directions (asked from direction {start} of {x!r:.60})"
-        )
-        raise UnsupportedTypeError(message)
-
-    def random(self, x: Any, rng: np.random.Generator) -> Any:
-        """No random direction is known of a tangent class of the user's."""
-        del rng
-        return self.basis(x)
-
-
-def _fits(T: Any, x: Any) -> bool:
-    kind = tangent_type(T, 1)
-    if isinstance(kind, TangentType):
-        return kind.fits(x)
-    if isinstance(T, ArrayType):
-        return isinstance(x, np.ndarray) and x.dtype == T.dtype
-    return x is None if T is None else isinstance(x, T)
-
+from fwdad.tangents.zero import NoTangent, NoTangentType
 
 _UNIQUE: weakref.WeakValueDictionary[tuple[Any, int], TangentType] = weakref.WeakValueDictionary()
 _LOCK = threading.RLock()
@@ -254,15 +86,12 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
     with _LOCK:
         found = _UNIQUE.get(key)
         if found is None:
-            made = _make(*key)
-            if made is NoTangent:
-                return NoTangent
-            found = _UNIQUE.setdefault(key, made)
-        return found
+            found = _UNIQUE.setdefault(key, _make(*key))
+    return NoTangent if isinstance(found, NoSpace) else found
 
 
 def _normalised(T: Any) -> Any:
-    if T is np.ndarray:
+    if T in (np.ndarray, np.memmap):
         return ArrayType(np.dtype(float))
     if T is type(None):
         return None
@@ -275,17 +104,19 @@ def _normalised(T: Any) -> Any:
     return T
 
 
-def _make(T: Any, n: int) -> Any:
+def _make(T: Any, n: int) -> TangentType:
     if isinstance(T, ArrayType):
         reason = refusal(np.empty(0, T.dtype)) if T.dtype.kind in "OV" else None
         if reason is not None:
-            raise UnsupportedTypeError(reason)
-        return ArrayTangent(T, n) if T.dtype.kind in "fc" else NoTangent
+            raise UnsupportedTypeError(f"no tangent type for {reason}")
+        return ArrayTangent(T, n) if T.dtype.kind in "fc" else NoSpace(T, n)
     if T is None:
-        return NoTangent
+        return NoSpace(T, n)
     origin = typing.get_origin(T)
-    if T in (Any, object) or origin in (typing.Union, types.UnionType):
+    if T in (Any, object) or isinstance(T, typing.TypeVar):
         return AnyTangent(T, n)
+    if origin in (typing.Union, types.UnionType):
+        return AnyTangent(T, n, tuple(_part(each, n) for each in typing.get_args(T)))
     if origin is not None:
         return _of_generic(T, origin, n)
     if not isinstance(T, type):
@@ -294,19 +125,22 @@ def _make(T: Any, n: int) -> Any:
     return _of_class(T, n)
 
 
-def _of_generic(T: Any, origin: Any, n: int) -> Any:
-    if not isinstance(origin, type) or not issubclass(origin, (tuple, list, dict)):
-        inner = _of_class(origin, n) if isinstance(origin, type) else None
-        if isinstance(inner, CompositeTangent):  # a generic dataclass or registered class
-            return CompositeTangent(T, n, origin)
-        message = f"{T}: of the generics tuple, list and dict have tangent types"
+def _part(T: Any, n: int) -> TangentType:
+    """The unique tangent type of a part, also where it has no tangent space."""
+    key = (_normalised(T), n)
+    return _UNIQUE.get(key) or _UNIQUE.setdefault(key, _make(*key))
+
+
+def _of_generic(T: Any, origin: Any, n: int) -> TangentType:
+    if not isinstance(origin, type):
+        message = f"no tangent type for {T}: write tuple[...], list[...] or dict[...]"
         raise UnsupportedTypeError(message)
-    parts = typing.get_args(T)
-    for part in parts:
-        if part is not Ellipsis and not isinstance(part, typing.TypeVar):
-            tangent_type(part, n)  # raises for a part that carries no tangents
-    unknown = any(isinstance(part, typing.TypeVar) for part in parts)
-    return CompositeTangent(T, n, origin, None if unknown else parts)
+    args = typing.get_args(T)
+    if issubclass(origin, (tuple, list, dict)) and registration_of(origin) is None:
+        parts = tuple(_part(each, n) for each in args if each is not Ellipsis)
+        return CompositeTangent(T, n, origin, parts, repeats=args[-1:] == (Ellipsis,))
+    inner = _of_class(origin, n)
+    return CompositeTangent(T, n, origin) if isinstance(inner, CompositeTangent) else inner
 
 
 _NO_SPACE = (
@@ -316,7 +150,7 @@ _NO_SPACE = (
 )  # fmt: skip
 
 
-def _of_class(cls: type, n: int) -> Any:
+def _of_class(cls: type, n: int) -> TangentType:
     if cls in OWN:
         return OwnTangent(cls, n)
     if registration_of(cls) is not None or dataclasses.is_dataclass(cls):
@@ -326,9 +160,7 @@ def _of_class(cls: type, n: int) -> Any:
     if issubclass(cls, (tuple, list, dict)):
         return CompositeTangent(cls, n, cls)
     if issubclass(cls, _NO_SPACE):
-        return NoTangent
-    if cls is np.memmap:
-        return _make(ArrayType(np.dtype(float)), n)
+        return NoSpace(cls, n)
     reason = refusal(cls)
     if reason is None:
         reason = (
@@ -450,9 +282,7 @@ def register_tangent_type(
         message = f"{cls.__qualname__} has a tangent type already; say override=True to replace it"
         raise DuplicateRuleError(message)
     first, second = (flatten, unflatten), (tangent, zero, inner)
-    if all(callable(f) for f in first) and second == (None, None, None):
-        assert flatten is not None
-        assert unflatten is not None
+    if callable(flatten) and callable(unflatten) and second == (None, None, None):
         OWN.pop(cls, None)
         register(cls, Registration(flatten, unflatten))
     elif first == (None, None) and isinstance(tangent, type) and callable(zero) and callable(inner):

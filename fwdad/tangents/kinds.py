@@ -1,0 +1,200 @@
+"""The tangent types: what the N tangents of the values of one type look like."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UnsupportedTypeError
+from fwdad.tangents import vectors
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.composite import flatten, is_part, match_or_none, unflatten
+from fwdad.tangents.seeds import BasisSeeds, leaf_dtype, leaf_shape, random_seeds
+from fwdad.tangents.vectors import OWN
+from fwdad.tangents.zero import NoTangent, Undefined, Zero
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """The type of the arrays of one dtype, as ``numpy.ndarray`` alone does not tell it.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The dtype.
+    """
+
+    dtype: np.dtype[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    def __repr__(self) -> str:
+        return f"ndarray[{self.dtype}]"
+
+
+@dataclass(frozen=True, eq=False)
+class TangentType:
+    """The type of the N tangents of the values of one type. There is one for each (T, N).
+
+    Attributes
+    ----------
+    primal : type, ArrayType or generic
+        T.
+    n : int
+        N, the number of lanes.
+    """
+
+    primal: Any
+    n: int
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is of the primal type."""
+        raise NotImplementedError
+
+    def zero(self, x: Any) -> Any:
+        """The zero tangents of a value, written out."""
+        return vectors.zero_tangent(self._checked(x), self.n)
+
+    def basis(self, x: Any, start: int = 0) -> Any:
+        """The unit directions ``start`` to ``start + n`` of a value, leaf after leaf in C order."""
+        leaves, structure = flatten(self._checked(x), strict=True)
+        chunks = BasisSeeds(leaves).lanes(start, start + self.n)
+        return unflatten(structure, chunks, lambda _: NoTangent)
+
+    def random(self, x: Any, rng: np.random.Generator) -> Any:
+        """Random tangents of a value, normal in every real part."""
+        leaves, structure = flatten(self._checked(x), strict=True)
+        chunks = [Chunk(lanes) for lanes in random_seeds(leaves, self.n, rng)]
+        return unflatten(structure, chunks, lambda _: NoTangent)
+
+    def holds(self, x: Any, x_dot: Any) -> bool:
+        """Whether ``x_dot`` is a valid tangent of ``x``: of its structure, shapes and dtypes."""
+        if not self.fits(x):
+            return False
+        parts, structure = flatten(x, leaf=lambda v: is_part(v) or type(v) in OWN)
+        tangents = match_or_none(structure, x_dot)
+        if tangents is None:
+            return False
+        return all(self._part_holds(v, t) for v, t in zip(parts, tangents, strict=True))
+
+    def _part_holds(self, v: Any, t: Any) -> bool:
+        if isinstance(t, (Zero, Undefined)):
+            return True
+        if type(v) in OWN:
+            wanted = OWN[type(v)].tangent
+            return (
+                isinstance(t, Chunk) and t.n == self.n and all(type(k) is wanted for k in t.lanes)
+            )
+        if vectors.tangent_space_of(v) is None:
+            return t is NoTangent
+        if not isinstance(t, Chunk) or t.n != self.n or t.shape != leaf_shape(v):
+            return False
+        return t.dtype.kind in "fc" and (t.dtype.kind == "f" or leaf_dtype(plain(v)).kind == "c")
+
+    def _checked(self, x: Any) -> Any:
+        if not self.fits(x):
+            message = f"a {type(x).__name__} came, {x!r:.60}; a {self.primal!r} is wanted"
+            raise UnsupportedTypeError(message)
+        return x
+
+
+class NumberTangent(TangentType):
+    """Tangents of Python's and NumPy's floats and complex numbers: a ``Chunk`` of shape ``()``."""
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is a number of the class."""
+        return isinstance(plain(x), self.primal)
+
+
+class ArrayTangent(TangentType):
+    """Tangents of arrays of one dtype: a ``Chunk`` of the array's shape."""
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is an array of the dtype."""
+        return isinstance(x, np.ndarray) and plain(x).dtype == self.primal.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class CompositeTangent(TangentType):
+    """Tangents of composites: the same structure, with the tangents at the leaves.
+
+    Attributes
+    ----------
+    container : type
+        The class of the composite.
+    parts : tuple of TangentType, optional
+        Those of the parts of ``tuple[...]``, ``list[...]``, ``dict[...]``. None: structural, each
+        leaf is asked.
+    repeats : bool
+        Whether the first part stands for any number of them, as in ``tuple[float, ...]``.
+    """
+
+    container: type
+    parts: tuple[TangentType, ...] | None = None
+    repeats: bool = False
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is of the class, and its parts are of their types."""
+        if not isinstance(x, self.container):
+            return False
+        if self.parts is None:
+            return True
+        if isinstance(x, dict):
+            key, value = self.parts
+            return all(key.fits(k) and value.fits(v) for k, v in x.items())
+        if isinstance(x, tuple) and not self.repeats:
+            same = len(x) == len(self.parts)
+            return same and all(p.fits(v) for p, v in zip(self.parts, x, strict=True))
+        return all(self.parts[0].fits(v) for v in typing.cast("list[Any]", x))
+
+
+@dataclass(frozen=True, eq=False)
+class AnyTangent(TangentType):
+    """Tangents of values whose type is not known beforehand (``Any``, unions): structural.
+
+    Attributes
+    ----------
+    alternatives : tuple of TangentType, optional
+        The members of a union. None: anything.
+    """
+
+    alternatives: tuple[TangentType, ...] | None = None
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is of one of the union's types."""
+        return self.alternatives is None or any(kind.fits(x) for kind in self.alternatives)
+
+
+class NoSpace(TangentType):
+    """A part of a composite that has no tangent space; asked alone it answers ``NoTangent``."""
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is of the class."""
+        if isinstance(self.primal, ArrayType):
+            return isinstance(x, np.ndarray) and x.dtype == self.primal.dtype
+        return x is None if self.primal is None else isinstance(x, self.primal)
+
+
+class OwnTangent(TangentType):
+    """Tangents of a class that was registered with a tangent class of its own."""
+
+    def fits(self, x: Any) -> bool:
+        """Whether a value is of the class."""
+        return type(x) is self.primal
+
+    def basis(self, x: Any, start: int = 0) -> Any:
+        """No basis is known of a tangent class of the user's."""
+        message = (
+            f"{self.primal.__qualname__} has a tangent class of its own, of which fwdad knows no "
+            f"basis: give the directions (asked from direction {start} of {x!r:.60})"
+        )
+        raise UnsupportedTypeError(message)
+
+    def random(self, x: Any, rng: np.random.Generator) -> Any:
+        """No random direction is known of a tangent class of the user's."""
+        del rng
+        return self.basis(x)
