@@ -11,7 +11,7 @@ from fwdad.errors import SeedError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, match
 from fwdad.tangents.lanes import Lanes, basis_lanes
-from fwdad.tangents.zero import ZERO
+from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class BasisSeeds:
 
 
 class GivenSeeds:
-    """Directions given by the caller: one, or K stacked in front.
+    """Directions given by the caller: one, or K stacked in front. ``ZERO`` is no move at all.
 
     Raises
     ------
@@ -70,6 +70,9 @@ class GivenSeeds:
         self.arrays: list[Any] = []
         counts: list[int | None] = []
         for leaf, seed in zip(leaves, seeds, strict=True):
+            if isinstance(seed, Zero):
+                self.arrays.append(ZERO)
+                continue
             array, count = _fit(leaf, seed)
             self.arrays.append(array)
             counts.append(count)
@@ -82,13 +85,16 @@ class GivenSeeds:
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
-        return [Chunk(array[start:stop]) for array in self.arrays]
+        return [a if a is ZERO else Chunk(a[start:stop]) for a in self.arrays]
 
 
 def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
     """A seed as ``(K, *shape)`` lanes of the leaf's dtype, and K (None for one direction)."""
     shape, dtype = leaf_shape(leaf), leaf_dtype(leaf)
     if not hasattr(seed, "__fwdad_tag__"):
+        if seed is None or seed is NoTangent:
+            message = f"{seed} came as the seed of an argument that has tangents: write ZERO"
+            raise SeedError(message)
         seed = np.asarray(seed)
         if seed.dtype.kind == "c" and dtype.kind != "c":
             message = f"a complex seed came for a real argument of dtype {dtype}"
