@@ -78,7 +78,6 @@ def test_a_smooth_reduction_agrees_with_differences(f, case):
 @given(case=reductions((np.float64, np.float32)))
 def test_a_selection_agrees_with_differences(f, case):
     x, lanes, options = case
-    assume(f is not np.median or options["axis"] != ())
     y, y_dot = call_rule(f, (x,), (Chunk(lanes),), **options)
     got = _lanes(y, y_dot, len(lanes))
     # the values lie at least 1/64 apart: a step of 1e-5 changes no choice
