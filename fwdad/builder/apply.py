@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.creation import make_array
 from fwdad.builder.dual import (
     Array,
     Scalar,
@@ -37,6 +38,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """Call a rule's function on arguments of which some are duals."""
     primals, options = rule.binder.bind(args, kwargs)
     primals = with_explicit(primals)
+    if rule.kind in ("linear", "multilinear", "elementwise"):
+        primals = tuple([_as_array(x) if type(x) in (list, tuple) else x for x in primals])
     tag = top_tag(primals)
     option_tag = top_tag(options.values()) if options else None
     if option_tag is not None:
@@ -60,6 +63,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         body = _lift_body[0](body)
     y, y_dot = body(inner, tangents, **options)
     return join(rule, y, y_dot, tag, primals)
+
+
+def _as_array(x: Any) -> Any:
+    """An array-like of duals as a dual array."""
+    return make_array(x) if top_tag((x,)) is not None else x
 
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:

@@ -281,6 +281,9 @@ HANDLERS[operator.delitem] = lambda args, _kwargs: hooks.delitem(*args)
 def _creation(function: Any) -> None:
     @handler(function)
     def create(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is list:
+            if Scalar in set(map(type, args[0])):
+                return make_array(args[0])
         if not is_active(args) and not _holds_duals(args):
             return function(*args, **kwargs)
         values, *rest = args
@@ -349,6 +352,40 @@ def _like(function: Any) -> None:
 
 for _function in (np.zeros_like, np.ones_like, np.empty_like):
     _like(_function)
+
+
+class _Converter:
+    """NumPy's own helper behind ``insert``, ``delete``, …, for arguments that are duals."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = [make_array(v) if is_active((v,)) else np.asarray(v) for v in values]
+        self.scalar_input = tuple(np.ndim(primal_part(v)) == 0 for v in values)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.values[k]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def as_arrays(self, *, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:  # noqa: ARG002
+        """The arguments as arrays."""
+        return tuple(self.values)
+
+    def result_type(self, *_extra: Any, **_options: Any) -> Any:
+        """The common dtype."""
+        return np.result_type(*(plain(v) for v in self.values))
+
+    def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
+        """The result as it is: there is no subclass to restore."""
+        return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
+
+
+_array_converter = getattr(np._core._multiarray_umath, "_array_converter", None)
+if _array_converter is not None:
+
+    @handler(_array_converter)
+    def _convert(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+        return _Converter(*args) if is_active(args) else _array_converter(*args)
 
 
 # -- NumPy: functions that write

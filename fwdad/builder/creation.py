@@ -18,6 +18,12 @@ from fwdad.tangents.zero import Undefined
 
 def make_array(values: Any, dtype: Any = None) -> Any:
     """``numpy.array(values)`` of a value that holds duals at any depth."""
+    if type(values) is list and dtype is None:
+        kinds = set(map(type, values))
+        if Scalar in kinds and kinds <= _NUMBERS:
+            tag = top_tag(values)
+            assert tag is not None
+            return _from_scalars(values, tag)
     if dtype is not None and np.dtype(dtype).kind == "O":
         return _object_array(values)
     values = explicit(values)
@@ -49,7 +55,7 @@ _NUMBERS = {Scalar, float, int, complex, bool, np.float64, np.float32, np.comple
 
 def _from_scalars(items: list[Any], tag: Tag) -> Array:
     primals = [x.p if type(x) is Scalar and x.tag is tag else x for x in items]
-    nested = top_tag(primals) is not None
+    nested = Scalar in set(map(type, primals))
     p = make_array(primals) if nested else np.array(primals)
     dtype = plain(p).dtype
     if dtype.kind not in "fc":

@@ -72,6 +72,12 @@ class Dual:
 _ELEMENTS_KEPT = 4096
 
 
+def _item(d: Any, i: int) -> Any:
+    if type(d) is np.ndarray:
+        return d.item(i)
+    return d[i] if getattr(d, "shape", ()) else d
+
+
 def leak(what: str, x: Any) -> str:
     """The message for a dual that is about to lose its tangent."""
     return (
@@ -135,10 +141,19 @@ class Array(Dual):
         except KeyError:
             pass
         p = self.p[i]
-        t = self._t.element((i,))
-        if type(t) is not Chunk:
+        terms = {}
+        chunk = self._t
+        for lanes, d in chunk.terms.items():
+            if lanes.shape != chunk.shape:
+                t = Chunk(chunk.lanes).element((i,))
+                terms = {k: 1.0 for k in t.terms}
+                break
+            part = lanes.element((i,))
+            if part is not None:
+                terms[part] = 1.0 if d is None else d if type(d) is float else _item(d, i)
+        if not terms:
             return p
-        made = Scalar(p, {k: 1.0 if d is None else d for k, d in t.terms.items()}, self.tag)
+        made = Scalar(p, terms, self.tag)
         if len(held) < _ELEMENTS_KEPT:
             held[i] = made
         return made

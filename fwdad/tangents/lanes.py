@@ -58,6 +58,13 @@ class Lanes:
         array.flags.writeable = False
         return array
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape without the lane axis; a primal may be larger by broadcasting."""
+        if self.basis is not None:
+            return self.basis[2]
+        return () if self.hot is not None else tuple(self._array.shape[1:])
+
     def part(self, key: Any, make: Any) -> Lanes | None:
         """Answer the lanes that ``make(self)`` derives, the same object each time for one key."""
         parts = self._parts

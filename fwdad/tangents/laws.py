@@ -384,6 +384,21 @@ def _same(a_dot: Chunk, *_args: Any, **_kwargs: Any) -> Chunk:
     return a_dot
 
 
+@law(np.shape)
+def _shape(x_dot: Chunk) -> tuple[int, ...]:
+    return x_dot.shape
+
+
+@law(np.ndim)
+def _ndim(x_dot: Chunk) -> int:
+    return x_dot.ndim
+
+
+@law(np.size)
+def _size(x_dot: Chunk, axis: int | None = None) -> int:
+    return x_dot.size if axis is None else x_dot.shape[axis]
+
+
 # -- gathering
 
 
