@@ -84,7 +84,7 @@ def _power_by_base(raise_to):
             if x2 == 2:
                 return x2 * x1
             if x2 == 0.5:
-                return 0.5 / y
+                return np.divide(0.5, y)  # y may be Python's own 0.0
             return x2 * raise_to(x1, x2 - 1) if x2 else 0.0
         return x2 * raise_to(x1, np.where(x2 == 0, 1, x2 - 1))
 

@@ -46,13 +46,24 @@ _REAL_NAMESAKES = {
 }
 
 
+# whose partials divide by the value, which is a number of Python's here: 1 / 0.0 raises for those
+_DIVIDED_BY = ("sqrt", "cbrt")
+
+
+def _by_value(partial):
+    return lambda x, y: partial(x, np.positive(y))
+
+
 def _on_complex(partial):
     """A real argument stands on the real axis of the complex plane."""
-    return lambda z, y: partial(z + 0j, y)
+    return lambda z, y: partial(z + 0j, np.positive(y))
 
 
 for _name, _there in (_NAMESAKES | _REAL_NAMESAKES).items():
-    elementwise(getattr(math, _name), *find_rule(getattr(np, _there)).partials)
+    _partials = find_rule(getattr(np, _there)).partials
+    if _name in _DIVIDED_BY:
+        _partials = map(_by_value, _partials)
+    elementwise(getattr(math, _name), *_partials)
 for _name, _there in _NAMESAKES.items():
     (_partial,) = find_rule(getattr(np, _there)).partials
     elementwise(getattr(cmath, _name), _on_complex(_partial))

@@ -238,7 +238,7 @@ def _reciprocal_gamma_slope(x, y):
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
-def _trigamma(x, y):
+def _trigamma(x):
     """psi'(x). SciPy has it for real x; else by 5.15.5, 5.15.6 and 5.15.8."""
     if not np.iscomplexobj(x):
         return scipy.special.polygamma(1, x)
@@ -263,8 +263,6 @@ elementwise("scipy.special.gamma", lambda x, y: y * scipy.special.psi(x))
 elementwise("scipy.special.gammaln", lambda x, y: scipy.special.psi(x))
 elementwise("scipy.special.loggamma", lambda x, y: scipy.special.psi(x))
 elementwise("scipy.special.rgamma", _reciprocal_gamma_slope)
-elementwise("scipy.special.psi", _trigamma)  # digamma is the same object
-elementwise("scipy.special.polygamma", ORDER, lambda n, x, y: scipy.special.polygamma(n + 1, x))
 elementwise(
     "scipy.special.beta",
     lambda a, b, y: y * (scipy.special.psi(a) - scipy.special.psi(a + b)),
@@ -285,6 +283,24 @@ elementwise(
     lambda n, k, y: _binomial_slope(n, n, k, y),
     lambda n, k, y: -_binomial_slope(k, n, k, y),
 )
+
+
+@frule("scipy.special.psi")
+def psi_frule(primals, tangents):
+    """Push tangents through ``psi``, which is also ``digamma``."""
+    (x,), (x_dot,) = primals, tangents
+    y = scipy.special.psi(x)
+    return y, fit(x_dot * _trigamma(x), y)
+
+
+@frule("scipy.special.polygamma")
+def polygamma_frule(primals, tangents):
+    """Push tangents through ``polygamma(n, x)``, the n-th derivative of psi."""
+    (n, x), (n_dot, x_dot) = primals, tangents
+    if not isinstance(n_dot, Zero):
+        ORDER()
+    y = scipy.special.polygamma(n, x)
+    return y, fit(x_dot * scipy.special.polygamma(n + 1, x), y)
 
 
 @frule("scipy.special.multigammaln", argnums="a")
