@@ -25,8 +25,12 @@ WITHOUT_CASE = {
     "numpy.random": "no two draws agree: test_random.py compares them from one seed",
     "numpy.empty_like": "its values are whatever was in memory",
 }
-# function: why it is linear and has no transpose
-WITHOUT_TRANSPOSE: dict[str, str] = {}
+# function: why it is linear, or listed, and has no transpose
+WITHOUT_TRANSPOSE = {
+    "numpy.shape": "a query: its answer is no tangent",
+    "numpy.ndim": "a query: its answer is no tangent",
+    "numpy.size": "a query: its answer is no tangent",
+}
 # function: where its transpose is tested, having no rule to make a case of
 TESTED_APART = {
     operator.getitem: "test_transposes.py",

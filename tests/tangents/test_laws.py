@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -322,20 +323,27 @@ CASES = {
     np.fft.fftshift: [(np.fft.fftshift, A), (lambda x: np.fft.fftshift(x, axes=1), C)],
     np.fft.ifftshift: [(np.fft.ifftshift, A), (lambda x: np.fft.ifftshift(x, axes=(0, 2)), C)],
 }
-for one in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
-    CASES[one] = [
-        (one, A if one in (np.fft.rfft, np.fft.ihfft) else Z),
-        (lambda x, one=one: one(x, 4, 0, "ortho"), A),
-        (lambda x, one=one: one(x, n=2, axis=-1, norm="forward"), A),
-    ]
-for many in (np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2):
-    CASES[many] = [(many, C), (lambda x, many=many: many(x, (2, 4), axes=(0, 1)), C)]
-for many in (np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn):
-    CASES[many] = [
-        (many, C),
-        (lambda x, many=many: many(x, axes=(0, 2)), C),
-        (lambda x, many=many: many(x, (2, 4), axes=(2, 1), norm="ortho"), C),
-    ]
+for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    real = name in ("rfft", "ihfft")
+    for function in (getattr(np.fft, name), getattr(scipy.fft, name)):
+        one = through_its_rule(function)
+        CASES[function] = [
+            (one, A if real else Z),
+            (lambda x, one=one: one(x, 4, 0, "ortho"), A),
+            (lambda x, one=one: one(x, n=2, axis=-1, norm="forward"), A if real else Z),
+        ]
+    for function in (
+        *(getattr(np.fft, f"{name}{k}", None) for k in ("2", "n")),
+        *(getattr(scipy.fft, f"{name}{k}") for k in ("2", "n")),
+    ):
+        if function is None:  # NumPy has no hfft of several axes
+            continue
+        many = through_its_rule(function)
+        CASES[function] = [
+            (many, C),
+            (lambda x, many=many: many(x, axes=(0, 2)), C),
+            (lambda x, many=many: many(x, (2, 4), axes=(2, 1), norm="ortho"), C),
+        ]
 if hasattr(np, "matvec"):  # NumPy >= 2.2
     CASES[np.matvec] = [(lambda x: np.matvec(x, V), C), (lambda x: np.matvec(C, x), V)]
     CASES[np.vecmat] = [(lambda x: np.vecmat(x, B), A), (lambda x: np.vecmat(Z, x), B)]
@@ -347,9 +355,21 @@ FLAT = [
 ]
 
 
+# what may be asked of a tangent, and is none
+QUERIES = {np.shape, np.ndim, np.size}
+
+
 def test_every_law_has_a_case():
-    missing = [f for f in listed() if f not in CASES]
+    missing = [f for f in listed() if f not in CASES and f not in QUERIES]
     assert missing == []
+
+
+@pytest.mark.parametrize("value", [A, V, C, np.float64(2.0)])
+@pytest.mark.parametrize("query", sorted(QUERIES, key=lambda f: f.__name__))
+def test_queries_answer_for_the_primal(query, value):
+    assert query(Chunk(seeds(5, value))) == query(value)
+    if np.ndim(value):
+        assert np.size(Chunk(seeds(5, value)), 0) == np.size(value, 0)
 
 
 def same_lanes(call, lanes, chunk):
