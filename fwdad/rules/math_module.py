@@ -6,11 +6,12 @@ raises where ``np.sqrt`` is NaN); the derivative is the one that NumPy's namesak
 
 import cmath
 import math
+import sys
 
 import numpy as np
 
 from fwdad.rules.arithmetic import whole_quotient
-from fwdad.rules.define import ZERO, elementwise, find_rule, frule, locally_constant
+from fwdad.rules.define import RULES, ZERO, elementwise, frule, locally_constant
 from fwdad.rules.elementary import DEGREE
 from fwdad.tangents.chunk import Chunk
 
@@ -60,12 +61,12 @@ def _on_complex(partial):
 
 
 for _name, _there in (_NAMESAKES | _REAL_NAMESAKES).items():
-    _partials = find_rule(getattr(np, _there)).partials
+    _partials = RULES[getattr(np, _there)].partials
     if _name in _DIVIDED_BY:
         _partials = map(_by_value, _partials)
     elementwise(getattr(math, _name), *_partials)
 for _name, _there in _NAMESAKES.items():
-    (_partial,) = find_rule(getattr(np, _there)).partials
+    (_partial,) = RULES[getattr(np, _there)].partials
     elementwise(getattr(cmath, _name), _on_complex(_partial))
 
 elementwise(math.degrees, lambda x, y: 1 / DEGREE)
@@ -188,7 +189,7 @@ def prod_frule(primals, tangents):
     return math.prod(factors, start=start), y_dot
 
 
-if hasattr(math, "sumprod"):  # Python 3.12
+if sys.version_info >= (3, 12):
 
     @frule(math.sumprod)
     def sumprod_frule(primals, tangents):
@@ -201,7 +202,7 @@ if hasattr(math, "sumprod"):  # Python 3.12
         return math.sumprod(p, q), y_dot
 
 
-if hasattr(math, "fma"):  # Python 3.13
+if sys.version_info >= (3, 13):
     elementwise(math.fma, lambda x, y, z, out: y, lambda x, y, z, out: x, lambda x, y, z, out: 1.0)
 
 

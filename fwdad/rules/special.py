@@ -11,7 +11,14 @@ import numpy as np
 import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
-from fwdad.rules.define import ZERO, elementwise, find_rule, frule, locally_constant, no_derivative
+from fwdad.rules.define import (
+    RULES,
+    ZERO,
+    elementwise,
+    frule,
+    locally_constant,
+    no_derivative,
+)
 from fwdad.rules.elementary import DEGREE, LN10
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import Zero
@@ -25,7 +32,7 @@ ORDER = no_derivative("SciPy has no function for the derivative with respect to 
 # -- NumPy's functions under another name
 
 for _name in ("expm1", "log1p", "exp2", "cbrt"):
-    elementwise(f"scipy.special.{_name}", *find_rule(getattr(np, _name)).partials)
+    elementwise(f"scipy.special.{_name}", *RULES[getattr(np, _name)].partials)
 elementwise("scipy.special.exp10", lambda x, y: LN10 * y)
 elementwise("scipy.special.cosm1", lambda x, y: -np.sin(x))
 elementwise("scipy.special.sindg", lambda x, y: DEGREE * scipy.special.cosdg(x))
@@ -153,7 +160,7 @@ elementwise("scipy.special.xlogy", lambda x, y, z: np.log(y), lambda x, y, z: _r
 elementwise("scipy.special.xlog1py", lambda x, y, z: np.log1p(y), lambda x, y, z: _ratio(x, 1 + y))
 elementwise(
     "scipy.special.powm1",
-    *[lambda x, p, y, by=by: by(x, p, x**p) for by in find_rule(np.power).partials],
+    *[lambda x, p, y, by=by: by(x, p, x**p) for by in RULES[np.power].partials],
 )
 elementwise(
     "scipy.special.boxcox",
