@@ -455,7 +455,7 @@ def linearize(
 
     at = _At(f, args, kwargs or {})
     y = at(x)
-    return y, JacobianOperator(at, x, y, chunk)
+    return y, JacobianOperator(at.push, x, y, chunk)
 
 
 class _At:
@@ -466,6 +466,10 @@ class _At:
 
     def __call__(self, x: Any) -> Any:
         return run_on_duals(self.f, (x, *self.args), self.kwargs)
+
+    def push(self, x: Any, v: Any, chunk: int | str | None) -> Any:
+        """The tangents of f at x in the directions v."""
+        return jvp(self.f, x, v, chunk=chunk, args=self.args, kwargs=self.kwargs)[1]
 
 
 def stop_gradient(x: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from fwdad.api import jvp
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
@@ -22,8 +21,8 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
 
     Parameters
     ----------
-    f : callable
-        The function, of x alone.
+    push : callable
+        ``push(x, v, chunk)`` answers the tangents of f at x in K directions.
     x : float, array or composite
         Where.
     y : float, array or composite
@@ -32,8 +31,10 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         Columns per run of f.
     """
 
-    def __init__(self, f: Callable[..., Any], x: Any, y: Any, chunk: int | str | None) -> None:
-        self._f = f
+    def __init__(
+        self, push: Callable[..., Any], x: Any, y: Any, chunk: int | str | None
+    ) -> None:
+        self._push = push
         self._x = x
         self._chunk = chunk
         self._leaves, self._structure = flatten(x)
@@ -50,7 +51,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
             size = math.prod(leaf_shape(leaf))
             seeds.append(rows[:, start : start + size].reshape(-1, *leaf_shape(leaf)))
             start += size
-        _, y_dot = jvp(self._f, self._x, unflatten(self._structure, seeds), chunk=self._chunk)
+        y_dot = self._push(self._x, unflatten(self._structure, seeds), self._chunk)
         parts, _ = flatten(y_dot)
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 

@@ -21,7 +21,7 @@ from fwdad.builder.dual import (
 from fwdad.builder.memory import owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
-from fwdad.rules.define import Rule, own_partial
+from fwdad.rules.define import Rule, as_numpy_numbers, own_partial
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -38,7 +38,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """Call a rule's function on arguments of which some are duals."""
     primals, options = rule.binder.bind(args, kwargs)
     primals = with_explicit(primals)
-    if rule.kind in ("linear", "multilinear", "elementwise"):
+    if rule.takes_arrays:
         primals = tuple([_as_array(x) if type(x) in (list, tuple) else x for x in primals])
     tag = top_tag(primals)
     option_tag = top_tag(options.values()) if options else None
@@ -80,6 +80,8 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
             raise ChunkMismatchError(message)
         parts = [join(rule, p, t, tag, inputs) for p, t in zip(y, y_dot, strict=True)]
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
+    if isinstance(y, dict):
+        return {key: join(rule, y[key], y_dot[key], tag, inputs) for key in y}
     if isinstance(y_dot, Undefined):
         return Array(y, y_dot, tag) if isinstance(y, np.ndarray) else y_dot.use()
     if not isinstance(y_dot, Chunk):
@@ -156,18 +158,26 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     if y is NotImplemented:
         return y
     # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
-    numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
+    numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):
         return Array(y, quietly(_array_tangent, rule, active, numbers, y), tag)
     return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
+
+
+def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:
+    """A rule's partials, lifted where they meet duals of an enclosing call."""
+    if isinstance_dual(y):
+        return tuple(_lift_body[0](partial) for partial in rule.partials)
+    return rule.partials
 
 
 def _scalar_terms(
     rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any
 ) -> dict[Any, Any]:
     terms: dict[Any, Any] = {}
+    partials = _partials(rule, y)
     for k, x in active:
-        d = own_partial(rule.partials[k](*numbers, y), numbers, y)
+        d = own_partial(partials[k](*numbers, y), numbers, y)
         source = x.terms if type(x) is Scalar else scalar(y, x.t, x.tag).terms
         for lanes, held in source.items():
             add = held * d
@@ -178,11 +188,12 @@ def _scalar_terms(
 def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any) -> Any:
     shape = y.shape
     y_dot: Any = None
+    partials = _partials(rule, y)
     for k, x in active:
         t = x.t
         if type(t) is not Chunk:
             t.use()
-        d = own_partial(rule.partials[k](*numbers, y), numbers, y)
+        d = own_partial(partials[k](*numbers, y), numbers, y)
         if getattr(d, "shape", ()) == shape:
             term = t.scale_quietly(d, shape)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import builtins, hooks, operators  # noqa: F401  (they install themselves)
+from fwdad.builder import builtins, hooks, operators, sparse  # noqa: F401  (install themselves)
 from fwdad.builder.dispatch import call, call_protocol
 from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow, forget

@@ -29,6 +29,7 @@ from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, t
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
+from fwdad.rules.define import find_rule
 from fwdad.tangents.chunk import plain
 
 TRANSPARENT.update(
@@ -263,6 +264,22 @@ for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpo
                   bisect.insort, bisect.insort_left, bisect.insort_right):  # fmt: skip
     _list_writer(_function)
 
+def _over_numbers(function: Any) -> None:
+    """A reduction of ``math`` over an iterable, which may be a generator of duals."""
+
+    @handler(function)
+    def reduced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        first, *rest = args
+        items = list(hooks.iterate(first))
+        rule = find_rule(function)
+        if rule is None or not is_active((items, *rest, *kwargs.values())):
+            return function(items, *rest, **kwargs)
+        return numpy_calls.with_out(rule, (items, *rest), kwargs)
+
+
+for _function in (math.fsum, math.prod):
+    _over_numbers(_function)
+
 # -- operator module
 
 for _name, _hook in hooks.OPERATORS.items():
@@ -291,6 +308,11 @@ def _creation(function: Any) -> None:
         values = explicit(values)
         if type(values) is Array and function is not np.array:
             same = dtype is None or np.dtype(dtype) == plain(values).dtype
+            flags = plain(values).flags
+            if (function is np.ascontiguousarray and not flags.c_contiguous) or (
+                function is np.asfortranarray and not flags.f_contiguous
+            ):
+                return methods.call_method(cast(values, dtype, copy=False), "copy", (), {})
             if same and kwargs.get("copy") is not True:
                 return values
         if type(values) is np.ndarray and values.dtype.kind == "O":

@@ -116,6 +116,8 @@ def _stack(rows: list[Any], tag: Tag) -> Array:
 def cast(x: Any, dtype: Any, *, copy: bool) -> Any:
     """``x.astype(dtype)`` for a dual array; an integer dtype would lose the tangent."""
     if dtype is not None:
+        if isinstance(dtype, type) and issubclass(dtype, np.dtype):
+            dtype = dtype()
         dtype = np.dtype(dtype)
         if dtype != plain(x).dtype:
             if dtype.kind not in "fc":

@@ -191,6 +191,8 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return special(args, kwargs)
     rule = find_rule(f)
     active = is_active((*args, *kwargs.values()))
+    if active and numpy_calls.holds_chunk(args):
+        return f(*args, **kwargs)
     if not active:
         numpy_calls.log_written(f, args, kwargs)
         if rule is not None or is_inert((*args, *kwargs.values())):

@@ -20,7 +20,7 @@ from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
 from fwdad.rules.define import RULES, Rule, find_rule, function_name
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.chunk import Chunk, plain
 
 # functions that write into an argument, and which
 WRITERS: dict[Any, tuple[int, ...]] = {
@@ -113,6 +113,16 @@ def is_any_active(values: Any) -> bool:
 # how an active ``initial`` joins a reduction
 _INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
+def holds_chunk(args: tuple[Any, ...]) -> bool:
+    """Whether a rule body is calling this with its tangent: then a law of the closed list is meant."""
+    for x in args:
+        if issubclass(type(x), Chunk):
+            return True
+        if type(x) in (list, tuple) and holds_chunk(x):
+            return True
+    return False
+
+
 # -- ufuncs
 
 _REDUCTIONS = {
@@ -130,7 +140,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if not kwargs and method == "__call__" and len(args) <= ufunc.nin:
         if SHADOWED:
             args = with_explicit(args)
-        if top_tag(args) is None:
+        if top_tag(args) is None or holds_chunk(args):
             return ufunc(*args)
         return _simple(ufunc, args)
     if method == "at":
@@ -138,6 +148,8 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     if method == "__call__" and len(args) > ufunc.nin:
         kwargs = {**kwargs, "out": args[ufunc.nin :] if ufunc.nout > 1 else args[ufunc.nin]}
         args = args[: ufunc.nin]
+    if holds_chunk(args):
+        return getattr(ufunc, method)(*args, **kwargs)
     where = kwargs.get("where", True)
     inputs = [x for k, x in kwargs.items() if k not in ("out", "where")]
     if not is_any_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
@@ -186,10 +198,16 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     args = with_explicit(args)
     dtype = kwargs.get("dtype")
     others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
-    if others:
-        if top_tag(args) is not None:
+    if others and top_tag(args) is not None:
+        rule = find_rule(ufunc)
+        known = rule is not None and (rule.binder.accepts_any_option or others <= set(rule.binder.options))
+        if rule is None or not known:
             message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
             raise MissingRuleError(message)
+        if where is True and dtype is None:
+            chosen = {k: v for k, v in kwargs.items() if k in others}
+            value = apply.apply_rule(rule, args, chosen)
+            return value if out is None else write_out(out, value)
     if dtype is not None:
         args = tuple(_cast(a, dtype) for a in args)
     if where is not True:

@@ -233,7 +233,7 @@ def _by_rule(ufunc: Any, *args: Any) -> Any:
 def _comparison(compare: Any) -> Any:
     def method(a: Any, b: Any) -> Any:
         check_alive(a.tag)
-        if type(b) is Chunk:
+        if issubclass(type(b), Chunk):
             return NotImplemented
         return compare(apply.primal_part(a), apply.primal_part(b))
 
@@ -250,12 +250,14 @@ def _constant(name: str) -> Any:
 
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    if any(type(x) is Chunk for x in inputs):
+    if any(issubclass(type(x), Chunk) for x in inputs):
         return NotImplemented
     return PROTOCOL["ufunc"](ufunc, method, inputs, kwargs)
 
 
-def _array_function(self: Any, func: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    if any(issubclass(t, Chunk) for t in types):
+        return NotImplemented
     return PROTOCOL["function"](func, args, kwargs)
 
 

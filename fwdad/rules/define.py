@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,22 @@ from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 Body = Callable[..., tuple[Any, Any]]
+
+# These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
+SEQUENCE_TAKERS = {
+    np.concatenate,
+    inspect.unwrap(np.concatenate),
+    np.stack,
+    np.hstack,
+    np.vstack,
+    np.dstack,
+    np.column_stack,
+    np.choose,
+    np.select,
+    np.linalg.multi_dot,
+    np.einsum,
+    np.block,
+}
 
 
 @dataclass(eq=False)
@@ -53,6 +70,14 @@ class Rule:
     origin: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        module = getattr(self.function, "__module__", None) or "numpy"
+        self.takes_arrays = (
+            self.kind != "constant"
+            and module.startswith(("numpy", "scipy"))
+            and self.function not in SEQUENCE_TAKERS
+        )
+
     @property
     def name(self) -> str:
         """The function's name as a user would write it."""
@@ -70,6 +95,9 @@ def function_name(function: Any) -> str:
     """A function's dotted name, as short as NumPy's users write it."""
     if isinstance(function, str):
         return function
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return f"{function_name(owner)}.{function.__name__}"
     if isinstance(function, np.ufunc):
         home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
         return f"{home}.{function.__name__}"
@@ -241,7 +269,7 @@ def elementwise(function: Any, *partials: Any, signature: str | None = None, ove
                     shape = np.shape(plain(y))
                     term = x_dot.scale(d, shape if np.shape(plain(d)) else None)
                     y_dot = y_dot + (term.broadcast_to(shape) if term.shape != shape else term)
-            return y, y_dot
+            return y, narrowed(y_dot, y)
 
         return Rule(resolved, "elementwise", body, binder, partials=partials)
 
@@ -250,19 +278,34 @@ def elementwise(function: Any, *partials: Any, signature: str | None = None, ove
 
 def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
     """Evaluate a partial, as a scaling of y's shape (or a number) that nobody else holds."""
-    numbers = [np.float64(p) if type(p) is float or type(p) is int else p for p in primals]
+    numbers = as_numpy_numbers(primals, y)
     return own_partial(quietly(partial, *numbers, y), numbers, y)
+
+
+def as_numpy_numbers(primals: Iterable[Any], y: Any) -> list[Any]:
+    """Python's numbers as NumPy's, in y's precision: 1/0.0 is then inf, as it is for arrays."""
+    made = list(primals)
+    for k, p in enumerate(made):
+        if type(p) is float or type(p) is int:
+            dtype = getattr(y, "dtype", None)
+            if dtype is None or dtype == np.float64 or dtype.kind not in "fc":
+                made[k] = np.float64(p)
+            else:
+                made[k] = np.zeros((), dtype).real.dtype.type(p)
+    return made
 
 
 def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
     """Make a partial's value floating and independent of every array that a user could write."""
     if type(d) is np.ndarray:
-        if d.base is None and d.dtype.kind in "fc" and d is not y and not _among(d, primals):
-            if d.shape == getattr(y, "shape", ()):
+        shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
+        if d.base is None and d.dtype == dtype and d.shape == shape:
+            if d is not y and not _among(d, primals):
                 return d
-        shape = getattr(y, "shape", ())
-        return np.broadcast_to(d, shape).astype(_floating(d.dtype))
+        return np.broadcast_to(d, shape).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
+        if getattr(d, "shape", ()) not in ((), getattr(y, "shape", ())):
+            return np.broadcast_to(d, y.shape)
         held = d is y or _among(d, primals)
         return +d if held and getattr(d, "shape", ()) else d
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
@@ -277,8 +320,21 @@ def _among(d: Any, primals: Sequence[Any]) -> bool:
     return any(d is p for p in primals)
 
 
-def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
+_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+
+
+def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
+    """The dtype of a scaling: Python numbers beside single precision do not widen it."""
+    if getattr(y, "dtype", None) in _SINGLE:
+        return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def narrowed(y_dot: Any, y: Any) -> Any:
+    """The tangent of a single precision result, where a Python number brought wider lanes in."""
+    if getattr(y, "dtype", None) not in _SINGLE or not isinstance(y_dot, Chunk):
+        return y_dot
+    return y_dot if np.can_cast(y_dot.dtype, y.dtype) else y_dot.astype(y.dtype)
 
 
 class _NoDerivative:
@@ -349,7 +405,8 @@ def multilinear(
         count = len(binder.primals)
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
-            y = resolved(*_call_args(binder, primals, options)[0], **_call_args(binder, primals, options)[1])
+            args, kwargs = _call_args(binder, primals, options)
+            y = resolved(*args, **kwargs)
             y_dot: Any = ZERO
             for k, x_dot in enumerate(tangents):
                 if isinstance(x_dot, Undefined):
@@ -435,8 +492,6 @@ def locally_constant(*functions: Any) -> None:
 
 def _anything(*args: Any, **kwargs: Any) -> None: ...
 
-
-import inspect  # noqa: E402  (kept beside its single use)
 
 _ANYTHING = inspect.signature(_anything)
 

@@ -197,6 +197,13 @@ class Chunk:
         message = "a Chunk has no truth value: a rule may branch on primals, not on tangents"
         raise NonlinearTangentError(message)
 
+    def _compared(self, _other: object) -> Any:
+        message = "a Chunk cannot be compared: a rule may branch on primals, not on tangents"
+        raise NonlinearTangentError(message)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
+    __hash__ = object.__hash__
+
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
 
@@ -283,10 +290,9 @@ class Chunk:
         if type(divisor) is Chunk:
             message = f"{self!r} / {divisor!r}: a quotient of two tangents is not linear"
             raise NonlinearTangentError(message)
-        if isinstance(divisor, (float, int, complex)):
-            divisor = np.float64(divisor) if not isinstance(divisor, complex) else divisor
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self * (1 / divisor)
+        if type(divisor) in (float, int, complex):  # Python's numbers: 1 / 0.0 raises there
+            return self * (1 / divisor if divisor else math.copysign(math.inf, divisor.real))
+        return self * quietly(np.true_divide, 1, divisor)
 
     def __rtruediv__(self, other: Any) -> Any:
         message = f"{type(other).__name__} / {self!r}: division by a tangent is not linear"
@@ -442,7 +448,9 @@ def _dtype_of(part: Any) -> Any:
     if part is None:
         return np.float16
     if isinstance(part, Lanes):
-        return part.basis[3] if part.basis else part.hot[2] if part.hot else part.array.dtype
+        return part.dtype
+    if isinstance(part, np.generic):
+        return part.dtype
     if isinstance(part, (float, int)):
         return np.float16
     if isinstance(part, complex):

@@ -38,12 +38,15 @@ class Registration:
         ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
     subclasses : bool
         Whether instances of subclasses are taken apart in the same way.
+    refused : str, optional
+        Why the class carries no tangents although it holds numbers.
     """
 
     flatten: Flatten
     unflatten: Unflatten
     mismatch: Callable[[Any, Any], str | None] | None = None
     subclasses: bool = False
+    refused: str | None = None
 
 
 REGISTERED: dict[type, Registration] = {}
@@ -67,12 +70,16 @@ def registration_of(cls: type) -> Registration | None:
     return _find_registration(cls) if found is None else found
 
 
+def _nothing() -> None:
+    """What is left to do when another thread has entered the package."""
+
+
 @functools.lru_cache(maxsize=1024)
 def _find_registration(cls: type) -> Registration | None:
     for base in cls.__mro__:
         for package in list(_LAZY):
             if f"{base.__module__}.".startswith(f"{package}."):
-                _LAZY.pop(package)()
+                _LAZY.pop(package, _nothing)()
     for base in cls.__mro__:
         found = REGISTERED.get(base)
         if found is not None and (base is cls or found.subclasses):
@@ -162,7 +169,7 @@ def flatten(
             return node
         parts = _parts(x)
         if parts is None:
-            reason = refusal(x) if strict else None
+            reason = _refusal(x) if strict else None
             if reason is not None:
                 raise UnsupportedTypeError(_written(path) + reason)
             return Structure("static", x)
@@ -175,6 +182,11 @@ def flatten(
         return node
 
     return leaves, visit(x, None)
+
+
+def _refusal(x: Any) -> str | None:
+    registration = registration_of(type(x))
+    return refusal(x) if registration is None else registration.refused
 
 
 _Path = tuple[Any, Structure, int] | None
@@ -195,20 +207,22 @@ def _step(node: Structure, k: int) -> str:
 
 
 def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
-    t = type(x)
-    registration = registration_of(t)
+    """Kind, keys, children and data; the data are a copy, because x may change afterwards."""
+    registration = registration_of(type(x))
+    if registration is not None and registration.refused is None:
+        parts, data = registration.flatten(x)
+        return "custom", [], list(parts), data
     if registration is not None:
-        children, data = registration.flatten(x)
-        return "custom", [], list(children), data
+        return None
     if isinstance(x, tuple):
-        return "tuple", [], list(x), None
-    if isinstance(x, list):
-        return "list", [], list(x), None
-    if isinstance(x, dict):
-        return "dict", list(x), list(x.values()), None
+        return "tuple", [], list(x), dict(getattr(x, "__dict__", {}))
+    if isinstance(x, (list, dict)):
+        keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
+        own = None if type(x) in (list, dict) else copy.copy(x)
+        return "list" if isinstance(x, list) else "dict", keys, values, own
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         names = [f.name for f in dataclasses.fields(x) if hasattr(x, f.name)]
-        return "object", names, [getattr(x, n) for n in names], None
+        return "object", names, [getattr(x, n) for n in names], _twin(x)
     return None
 
 
@@ -235,29 +249,29 @@ def unflatten(
 
 
 def _build(node: Structure, build: Callable[[Structure], Any], made: dict[int, Any]) -> Any:
-    x = node.value
-    if node.kind == "list":
-        out: Any = [] if type(x) is list else copy.copy(x)
+    kind, data = node.kind, node.data
+    out: Any
+    if kind == "list":
+        out = [] if data is None else copy.copy(data)
         list.clear(out)
         made[id(node)] = out
         list.extend(out, [build(c) for c in node.children])
-    elif node.kind == "dict":
-        out = {} if type(x) is dict else copy.copy(x)
+    elif kind == "dict":
+        out = {} if data is None else copy.copy(data)
         made[id(node)] = out
         for key, child in zip(node.keys, node.children, strict=True):
             dict.__setitem__(out, key, build(child))
-    elif node.kind == "object":
-        out = _twin(x)
-        made[id(node)] = out
+    elif kind == "object":
+        out = made[id(node)] = _twin(data)
         for key, child in zip(node.keys, node.children, strict=True):
             object.__setattr__(out, key, build(child))
     else:
-        children = [build(c) for c in node.children]
-        registration = registration_of(type(x))
+        cls, children = type(node.value), [build(c) for c in node.children]
+        registration = registration_of(cls)
         if registration is not None:
-            out = registration.unflatten(node.data, tuple(children))
+            out = registration.unflatten(data, tuple(children))
         else:
-            out = _tuple_like(x, children)
+            out = _tuple_of(cls, children, data)
         made[id(node)] = out
     return out
 
@@ -290,15 +304,14 @@ def _slots(cls: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def _tuple_like(x: tuple[Any, ...], children: list[Any]) -> Any:
-    cls = type(x)
+def _tuple_of(cls: type, children: list[Any], attributes: dict[str, Any]) -> Any:
     if cls is tuple:
         return tuple(children)
     try:
         out = tuple.__new__(cls, children)
     except TypeError:  # a structure sequence written in C, such as os.stat_result
         return cls(children)
-    for name, value in getattr(x, "__dict__", {}).items():
+    for name, value in attributes.items():
         object.__setattr__(out, name, value)
     return out
 

@@ -27,11 +27,12 @@ class Lanes:
         ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
     """
 
-    __slots__ = ("_array", "_parts", "basis", "hot", "lane")
+    __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane")
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array
         self._parts: dict[Any, Lanes | None] | None = None
+        self._finite: bool | None = None if array is not None else True
         self.basis = basis
         self.hot = hot
         self.lane = -1 if hot is None else hot[1]
@@ -64,6 +65,23 @@ class Lanes:
         if self.basis is not None:
             return self.basis[2]
         return () if self.hot is not None else tuple(self._array.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the lanes."""
+        if self.basis is not None:
+            return np.dtype(self.basis[3])
+        return np.dtype(self.hot[2] if self.hot is not None else self._array.dtype)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every element is finite, so that a zero scaling gives zero."""
+        if self._finite is None:
+            array = self._array
+            while hasattr(array, "__fwdad_tag__"):
+                array = array.p
+            self._finite = bool(np.isfinite(array).all())
+        return self._finite
 
     def part(self, key: Any, make: Any) -> Lanes | None:
         """Answer the lanes that ``make(self)`` derives, the same object each time for one key."""

@@ -466,8 +466,22 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
         message = f"chunks of widths {[c.n for c in chunks]} meet in numpy.where"
         raise ChunkMismatchError(message)
     shape = np.broadcast_shapes(np.shape(condition), *(c.shape for c in chunks))
+    if all(lanes.finite for c in chunks for lanes in c.terms) and len(chunks[0].terms) <= 2:
+        return _selected(condition, shape, x_dot) + _selected(np.logical_not(condition), shape, y_dot)
     sides = [t.broadcast_to(shape).lanes if isinstance(t, Chunk) else 0 for t in (x_dot, y_dot)]
     return Chunk(np.where(condition, *sides))
+
+
+def _selected(mask: Any, shape: tuple[int, ...], x_dot: Any) -> Any:
+    """Select in the scalings, which stay deferred; the lanes are known to be finite."""
+    if not isinstance(x_dot, Chunk):
+        return ZERO
+    mask = np.broadcast_to(mask, shape)
+    terms = {}
+    for lanes, d in x_dot.broadcast_to(shape).terms.items():
+        one = np.ones((), np.result_type(lanes.dtype)) if d is None else d
+        terms[lanes] = np.where(mask, one, 0)
+    return Chunk.of(x_dot.n, shape, terms)
 
 
 # -- joining
@@ -653,6 +667,9 @@ def _kron(a: Any, b: Any) -> Chunk:
 @law(np.linalg.solve)
 def _solve(a: Any, b: Chunk) -> Chunk:
     """Solve for all lanes at once: the lanes become columns, so that a is factorised once."""
+    if isinstance(a, Chunk):
+        message = "numpy.linalg.solve is linear in b, not in a: a came as a tangent"
+        raise NonlinearTangentError(message)
     a_ndim = np.ndim(plain(a))
     if b.ndim == 1:
         columns = np.moveaxis(b.lanes, 0, -1)
@@ -701,16 +718,19 @@ def _ifftshift(x_dot: Chunk, axes: Any = None) -> Chunk:
     return Chunk(np.fft.ifftshift(x_dot.lanes, _axes(axes, x_dot.ndim)))
 
 
-def _sliding(f: Callable[..., Any]) -> None:
+def _sliding(f: Callable[..., Any], default: str) -> None:
     @law(f)
-    def slide(a: Any, v: Any, mode: str = "full") -> Chunk:
+    def slide(a: Any, v: Any, mode: str = default) -> Chunk:
+        if isinstance(a, Chunk) and isinstance(v, Chunk):
+            message = f"numpy.{f.__name__} of two tangents is not linear"
+            raise NonlinearTangentError(message)
         if isinstance(a, Chunk):
             return Chunk(np.stack([f(lane, v, mode) for lane in a.lanes]))
         return Chunk(np.stack([f(a, lane, mode) for lane in v.lanes]))
 
 
-for _filter in (np.convolve, np.correlate):
-    _sliding(_filter)
+_sliding(np.convolve, "full")
+_sliding(np.correlate, "valid")
 
 
 @law(np.interp)
