@@ -16,7 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import RESIDENT_RESOLUTION, Timing, peak_traced, time_interleaved
+from benchmarks.measure import (
+    RESIDENT_RESOLUTION,
+    Timing,
+    paired_ratio,
+    peak_traced,
+    time_interleaved,
+)
 from benchmarks.memory import jacobian_peaks, resident_in_child
 from benchmarks.micro import factorisations, fresh_lambda, product_beyond_numpy
 from benchmarks.peers import TOOLS, NotApplicableError, Row, Tool, derivative_of
@@ -44,7 +50,8 @@ class Cell:
             return self.status
         if self is primal:
             return duration(self.seconds)
-        return f"{duration(self.seconds)} ({three_digits(self.seconds / primal.seconds)}×)"
+        ratio = paired_ratio(self.rounds or [], primal.rounds or [])
+        return f"{duration(self.seconds)} ({three_digits(ratio)}×)"
 
     def peak_text(self, primal: Cell) -> str:
         """The peak memory, and its ratio to the program itself."""
@@ -127,7 +134,7 @@ def add_resident(cells: list[Cell], tools: Sequence[Tool]) -> None:
             mine[row].peak = peak
 
 
-def run_micro() -> dict[str, Any]:
+def run_micro(*, memory: bool) -> dict[str, Any]:
     """The costs of single steps and the growth of memory; what fails is left out, and said."""
     found: dict[str, Any] = {"failed": []}
 
@@ -145,7 +152,7 @@ def run_micro() -> dict[str, Any]:
     if counts is not None:
         found["factorisations by N"] = counts
         found["factorisations"] = max(counts.values())
-    peaks = measured("memory of jacobian", jacobian_peaks)
+    peaks = measured("memory of jacobian", jacobian_peaks) if memory else None
     if peaks is not None:
         found["peaks"] = {f"chunk {n}, {k} columns": peak for (n, k), peak in peaks.items()}
         found["memory by N"] = peaks[32, 256] / peaks[8, 256]
@@ -235,9 +242,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     micro: dict[str, Any] = {}
     if options.micro:
         progress("single steps")
-        micro = run_micro()
-    seconds = {(c.row, c.tool): c.seconds for c in cells if c.seconds is not None}
-    found = targets(seconds, micro)
+        micro = run_micro(memory=options.memory)
+    rounds = {(cell.row, cell.tool): cell.rounds for cell in cells if cell.rounds}
+    found = targets(rounds, micro)
     print(report(where, cells, tools, micro, found))
     if options.json:
         everything = {

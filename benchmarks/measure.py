@@ -56,6 +56,14 @@ def time_interleaved(
     return timings
 
 
+def paired_ratio(rounds: list[float], of: list[float]) -> float:
+    """The median over the rounds of one call's time over another's in the same round.
+
+    Both met the same load then, which a ratio of two medians does not promise.
+    """
+    return statistics.median(a / b for a, b in zip(rounds, of, strict=True))
+
+
 def _seconds(call: Call, number: int) -> float:
     start = time.perf_counter()
     for _ in range(number):

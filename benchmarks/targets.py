@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.measure import paired_ratio
+
 
 @dataclass(frozen=True)
 class Target:
@@ -36,20 +38,20 @@ class Target:
 EAGER_PEERS = ("autograd", "autograd-reverse", "jax")
 
 
-def targets(seconds: dict[tuple[str, str], float], micro: dict[str, Any]) -> list[Target]:
+def targets(rounds: dict[tuple[str, str], list[float]], micro: dict[str, Any]) -> list[Target]:
     """Compare a run with the figures to reach.
 
     Parameters
     ----------
-    seconds : dict
-        ``(row, tool) -> seconds``; the tool "primal" is the function itself.
+    rounds : dict
+        ``(row, tool) -> seconds of each round``; the tool "primal" is the function itself.
     micro : dict
         The results of ``micro`` and ``memory`` that were run, by name.
     """
 
     def ratio(row: str, tool: str = "primal") -> float | None:
-        ours, theirs = seconds.get((row, "fwdad")), seconds.get((row, tool))
-        return None if ours is None or theirs is None else ours / theirs
+        ours, theirs = rounds.get((row, "fwdad")), rounds.get((row, tool))
+        return None if ours is None or theirs is None else paired_ratio(ours, theirs)
 
     def lead(rows: list[str]) -> tuple[float | None, str]:
         """The smallest factor by which fwdad is ahead of the eager peers, and where."""
@@ -64,7 +66,7 @@ def targets(seconds: dict[tuple[str, str], float], micro: dict[str, Any]) -> lis
         worst, where = max(ratios)
         return 1 / worst, where
 
-    rows = sorted({row for row, _ in seconds})
+    rows = sorted({row for row, _ in rounds})
     found = [
         Target(f"{row}: jvp / primal", bound, ratio(row))
         for row, bound in (
