@@ -33,13 +33,15 @@ MAX_BLOCK = 8
 """The largest block whose adjugate is evaluated as a polynomial."""
 
 
-def cofactors(a: Any) -> Any:
+def cofactors(a: Any, determinant: Any) -> Any:
     """The matrix of cofactors, or of each matrix in a stack: d det(A) = sum(cofactors(A) * dA).
 
     Parameters
     ----------
     a : array_like
         Shape (..., n, n).
+    determinant : array_like
+        ``numpy.linalg.det(a)``.
 
     Notes
     -----
@@ -49,11 +51,12 @@ def cofactors(a: Any) -> Any:
     raw = np.asarray(plain(a))
     if raw.size == 0:
         return np.zeros(raw.shape)
-    if not np.all(np.isfinite(raw)) or condition(raw) < WELL_CONDITIONED:
-        determinant = np.linalg.det(a)
+    inverse, size = _inverse(raw)
+    if size < WELL_CONDITIONED or not np.all(np.isfinite(raw)):
+        inverse = inverse if raw is a else np.linalg.inv(a)
         if raw.ndim > 2:
             determinant = determinant[..., None, None]
-        return determinant * np.swapaxes(np.linalg.inv(a), -1, -2)
+        return determinant * np.swapaxes(inverse, -1, -2)
     if raw.ndim == 2:
         return _cofactors_by_blocks(a)
     matrices = np.reshape(a, (-1, *raw.shape[-2:]))
@@ -62,14 +65,18 @@ def cofactors(a: Any) -> Any:
 
 def condition(a: np.ndarray) -> float:
     """The largest 1-norm condition number in a stack; infinite for a singular matrix."""
+    return _inverse(a)[1]
+
+
+def _inverse(a: np.ndarray) -> tuple[Any, float]:
     try:
         inverse = np.linalg.inv(a)
     except np.linalg.LinAlgError:
-        return np.inf
+        return None, np.inf
     with np.errstate(all="ignore"):
         sizes = [np.max(np.sum(np.abs(m), axis=-2), axis=-1) for m in (a, inverse)]
         worst = float(np.max(sizes[0] * sizes[1]))
-    return worst if np.isfinite(worst) else np.inf
+    return inverse, worst if np.isfinite(worst) else np.inf
 
 
 def _cofactors_by_blocks(a: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.adjugate import cofactors
+from fwdad.rules.decompositions import singular_tangents
 from fwdad.rules.define import ZERO, Space, call_rule, frule, locally_constant, transpose
 from fwdad.rules.lapack import solve_and_factorize
 from fwdad.rules.transposes import into
@@ -89,7 +90,7 @@ def det_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.det(a)
-    return y, np.sum(cofactors(a) * a_dot, axis=(-2, -1))
+    return y, np.sum(cofactors(a, y) * a_dot, axis=(-2, -1))
 
 
 @frule(np.linalg.slogdet)
@@ -185,13 +186,13 @@ def lstsq_frule(primals, tangents, rcond=None):
 
     The sums of squared residuals change at 2 Re⟨b − Ax, ḃ − Ȧx⟩, the singular values at
     Re uᴴ Ȧ v. As for ``pinv``, the rank is taken as locally constant.
-    Cost: beside the primal two singular value decompositions, at every number of lanes.
+    Cost: beside the primal one singular value decomposition, at every number of lanes.
     Source: Golub and Pereyra (1973), equation 4.12, times b.
     """
     a, b = primals
     a_dot, b_dot = tangents
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
-    inverse = np.linalg.pinv(a, _cut(np.asarray(plain(s)), operator.index(rank)))
+    inverse, s_dot = _inverse_and_singular_tangents(a, a_dot, s, operator.index(rank))
     single = np.ndim(b) == 1
     columns, solution, columns_dot = (
         (b[:, None], x[:, None], b_dot[:, None]) if single else (b, x, b_dot)
@@ -209,15 +210,22 @@ def lstsq_frule(primals, tangents, rcond=None):
     residuals_dot = ZERO
     if residuals.size:
         residuals_dot = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
-    s_dot = call_rule(np.linalg.svd, (a,), (a_dot,), compute_uv=False)[1] if s.size else ZERO
     return (x, residuals, rank, s), (x_dot[:, 0] if single else x_dot, residuals_dot, ZERO, s_dot)
 
 
-def _cut(s: np.ndarray, rank: int) -> float:
-    """The relative size under which ``pinv`` drops the singular values that the primal dropped."""
-    if rank == len(s):
-        return 0.0
-    return float((s[rank - 1] + s[rank]) / (2 * s[0])) if rank else 1.0
+def _inverse_and_singular_tangents(a: Any, a_dot: Any, s: Any, rank: int) -> tuple[Any, Any]:
+    """A⁺ without the singular values that the primal took for zero, and ṡ."""
+    if plain(a) is a and s.size:
+        u, values, vh = np.linalg.svd(a, full_matrices=False)
+        inverse = (adjoint(vh)[:, :rank] / values[:rank]) @ adjoint(u)[:rank]
+        return inverse, singular_tangents(a_dot, u, values, vh)
+    # the primals of an enclosing derivative: pinv is differentiable where singular vectors are not
+    s_dot = call_rule(np.linalg.svd, (a,), (a_dot,), compute_uv=False)[1] if s.size else ZERO
+    raw = np.asarray(plain(s))
+    cut = 0.0
+    if rank < len(raw):
+        cut = float((raw[rank - 1] + raw[rank]) / (2 * raw[0])) if rank else 1.0
+    return np.linalg.pinv(a, cut), s_dot
 
 
 # -- compositions: what NumPy makes of the above

@@ -92,8 +92,9 @@ def _vector_tangent(
     if order == 1:
         weighed = _magnitude_tangent(x, x_dot)
     elif order == 2:
-        unit = np.conjugate(_quotient(x, wide))
-        weighed = np.real(unit * x_dot) if x.dtype.kind == "c" else unit * x_dot
+        inner = np.sum(np.conjugate(x) * x_dot, axis=axes, keepdims=keepdims)
+        inner = np.real(inner) if x.dtype.kind == "c" else inner
+        return inner * _quotient(1.0, y)
     else:
         size = np.abs(x)
         off = np.equal(plain(size), 0) | np.equal(plain(wide), 0)
