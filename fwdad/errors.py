@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType, FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -44,6 +45,7 @@ class Location:
         return linecache.getline(self.filename, self.line) or None
 
 
+@lru_cache(maxsize=4096)
 def is_library_file(filename: str) -> bool:
     """Whether a file belongs to the standard library, an installed package, or fwdad itself."""
     if filename.startswith(_PACKAGE):

@@ -109,10 +109,11 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return numpy_calls.with_out(rule, args, kwargs)
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
-    if filename.startswith(_OWN) and not filename.startswith(_OWN_LIFTED):
-        return f(*args, **kwargs)
-    if is_library_file(filename) and is_inert((*args, *kwargs.values())):
-        return f(*args, **kwargs)
+    if is_library_file(filename):
+        if filename.startswith(_OWN) and not filename.startswith(_OWN_LIFTED):
+            return f(*args, **kwargs)
+        if is_inert((*args, *kwargs.values())):
+            return f(*args, **kwargs)
     lifted = lift(f)
     if lifted is None:
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})

@@ -18,7 +18,7 @@ from fwdad.builder.apply import primal_part
 from fwdad.builder.dispatch import CONTAINER_METHODS, METHOD, _note_generator, call
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
 from fwdad.builder.lift import install_hooks
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import Chunk, plain
@@ -59,8 +59,9 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
-        if not SHADOWED and t in _DIRECT and u in _DIRECT:
-            return function(a, b)
+        if t in _DIRECT and u in _DIRECT:
+            if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
+                return function(a, b)
         if formats and (t is str or t is bytes):
             return function(a, primal_part(b))
         if SHADOWED:
@@ -281,9 +282,9 @@ def getitem(o: Any, index: Any) -> Any:
     """``o[index]``."""
     t = type(o)
     if t is Array:
-        if type(index) is int and not SHADOWED and o.tag.alive and type(o._t) is Chunk:
+        if type(index) is int and o.tag.alive and type(o._t) is Chunk:
             p = o.p
-            if type(p) is np.ndarray and p.ndim == 1:
+            if type(p) is np.ndarray and p.ndim == 1 and (not SHADOWED or untouched(p)):
                 return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:

@@ -20,13 +20,14 @@ _ALIGNMENT = 64
 class Shadow:
     """The shadow of one piece of memory: a buffer of lanes for each derivative call."""
 
-    __slots__ = ("low", "lanes", "nbytes", "owner")
+    __slots__ = ("lanes", "low", "nbytes", "owner", "whole")
 
     def __init__(self, owner: Any, low: int, nbytes: int) -> None:
         self.owner = owner
         self.low = low
         self.nbytes = nbytes
         self.lanes: dict[Tag, np.ndarray] = {}
+        self.whole: dict[Tag, np.ndarray] = {}
 
     def allocate(self, tag: Tag) -> None:
         """Make zero lanes for a call."""
@@ -34,9 +35,18 @@ class Shadow:
         raw = np.zeros(tag.n * row + _ALIGNMENT, np.uint8)
         start = -address(raw) % _ALIGNMENT
         self.lanes[tag] = raw[start : start + tag.n * row].reshape(tag.n, row)
+        self.whole.pop(tag, None)
 
     def view(self, tag: Tag, a: np.ndarray) -> np.ndarray:
         """The lanes of the view ``a``: shape ``(N, *a.shape)``, written through."""
+        if a is self.owner:  # the commonest view, kept: finding an address costs a microsecond
+            found = self.whole.get(tag)
+            if found is None:
+                found = self.whole[tag] = self._view(tag, a)
+            return found
+        return self._view(tag, a)
+
+    def _view(self, tag: Tag, a: np.ndarray) -> np.ndarray:
         buffer = self.lanes[tag]
         return np.ndarray(
             (tag.n, *a.shape),
@@ -45,6 +55,18 @@ class Shadow:
             address(a) - self.low if a.size else 0,
             (buffer.strides[0], *a.strides),
         )
+
+    def drop(self, tag: Tag) -> bool:
+        """Forget a call's lanes; answers whether there were any."""
+        self.whole.pop(tag, None)
+        return self.lanes.pop(tag, None) is not None
+
+    def only(self, tag: Tag) -> bool:
+        """Whether this call's are the only tangents here, and are plain numbers themselves."""
+        lanes = self.lanes
+        if len(lanes) != 1 or tag not in lanes:
+            return False
+        return len(SHADOWED) == 1 or id(owner_of(lanes[tag])) not in SHADOWED
 
 
 SHADOWED: dict[int, Shadow] = {}
@@ -73,6 +95,11 @@ def find_shadow(a: np.ndarray) -> Shadow | None:
     return shadow if shadow is not None and a.dtype.kind in "fcV" else None
 
 
+def untouched(p: Any) -> bool:
+    """Whether nothing was stored into the memory of a plain array (a quick, careful no)."""
+    return p.base is None and id(p) not in SHADOWED
+
+
 def make_shadow(a: np.ndarray) -> Shadow:
     """Find or make the shadow of the memory behind an array."""
     owner = owner_of(a)
@@ -99,5 +126,5 @@ def forget(tag: Tag) -> None:
     """Drop the lanes of a call that has ended."""
     for key in list(SHADOWED):
         shadow = SHADOWED.get(key)
-        if shadow is not None and shadow.lanes.pop(tag, None) is not None and not shadow.lanes:
+        if shadow is not None and shadow.drop(tag) and not shadow.lanes:
             SHADOWED.pop(key, None)

@@ -60,6 +60,8 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = combine(explicit(initial), with_out(rule, args, rest))
         return value if out is None else write_out(out, value)
     if out is None:
+        if rule.kind == "elementwise" and not kwargs and rule.takes_arrays:
+            return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
     inputs = [*args, *rest.values()]
@@ -171,9 +173,13 @@ def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
             return ufunc(*args)
         return _no_rule(ufunc, args)
     if rule.kind == "elementwise":
-        args = tuple([make_array(a) if type(a) is list or type(a) is tuple else a for a in args])
-        return apply.apply_elementwise(rule, ufunc, args)
+        return _elementwise(rule, ufunc, args)
     return apply.apply_rule(rule, args, {})
+
+
+def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
+    args = tuple([make_array(a) if type(a) is list or type(a) is tuple else a for a in args])
+    return apply.apply_elementwise(rule, function, with_explicit(args))
 
 
 def _no_rule(ufunc: Any, args: tuple[Any, ...]) -> Any:

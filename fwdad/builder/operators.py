@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit, top_tag
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.rules.define import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
@@ -280,7 +280,9 @@ Scalar.__neg__ = _s_neg  # type: ignore[attr-defined]
 def _a_scaled(a: Array, b: float, p: Any) -> Array | None:
     """The product with a plain number, the commonest operation, without the general path."""
     t = a._t
-    if SHADOWED or type(t) is not Chunk or type(p) is not np.ndarray or not a.tag.alive:
+    if type(t) is not Chunk or type(p) is not np.ndarray or not a.tag.alive:
+        return None
+    if SHADOWED and not untouched(a.p):
         return None
     return Array(p, Chunk.of(t.n, t.shape, quietly(_scaled_terms, t.terms, b)), a.tag)
 
@@ -306,7 +308,7 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
 
 
 def _a_add(a: Array, b: Any) -> Any:
-    if type(b) is Array and b.tag is a.tag and not SHADOWED:
+    if type(b) is Array and b.tag is a.tag:
         p, q, s, t = a.p, b.p, a._t, b._t
         if (
             type(p) is np.ndarray
@@ -315,13 +317,14 @@ def _a_add(a: Array, b: Any) -> Any:
             and type(t) is Chunk
             and p.shape == q.shape
             and a.tag.alive
+            and (not SHADOWED or (untouched(p) and untouched(q)))
         ):
             return Array(p + q, s + t, a.tag)
     return _slow("add", a, b)
 
 
 def _a_mul(a: Array, b: Any) -> Any:
-    if type(b) is Array and b.tag is a.tag and not SHADOWED:
+    if type(b) is Array and b.tag is a.tag:
         p, q, s, t = a.p, b.p, a._t, b._t
         if (
             type(p) is np.ndarray
@@ -330,6 +333,7 @@ def _a_mul(a: Array, b: Any) -> Any:
             and type(t) is Chunk
             and p.shape == q.shape != ()
             and a.tag.alive
+            and (not SHADOWED or (untouched(p) and untouched(q)))
         ):
             return Array(p * q, quietly(_product_tangent, s, t, p, q), a.tag)
     elif type(b) is float or type(b) is int:

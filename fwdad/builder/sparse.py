@@ -9,19 +9,20 @@ element is kept: its value is zero here, its derivative is not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder import numpy_calls
 from fwdad.builder.dispatch import HANDLERS, call, is_active
-from fwdad.builder.dual import explicit
+from fwdad.builder.dual import explicit, isinstance_dual
 from fwdad.builder.lift import lift
 from fwdad.builder.run import STATE
 from fwdad.errors import UnsupportedTypeError
 from fwdad.rules import define
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product
+from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
 
 Kernel = Callable[..., Any]
 _KERNELS: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {}
@@ -447,8 +448,32 @@ def _no_matrix(make: Any) -> Callable[..., Any]:
     return handle
 
 
+def _sum(method: Any) -> Callable[..., Any]:
+    """The sum of all elements of a sparse matrix, which SciPy takes by way of a numpy.matrix."""
+
+    def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = dict(zip(("a", "axis", "dtype", "out"), args, strict=False)) | kwargs
+        a, data = bound["a"], explicit(bound["a"].data)
+        if not is_active((data,)) or not _is_matrix(a) or bound.get("axis") is not None:
+            return _lifted(method, args, kwargs)
+        if a.format == "dia":
+            data = data[_diagonals(a.offsets, plain(data).shape, a.shape)[2]]
+        return call(np.sum, data, dtype=bound.get("dtype"), out=bound.get("out"))
+
+    return handle
+
+
+def _absolute(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    """``abs(x)``, by the class's own method where that is written in Python."""
+    x = explicit(args[0])
+    method = getattr(type(x), "__abs__", None)
+    python = isinstance(method, FunctionType) and not isinstance_dual(x)
+    return call(method, x) if python else abs(x)
+
+
 HANDLERS[np.matrix] = _no_matrix(np.matrix)
 HANDLERS[np.asmatrix] = _no_matrix(np.asmatrix)
+HANDLERS.setdefault(abs, _absolute)
 
 
 def _lifted(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -457,7 +482,15 @@ def _lifted(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _install(_module: Any) -> None:
     """Enter the handlers; ``scipy.sparse`` has just been imported by somebody."""
-    from scipy.sparse import _bsr, _compressed, _coo, _dia, _sparsetools  # noqa: PLC0415
+    from scipy.sparse import (  # noqa: PLC0415
+        _base,
+        _bsr,
+        _compressed,
+        _coo,
+        _dia,
+        _sparsetools,
+        _sputils,
+    )
 
     for name, (writes, body) in _KERNELS.items():
         kernel = getattr(_sparsetools, name, None)  # older releases have fewer
@@ -470,6 +503,10 @@ def _install(_module: Any) -> None:
             method = getattr(cls, name, None)  # DIA had no second one before SciPy 1.16
             if method is not None:
                 HANDLERS[method] = _matmul(method)
+    for cls in (_base._spbase, cs, dia):
+        HANDLERS[cls.sum] = _sum(cls.sum)
+    for make in (_sputils.matrix, _sputils.asmatrix):
+        HANDLERS[make] = _no_matrix(make)
     HANDLERS[coo.__init__] = _from_dense(coo.__init__)
     HANDLERS[coo.eliminate_zeros] = _keeping_zeros(coo.eliminate_zeros)
     for name in ("tocoo", "tocsr", "tocsc"):
@@ -481,5 +518,20 @@ def _install(_module: Any) -> None:
         HANDLERS[method] = _through_csr(method, name)
 
 
+def _install_solver(gssv: Any) -> None:
+    """Enter the handler of SuperLU's driver, which is all of ``spsolve`` that is not Python."""
+
+    def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not is_active(args):
+            return gssv(*args, **kwargs)
+        _n, stored, data, indices, indptr, b, flag = args
+        layout = "csc" if flag else "csr"
+        places = (indptr, indices[:stored], kwargs.get("options", {}))
+        return call(sparse_solve, explicit(data)[:stored], explicit(b), layout, *places)
+
+    HANDLERS[gssv] = handle
+
+
 define._PENDING["scipy.sparse._sparsetools.csr_matvec"] = _install
+define._PENDING["scipy.sparse.linalg._dsolve._superlu.gssv"] = _install_solver
 define._modules_seen[0] = 0

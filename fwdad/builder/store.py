@@ -16,11 +16,11 @@ from fwdad.builder.dual import (
     top_tag,
     wrap,
 )
-from fwdad.builder.memory import SHADOWED, find_shadow, make_shadow
+from fwdad.builder.memory import SHADOWED, find_shadow, make_shadow, owner_of
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.lanes import is_basic, lane_last_index
+from fwdad.tangents.lanes import Lanes, is_basic, lane_last_index
 from fwdad.tangents.zero import ZERO, Undefined
 
 
@@ -103,8 +103,43 @@ def store(o: Any, index: Any, v: Any) -> None:
     else:
         raw = o
         _log(raw)
+        if type(v) is Scalar and _store_number(raw, index, v):
+            return
         v = _value(v)
     store_plain(raw, index, v)
+
+
+def _store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
+    """``a[i, j] = v`` for one element and a dual of one call: the commonest store in a loop.
+
+    Answers False, with nothing done, where the general way has to be taken.
+    """
+    at = index if type(index) is tuple else (index,)
+    tag = v.tag
+    if len(at) != a.ndim or a.dtype.kind != "f" or not tag.alive:
+        return False
+    for i in at:
+        if type(i) is not int:
+            return False
+    if type(v.p) is Scalar or type(v.p) is Array:
+        return False
+    shadow = SHADOWED.get(id(a if a.base is None else owner_of(a)))
+    if shadow is None:
+        shadow = make_shadow(a)
+    if tag not in shadow.lanes and not shadow.lanes:
+        shadow.allocate(tag)
+    if not shadow.only(tag):
+        return False
+    a[index] = v.p
+    lanes = shadow.view(tag, a)
+    column = (slice(None), *at)
+    lanes[column] = 0.0
+    for held, d in v.terms.items():  # seeds of a basis: the coefficients are the tangent
+        if held.lane < 0 or type(d) is not float:
+            lanes[column] = v.t.lanes
+            break
+        lanes[(held.lane, *at)] = d
+    return True
 
 
 def _log(raw: np.ndarray) -> None:
@@ -138,6 +173,13 @@ def load(a: Any, index: Any) -> Any:
             )
             raise UnsupportedTypeError(message)
         return found
+    if len(index) == a.ndim and type(index[0]) is int and all([type(i) is int for i in index]):
+        shadow = find_shadow(a)
+        if shadow is not None and len(shadow.lanes) == 1:
+            (tag,) = shadow.lanes
+            if shadow.only(tag):
+                column = shadow.view(tag, a)[(slice(None), *index)].copy()
+                return Scalar(a[index], {Lanes(column): 1.0}, tag)
     if is_basic(index):
         view = a[index] if any(i is Ellipsis for i in index) else a[(*index, Ellipsis)]
         if view.ndim:

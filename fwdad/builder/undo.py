@@ -126,7 +126,7 @@ class UndoLog:
                     if tag in lanes:
                         shadow.lanes[tag][...] = lanes[tag]
                     else:
-                        del shadow.lanes[tag]
+                        shadow.drop(tag)
                 if not shadow.lanes:
                     SHADOWED.pop(id(owner), None)
         self._arrays.clear()

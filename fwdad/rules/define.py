@@ -74,7 +74,7 @@ class Rule:
         module = getattr(self.function, "__module__", None) or "numpy"
         self.takes_arrays = (
             self.kind != "constant"
-            and module.startswith(("numpy", "scipy"))
+            and module.startswith(("numpy", "scipy", "math", "cmath"))
             and self.function not in SEQUENCE_TAKERS
         )
 

@@ -53,7 +53,7 @@ def _all_finite(d: Any) -> bool:
     d = plain(d)
     if isinstance(d, np.ndarray):
         # One pass, no temporary; an overflow only sends finite numbers down the careful path.
-        return bool(np.isfinite(np.vdot(d, d)))
+        return math.isfinite(abs(np.vdot(d, d)))
     return math.isfinite(abs(d))
 
 

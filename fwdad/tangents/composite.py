@@ -153,6 +153,10 @@ def flatten(
     UnsupportedTypeError
         With ``strict``, naming the part and what to write instead.
     """
+    if leaf(x):  # the commonest case
+        node = Structure("leaf")
+        node.index = 0
+        return [x], node
     leaves: list[Any] = []
     known: dict[int, Structure] = {}
     alive: list[Any] = []
@@ -181,7 +185,10 @@ def flatten(
             node.children.append(visit(child, (path, node, k)))
         return node
 
-    return leaves, visit(x, None)
+    try:
+        return leaves, visit(x, None)
+    finally:
+        del visit  # it refers to itself: the cycle would keep the leaves alive
 
 
 def _refusal(x: Any) -> str | None:
@@ -234,6 +241,8 @@ def unflatten(
     No constructor of a tuple, dict or dataclass is run: what it checks, or computes anew, was done
     when the value was made, and tangents need not pass its checks.
     """
+    if structure.kind == "leaf":
+        return leaves[structure.index]
     made: dict[int, Any] = {}
 
     def build(node: Structure) -> Any:
@@ -245,7 +254,10 @@ def unflatten(
             return made[id(node)]
         return _build(node, build, made)
 
-    return build(structure)
+    try:
+        return build(structure)
+    finally:
+        del build
 
 
 def _build(node: Structure, build: Callable[[Structure], Any], made: dict[int, Any]) -> Any:
@@ -327,6 +339,8 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
     SeedError
         If the other value has another structure, naming the place.
     """
+    if structure.kind == "leaf":
+        return [other]
     found: dict[int, Any] = {}
     seen: dict[tuple[int, int], Any] = {}
 
@@ -347,7 +361,10 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
         for child, part, step in _pairs(node, v, path, what):
             visit(child, part, path + step)
 
-    visit(structure, other, path)
+    try:
+        visit(structure, other, path)
+    finally:
+        del visit
     count = 1 + max(found) if found else 0
     return [found[k] for k in range(count)]
 

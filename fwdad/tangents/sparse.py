@@ -167,6 +167,38 @@ def sparse_product(
     return y
 
 
+def sparse_solve(
+    data: Any, b: Any, layout: str, indptr: Any, indices: Any, options: dict[str, Any]
+) -> tuple[Any, int]:
+    """Solve ``A x = b`` for a sparse matrix given by its stored elements, by SuperLU.
+
+    Parameters
+    ----------
+    data : ndarray, shape (nnz,)
+        The stored elements.
+    b : ndarray, shape (n,) or (n, k)
+        The right-hand sides, of the dtype of ``data``.
+    layout : {"csr", "csc"}
+        How the places are told.
+    indptr, indices : ndarray of int
+        The places.
+    options : dict
+        SuperLU's.
+
+    Returns
+    -------
+    x : ndarray
+        Of the shape of b.
+    info : int
+        Zero, or that the matrix is singular: then x means nothing.
+    """
+    from scipy.sparse.linalg._dsolve import _superlu  # noqa: PLC0415  (see the top)
+
+    n, stored = len(indptr) - 1, int(indptr[-1])
+    flag = int(layout == "csc")
+    return _superlu.gssv(n, stored, data, indices, indptr, b, flag, options=options)
+
+
 def coordinates(layout: str, major: Any, minor: Any) -> tuple[Any, Any]:
     """Rows and columns of the stored elements, in the order in which they are stored."""
     if layout == "coo":
