@@ -352,21 +352,30 @@ def _csr_matmat(_kernel: Kernel, _m: int, n: int, *rest: Any) -> None:
 
 
 def _matmul(method: Any) -> Callable[..., Any]:
-    """``_matmul_vector`` and ``_matmul_multivector``: no result is written twice."""
+    """Products with dense vectors and matrices: at once, and no result is written twice."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        a, x = args
+        a, x = args[0], explicit(args[1])
+        dense = plain(x)
+        if (
+            type(dense) is not np.ndarray
+            or not 1 <= dense.ndim <= 2
+            or dense.shape[0] != a.shape[-1]
+            or a.format in ("dok", "lil")
+        ):
+            return _lifted(method, args, kwargs)
         if not is_active((a.data, x)):
             return method(*args, **kwargs)
         data, shape = explicit(a.data), a.shape if a.ndim == 2 else (1, *a.shape)
         if a.format in ("csr", "csc"):
             product = _product(a.format, (a.indptr, a.indices), shape, data, x)
-        elif a.format == "dia":
+            return product[0] if a.ndim == 1 else product
+        if a.format == "dia":
             *places, stored = _diagonals(a.offsets, plain(data).shape, shape)
-            product = _product("coo", tuple(places), shape, data[stored], x)
-        else:
-            product = _lifted(method, args, kwargs)
-        return product[0] if a.ndim == 1 else product
+            return _product("coo", tuple(places), shape, data[stored], x)
+        if a.format == "coo" and a.ndim == 2:
+            return _product("coo", (a.row, a.col), shape, data, x)
+        return _lifted(method, args, kwargs)
 
     return handle
 
@@ -503,6 +512,8 @@ def _install(_module: Any) -> None:
             method = getattr(cls, name, None)  # DIA had no second one before SciPy 1.16
             if method is not None:
                 HANDLERS[method] = _matmul(method)
+    for method in (_base._spbase.__matmul__, _base._spbase._matmul_dispatch):
+        HANDLERS[method] = _matmul(method)
     for cls in (_base._spbase, cs, dia):
         HANDLERS[cls.sum] = _sum(cls.sum)
     for make in (_sputils.matrix, _sputils.asmatrix):

@@ -19,6 +19,7 @@ from fwdad.rules import random as random
 from fwdad.rules import reductions as reductions
 from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
+from fwdad.rules import sparse as sparse
 from fwdad.rules import special as special
 from fwdad.rules import special_families as special_families
 from fwdad.rules import structure as structure

@@ -1,0 +1,77 @@
+"""Functions of the stored elements of SciPy's sparse arrays: sums over places, products, solves.
+
+The sparse arrays themselves are composites (``fwdad/tangents/sparse.py``); the builder takes their
+methods down to these functions, and to indexing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fwdad.rules.define import ZERO, Chunk, call_rule, frule, linear, multilinear, transpose
+from fwdad.tangents.laws import cast
+from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
+
+linear(scatter_add)
+
+
+@transpose(scatter_add)
+def scatter_add_transpose(y_bar, values, places, size):
+    """Each value receives the cotangent of its place."""
+    return np.take(y_bar, places)
+
+
+multilinear(sparse_product, argnums=("data", "x"))
+
+
+@transpose(sparse_product, argnum=0)
+def sparse_product_data_transpose(y_bar, data, x, layout, major, minor, shape):
+    """An element at (i, j) receives ``y_bar[i] conj(x[j])``."""
+    rows, cols = coordinates(layout, major, minor)
+    data_bar = y_bar[rows] * np.conj(x)[cols]
+    if len(x.shape) == 2:
+        data_bar = np.sum(data_bar, axis=1)
+    return cast(data_bar, data.dtype)
+
+
+@transpose(sparse_product, argnum=1)
+def sparse_product_x_transpose(y_bar, data, x, layout, major, minor, shape):
+    """The product with the conjugate transpose: x_bar[j] is a sum of ``conj(a_ij) y_bar[i]``."""
+    rows, cols = coordinates(layout, major, minor)
+    columns = x.size // max(x.shape[0], 1)
+    each = np.reshape(np.conj(data), (-1, 1)) * np.reshape(y_bar, (-1, columns))[rows]
+    places = cols[:, None] * columns + np.arange(columns)
+    x_bar = np.bincount(places.reshape(-1), weights=np.reshape(each, -1), minlength=x.size)
+    return cast(np.reshape(x_bar, x.shape), x.dtype)
+
+
+@frule(sparse_solve, argnums=("data", "b"))
+def sparse_solve_frule(primals, tangents, *, layout, indptr, indices, options):
+    r"""Push tangents through ``scipy.sparse.linalg.spsolve``.
+
+    .. math:: A x = b \;\Rightarrow\; \dot x = A^{-1}(\dot b - \dot A x)
+
+    Cost: two factorisations, one for the primal and one shared by all lanes, which are columns of
+    one right-hand side.
+    Source: Giles (2008), "Collected matrix derivative results", section 2.3.1.
+    """
+    data, b = primals
+    data_dot, b_dot = tangents
+    places = {"layout": layout, "indptr": indptr, "indices": indices, "options": options}
+    x, info = sparse_solve(data, b, **places)
+    n = len(indptr) - 1
+    _, moved = call_rule(
+        sparse_product,
+        (data, x),
+        (data_dot, ZERO),
+        layout=layout,
+        major=indptr,
+        minor=indices,
+        shape=(n, n),
+    )
+    rest = b_dot - moved
+    if not isinstance(rest, Chunk):
+        return (x, info), (ZERO, ZERO)
+    columns = np.reshape(np.moveaxis(rest.lanes, 0, -1), (n, -1)).astype(x.dtype)
+    solved = np.reshape(sparse_solve(data, columns, **places)[0], (*np.shape(x), rest.n))
+    return (x, info), (Chunk(np.moveaxis(solved, -1, 0)), ZERO)
