@@ -30,4 +30,6 @@ from fwdad.rules.define import (
 from fwdad.support import Support, supported
 from fwdad.tangents import laws
 from fwdad.tangents.chunk import Chunk, map_lanes
+from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
+from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
