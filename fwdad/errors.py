@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -103,6 +104,23 @@ def _frame_location(frame: FrameType) -> Location:
     return Location(filename, line, _characters(text, column) + 1, end_line, end)
 
 
+class _Note(threading.local):
+    """Where a thread's derivative call keeps the errors that user code might swallow."""
+
+    sink: list[FwdadError] | None = None
+
+
+NOTE = _Note()
+
+
+def _raised_by_user_code() -> bool:
+    """Whether the innermost frame outside this package is the user's."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame is not None and not is_library_file(frame.f_code.co_filename)
+
+
 class FwdadError(SyntaxError):
     """Base of every error that points at a place in the user's code.
 
@@ -114,7 +132,12 @@ class FwdadError(SyntaxError):
         Where; the innermost frame of user code by default.
     """
 
+    noted = False
+    """Whether an ``except`` of the user's would turn the error into a wrong branch."""
+
     def __init__(self, message: str, location: Location | None = None) -> None:
+        if self.noted and NOTE.sink is not None and _raised_by_user_code():
+            NOTE.sink.append(self)
         location = location or locate(sys._getframe(1))
         if location is None:
             super().__init__(message)
@@ -142,6 +165,8 @@ class FwdadError(SyntaxError):
 
 class MissingRuleError(FwdadError):
     """A function with an active argument has no frule, and none can be built from its source."""
+
+    noted = True
 
 
 class MissingTransposeError(FwdadError):
@@ -174,6 +199,8 @@ class NotHolomorphicError(FwdadError, ValueError):
 
 class DualLeakError(FwdadError, TypeError):
     """A dual would lose its tangent: as an int, as a plain float, or in code written in C."""
+
+    noted = True
 
 
 class DeadDualError(FwdadError, RuntimeError):

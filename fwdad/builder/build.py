@@ -14,6 +14,8 @@ from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.run import STATE, Tag
 from fwdad.builder.undo import UndoLog
+from fwdad import errors
+from fwdad.errors import FwdadError
 from fwdad.rules.define import find_rule, set_builder
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
@@ -45,18 +47,27 @@ class Run:
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}
+        self.errors: list[FwdadError] = []
         self._outer: Any = None
 
     def __enter__(self) -> Run:
         self._outer = STATE.run
         STATE.run = self
+        self._noting = errors.NOTE.sink
+        errors.NOTE.sink = self.errors
         return self
 
     def __exit__(self, *_details: Any) -> None:
         STATE.run = self._outer
+        errors.NOTE.sink = self._noting
         self.log.restore()
         forget(self.tag)
         self.tag.alive = False
+
+    def raise_swallowed(self) -> None:
+        """Raise an error that user code has caught: its value would be that of another branch."""
+        if self.errors:
+            raise self.errors[0]
 
     def note_generator(self, o: Any) -> None:
         """Keep a random generator's state before its first draw in this run."""

@@ -16,7 +16,9 @@ import operator
 import pickle
 import struct
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, bind, call, handler, i
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError
+from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
 from fwdad.rules.define import find_rule
 from fwdad.tangents.chunk import plain
 
@@ -189,6 +191,20 @@ for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, iter, i
     _over_iterables(_function)
 
 
+def _by_dunder(function: Any, name: str) -> None:
+    """A builtin that asks its argument's class for a method, which may be the user's own."""
+    previous = HANDLERS.get(function)
+
+    @handler(function)
+    def ask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        own = getattr(type(args[0]), name, None) if args else None
+        if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
+            return call(own, *args, **kwargs)
+        if previous is not None:
+            return previous(args, kwargs)
+        return function(*[explicit(a) for a in args], **kwargs)
+
+
 @handler(reversed)
 def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     (o,) = args
@@ -200,6 +216,14 @@ def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 
 @handler(next)
 def _next(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o = args[0]
+    if type(o) is np.flatiter and SHADOWED and find_shadow(o.base) is not None:
+        k = o.index
+        if k < o.base.size:
+            next(o)
+            return methods.flat_load(o, k)
+    if type(o) is types.GeneratorType:
+        hooks.check_generator(o)
     step = getattr(type(args[0]), "__next__", None)
     if isinstance(step, types.FunctionType):
         try:
@@ -559,9 +583,100 @@ def _deep_arrays(o: Any, memo: dict[int, Any], seen: set[int]) -> None:
         _deep_arrays(item, memo, seen)
 
 
+_refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
+
+
+def _refuse_class(function: Any, what: str) -> None:
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_active((*args, *kwargs.values())):
+            message = f"{what} cannot carry derivatives: use a plain array and numpy.where"
+            raise UnsupportedTypeError(message)
+        return function(*args, **kwargs)
+
+
+for _function, _what in {**_refused_classes, np.ma.array: "masked arrays"}.items():
+    _refuse_class(_function, _what)
+
+
+def _strided(function: Any) -> None:
+    """Views with strides of their own: of memory, whose tangents are then found by address."""
+
+    @handler(function)
+    def view(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        x, *rest = args
+        if type(x) is Array:
+            store.settle(x)
+            x = plain(x)
+        return function(x, *rest, **kwargs)
+
+
+_strided(np.lib.stride_tricks.as_strided)
+_strided(np.lib.stride_tricks.sliding_window_view)
+
+
+@handler(itertools.chain.from_iterable)
+def _from_iterable(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return itertools.chain.from_iterable(hooks.iterate(row) for row in hooks.iterate(args[0]))
+
+
+# -- threads: each starts outside of every derivative call
+
+
+def _in_run(run: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function in another thread as a part of this thread's derivative call."""
+    STATE.run = run
+    try:
+        return call(f, *args, **kwargs)
+    except FwdadError as error:
+        if run is not None:
+            run.errors.append(error)
+        raise
+
+
+@handler(threading.Thread)
+def _thread(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    target = kwargs.get("target", args[1] if len(args) > 1 else None)
+    if STATE.run is None or target is None:
+        return threading.Thread(*args, **kwargs)
+    wrapped = functools.partial(_in_run, STATE.run, target)
+    if len(args) > 1:
+        return threading.Thread(args[0], wrapped, *args[2:], **kwargs)
+    return threading.Thread(*args, **{**kwargs, "target": wrapped})
+
+
+@handler(ThreadPoolExecutor.submit)
+def _submit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    pool, f, *rest = args
+    return ThreadPoolExecutor.submit(pool, _in_run, STATE.run, f, *rest, **kwargs)
+
+
+@handler(ThreadPoolExecutor.map)
+def _pool_map(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    pool, f, *rest = args
+    wrapped = functools.partial(_in_run, STATE.run, f)
+    return ThreadPoolExecutor.map(pool, wrapped, *map(hooks.iterate, rest), **kwargs)
+
+
 @handler(copy.copy)
 def _copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (o,) = args
     if top_tag((o,)) is None and type(o) is np.ndarray and SHADOWED and find_shadow(o) is not None:
         return methods.call_method(explicit(o), "copy", (), {})
     return copy.copy(o, **kwargs)
+
+
+for _function, _dunder_name in (
+    (abs, "__abs__"),
+    (round, "__round__"),
+    (divmod, "__divmod__"),
+    (len, "__len__"),
+    (reversed, "__reversed__"),
+    (complex, "__complex__"),
+    (bool, "__bool__"),
+    (copy.copy, "__copy__"),
+    (math.floor, "__floor__"),
+    (math.ceil, "__ceil__"),
+    (math.trunc, "__trunc__"),
+):
+    _by_dunder(_function, _dunder_name)

@@ -29,14 +29,23 @@ def make_array(values: Any, dtype: Any = None) -> Any:
     values = explicit(values)
     if isinstance_dual(values):
         return cast(as_array(values), dtype, copy=True)
+    if SHADOWED:
+        values = explicit_items(values)
     tag = top_tag(values)
     if tag is None:
         return np.array(values, dtype)
-    items = [explicit(v) for v in values] if SHADOWED else values
+    items = list(values)
     if _NUMBERS.issuperset(map(type, items)):
         return cast(_from_scalars(items, tag), dtype, copy=False)
     rows = [make_array(v) if _holds(v) else np.asarray(v) for v in items]
     return cast(_stack(rows, tag), dtype, copy=False)
+
+
+def explicit_items(values: Any) -> Any:
+    """A nested list with the tangents in the memory of its arrays made explicit."""
+    if isinstance(values, (list, tuple)):
+        return [explicit_items(v) for v in values]
+    return explicit(values)
 
 
 def _holds(v: Any) -> bool:

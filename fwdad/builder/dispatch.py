@@ -3,6 +3,7 @@ or, where nothing is active, to the function itself."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import operator
@@ -20,13 +21,14 @@ from fwdad.builder.dual import (
     Scalar,
     explicit,
     isinstance_dual,
+    leak,
     top_tag,
     with_explicit,
 )
 from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
-from fwdad.errors import MissingRuleError, is_library_file
+from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
 from fwdad.rules.define import find_rule, function_name
 
 _NumpyFunction = type(np.sum)
@@ -68,7 +70,9 @@ def is_active(values: Any) -> bool:
 
 def _shadowed(v: Any) -> bool:
     t = type(v)
-    if t is np.ndarray:
+    if t is np.flatiter:
+        return find_shadow(v.base) is not None
+    if t is not Array and issubclass(t, np.ndarray):
         return find_shadow(v) is not None
     if t is list or t is tuple:
         return any(_shadowed(item) for item in v)
@@ -112,12 +116,27 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if is_library_file(filename):
         if filename.startswith(_OWN) and not filename.startswith(_OWN_LIFTED):
             return f(*args, **kwargs)
-        if is_inert((*args, *kwargs.values())):
+        if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
     lifted = lift(f)
     if lifted is None:
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     return lifted(*args, **kwargs)
+
+
+def _closed(f: types.FunctionType) -> bool:
+    """Whether a library function's closure cannot reach user code."""
+    for cell in f.__closure__ or ():
+        try:
+            held = cell.cell_contents
+        except ValueError:
+            continue
+        if isinstance(held, types.FunctionType):
+            if not is_library_file(held.__code__.co_filename):
+                return False
+        elif not is_inert((held,)):
+            return False
+    return True
 
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -233,7 +252,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
         if _writes_container(owner):
             return f(*args, **kwargs)
-        _note_generator(owner)
+        if SHADOWED and isinstance(owner, np.ndarray):
+            explicit(owner)  # a subclass cannot carry tangents
+        if _note_generator(owner):
+            _log_drawn_into((*args, *kwargs.values()))
     elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
         if _writes_container(args[0]):
             return f(*args, **kwargs)
@@ -243,7 +265,7 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
     if not is_active((*args, *kwargs.values())):
         numpy_calls.log_written(f, args, kwargs)
-        return f(*args, **kwargs)
+        return f(*_with_bound_callbacks(f, args), **kwargs)
     if _hashable(f) and f in TRANSPARENT:
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     rule = find_rule(f)
@@ -263,6 +285,7 @@ def _writes_container(o: Any) -> bool:
 
 _CONTAINERS = (list, dict, set, deque, bytearray)
 
+ATTR: list[Callable[..., Any]] = []
 METHOD: list[Callable[..., Any]] = []
 """The method hook, which is built on this module."""
 
@@ -278,11 +301,50 @@ def _hashable(f: Any) -> bool:
 _GENERATORS = ("numpy.random", "random")
 
 
-def _note_generator(o: Any) -> None:
+def _note_generator(o: Any) -> bool:
     """Remember the state of a random generator before its first draw."""
     run = STATE.run
     if run is not None and type(o).__module__.startswith(_GENERATORS):
         run.note_generator(o)
+        return True
+    return False
+
+
+def _log_drawn_into(values: tuple[Any, ...]) -> None:
+    """Keep what a generator may shuffle or fill."""
+    for v in values:
+        if type(v) is np.ndarray:
+            STATE.run.log.array(v)
+        elif isinstance(v, list):
+            STATE.run.log.container(v)
+
+
+def _with_bound_callbacks(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """User functions that C code of NumPy and SciPy will call, sent through the dispatcher."""
+    module = getattr(f, "__module__", None) or ""
+    if STATE.run is None or not (module == "" or module.startswith(("scipy", "numpy"))):
+        return args
+    return tuple([_callback(a) if _is_user_function(a) else a for a in args])
+
+
+def _is_user_function(a: Any) -> bool:
+    if type(a) is types.MethodType:
+        a = a.__func__
+    return (
+        type(a) is types.FunctionType
+        and id(a.__code__) not in LIFTED
+        and not is_library_file(a.__code__.co_filename)
+    )
+
+
+def _callback(a: Any) -> Any:
+    def called_from_c(*args: Any, **kwargs: Any) -> Any:
+        value = call(a, *args, **kwargs)
+        if is_active((value,)):
+            raise DualLeakError(leak("a plain number in the code in C that called it", explicit(value)))
+        return value
+
+    return called_from_c
 
 
 def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -326,14 +388,37 @@ def _initialise(
     """Run ``__init__``; a dataclass's is generated, and its ``__post_init__`` is the user's."""
     post = getattr(cls, "__post_init__", None)
     held = getattr(o, "__dict__", None)
-    if post is None or held is None or not hasattr(cls, "__dataclass_fields__"):
+    if post is None or not hasattr(cls, "__dataclass_fields__"):
         call(init, o, *args, **kwargs)
+        return
+    if held is None:
+        _initialise_slots(cls, init, post, o, args, kwargs)
         return
     held["__post_init__"] = functools.partial(call, post, o)
     try:
         call(init, o, *args, **kwargs)
     finally:
         held.pop("__post_init__", None)
+
+
+def _initialise_slots(
+    cls: Any, init: Any, post: Any, o: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """A dataclass with slots: its generated ``__init__`` replayed, field by field."""
+    bound = inspect.signature(init).bind(o, *args, **kwargs)
+    extra = []
+    for name, held in cls.__dataclass_fields__.items():
+        if held.init and name in bound.arguments:
+            value = bound.arguments[name]
+        elif held.default_factory is not dataclasses.MISSING:
+            value = call(held.default_factory)
+        else:
+            value = held.default
+        if held._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
+            extra.append(value)
+        elif held._field_type is dataclasses._FIELD and value is not dataclasses.MISSING:  # type: ignore[attr-defined]
+            object.__setattr__(o, name, value)
+    call(post, o, *extra)
 
 
 def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -392,12 +477,30 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if python is not None:
         return call(python, *args, **kwargs)
     _note_generator(getattr(f, "__self__", None))
+    if type(f) is operator.attrgetter or type(f) is operator.methodcaller:
+        return _call_getter(f, *args)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
         raise missing_rule(f, args, kwargs)
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
 
 
-_TRANSPARENT_TYPES = {operator.itemgetter, operator.attrgetter, operator.methodcaller}
+_TRANSPARENT_TYPES = {operator.itemgetter}
+
+
+def _call_getter(f: Any, o: Any) -> Any:
+    """``operator.attrgetter`` and ``methodcaller`` reach properties and methods of the user's."""
+    made, given = f.__reduce__()
+    if type(f) is operator.attrgetter:
+        found = []
+        for dotted in given:
+            value = o
+            for name in dotted.split("."):
+                value = ATTR[0](value, name)
+            found.append(value)
+        return found[0] if len(found) == 1 else tuple(found)
+    options = made.keywords if isinstance(made, functools.partial) else {}
+    name, *rest = (*made.args, *given) if isinstance(made, functools.partial) else given
+    return METHOD[0](o, name, *rest, **options)
 
 
 def _python_source(f: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import Tag
-from fwdad.errors import DeadDualError, DualLeakError
+from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.zero import ZERO
 
@@ -202,7 +202,17 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
 
 def explicit(x: Any) -> Any:
     """``x``, as a dual if it is a plain array whose memory carries tangents."""
-    if SHADOWED and isinstance(x, np.ndarray) and type(x) is not Array and find_shadow(x):
+    if not SHADOWED or type(x) is Array or type(x) is Scalar:
+        return x
+    if isinstance(x, np.flatiter):
+        return np.ravel(wrap(x.base, copy=False)) if find_shadow(x.base) else x
+    if isinstance(x, np.ndarray) and find_shadow(x):
+        if type(x) not in (np.ndarray, np.memmap):
+            message = (
+                f"a {type(x).__name__} views memory whose values carry derivatives; only plain "
+                "arrays can carry them: use numpy.asarray(x)"
+            )
+            raise UnsupportedTypeError(message)
         return wrap(x, copy=False)
     return x
 
@@ -264,7 +274,7 @@ def with_explicit(values: Any) -> Any:
     made = []
     for x in values:
         t = type(x)
-        if t is np.ndarray:
+        if t is np.flatiter or isinstance(x, np.ndarray):
             x = explicit(x)
         elif (t is list or t is tuple) and x:
             items = with_explicit(x)

@@ -162,6 +162,7 @@ def run_forward(
             args = arguments.with_duals(run, seeds.lanes(start, stop))
             _forbid_aliased_writes(arguments, args, run)
             y = run_on_duals(f, tuple(args), arguments.kwargs)
+            run.raise_swallowed()
             y = _chosen(f, y, args, run, outputs)
             aux = None
             if has_aux:

@@ -15,12 +15,12 @@ import numpy as np
 
 from fwdad.builder import methods, numpy_calls, store
 from fwdad.builder.apply import primal_part
-from fwdad.builder.dispatch import CONTAINER_METHODS, METHOD, _note_generator, call
+from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
-from fwdad.builder.lift import install_hooks
+from fwdad.builder.lift import LIFTED, install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError
+from fwdad.errors import DualLeakError, is_library_file
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import is_leaf
 
@@ -73,9 +73,6 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     return hook
 
 
-_PYTHON_METHODS: dict[tuple[type, str], bool] = {}
-
-
 def _has_python(t: type, name: str) -> bool:
     """Whether a class of the user's defines a special method in Python."""
     if t in _NATIVE:
@@ -83,6 +80,8 @@ def _has_python(t: type, name: str) -> bool:
     return isinstance(getattr(t, name, None), types.FunctionType)
 
 
+_SIMPLE = {int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, np.bool_, Scalar,
+           Array, np.ndarray, list, tuple, dict, set, type}  # fmt: skip
 _NATIVE = {np.ndarray, Array, Scalar, int, float, complex, str, list, tuple, dict, np.float64, bool}
 
 
@@ -113,6 +112,46 @@ def neg(a: Any) -> Any:
     if _has_python(type(a), "__neg__"):
         return call(type(a).__neg__, a)
     return -a
+
+
+def pos(a: Any) -> Any:
+    """``+a``."""
+    if SHADOWED:
+        a = explicit(a)
+    return call(type(a).__pos__, a) if _has_python(type(a), "__pos__") else +a
+
+
+def invert(a: Any) -> Any:
+    """``~a``."""
+    return call(type(a).__invert__, a) if _has_python(type(a), "__invert__") else ~a
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _compare(name: str) -> Callable[[Any, Any], Any]:
+    function = getattr(operator, name)
+    forward, reflected = f"__{name}__", f"__{_MIRRORED[name]}__"
+
+    def hook(a: Any, b: Any) -> Any:
+        t, u = type(a), type(b)
+        if t in _SIMPLE and u in _SIMPLE:
+            return function(a, b)
+        if _has_python(t, forward) or _has_python(u, reflected):
+            try:
+                return _dunder(function, forward, reflected, a, b)
+            except TypeError:
+                return function(a, b)  # Python's own last resort, or its own message
+        return function(a, b)
+
+    return hook
+
+
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    if _has_python(type(container), "__contains__"):
+        return bool(call(type(container).__contains__, container, item))
+    return item in container
 
 
 def _inplace(name: str) -> Callable[[Any, Any], Any]:
@@ -181,6 +220,8 @@ def attr(o: Any, name: str) -> Any:
         return getattr(o, name)
     if isinstance(o, type):
         return getattr(o, name)
+    if t is super:
+        return _super_attribute(o, name)
     found = _class_attribute(t, name)
     kind = type(found)
     if kind is property:
@@ -195,6 +236,18 @@ def attr(o: Any, name: str) -> Any:
         if name in held and not hasattr(kind, "__set__"):
             return held[name]
         return call(get, found, o, t)
+    return getattr(o, name)
+
+
+def _super_attribute(o: Any, name: str) -> Any:
+    """``super().name``: a property of a base class is lifted, too."""
+    order = o.__self_class__.__mro__ if o.__self_class__ is not None else ()
+    for cls in order[order.index(o.__thisclass__) + 1 :] if order else ():
+        if name in cls.__dict__:
+            found = cls.__dict__[name]
+            if type(found) is property and found.fget is not None:
+                return call(found.fget, o.__self__)
+            break
     return getattr(o, name)
 
 
@@ -270,8 +323,15 @@ def set_attr(value: Any, o: Any, name: str) -> None:
 
 def del_attr(o: Any, name: str) -> None:
     """``del o.name``."""
+    found = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
+    if type(found) is property and found.fdel is not None:
+        call(found.fdel, o)
+        return
     if STATE.run is not None:
-        STATE.run.log.attributes(o)
+        if isinstance(o, (type, types.ModuleType)):
+            STATE.run.log_namespace(o, name)
+        else:
+            STATE.run.log.attributes(o)
     delattr(o, name)
 
 
@@ -295,6 +355,8 @@ def getitem(o: Any, index: Any) -> Any:
         return o[index]
     if t is np.flatiter:
         return methods.flat_load(o, index)
+    if t is memoryview and SHADOWED:
+        _check_buffer(o)
     if isinstance(o, dict):
         if type(index) is Scalar:
             check_key(o, index)
@@ -306,6 +368,11 @@ def getitem(o: Any, index: Any) -> Any:
     if isinstance(method, types.FunctionType):
         return call(method, o, index)
     return o[index]
+
+
+def _check_buffer(o: memoryview) -> None:
+    if isinstance(o.obj, np.ndarray) and find_shadow(o.obj) is not None:
+        raise DualLeakError(leak("a plain number (through a memoryview)", wrap(o.obj, copy=False)))
 
 
 def setitem(value: Any, o: Any, index: Any) -> None:
@@ -423,8 +490,13 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
 def iterate(o: Any) -> Any:
     """An iterable that yields duals where ``o`` has tangents."""
     t = type(o)
-    if t in _PLAIN or t is Array or t is range or t is types.GeneratorType:
+    if t in _PLAIN or t is Array or t is range:
         return o
+    if t is types.GeneratorType:
+        check_generator(o)
+        return o
+    if t is memoryview and SHADOWED:
+        _check_buffer(o)
     if t is np.ndarray:
         return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
     if t is np.flatiter:
@@ -439,6 +511,38 @@ def iterate(o: Any) -> Any:
     if method_ is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
         return _by_index(o)
     return o
+
+
+def check_generator(o: Any) -> None:
+    """Refuse a generator that was made outside the call, and would read arrays without tangents."""
+    if SHADOWED and id(o.gi_code) not in LIFTED and not is_library_file(o.gi_code.co_filename):
+        message = (
+            f"the generator {o.__qualname__} was made outside of this derivative call, and arrays "
+            "that it may read carry derivatives now: make it inside the function"
+        )
+        raise DualLeakError(message)
+
+
+def iterate_deep(o: Any) -> Any:
+    """As :func:`iterate`, for a target that unpacks the items again."""
+    for item in iterate(o):
+        yield _deep(item) if SHADOWED else item
+
+
+def _deep(item: Any) -> Any:
+    if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
+        return [_deep(i) for i in item]
+    return explicit(item)
+
+
+def check_eval() -> None:
+    """Refuse ``eval`` and ``exec`` where the code could read arrays without their tangents."""
+    if SHADOWED:
+        message = (
+            "eval or exec is called while arrays carry derivatives in their memory: the code runs "
+            "without them. Call a function instead"
+        )
+        raise DualLeakError(message)
 
 
 def _elements(o: np.ndarray) -> Any:
@@ -518,6 +622,8 @@ OPERATORS = {name: _binary(name) for name in _NAMES}
 INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
+ATTR[:] = [attr]
+COMPARISONS = {name: _compare(name) for name in _MIRRORED}
 install_hooks(
     {
         "slice": slice,
@@ -530,6 +636,12 @@ install_hooks(
         "set_attr": set_attr,
         "del_attr": del_attr,
         "neg": neg,
+        "pos": pos,
+        "invert": invert,
+        "contains": contains,
+        "iterate_deep": iterate_deep,
+        "check_eval": check_eval,
+        **COMPARISONS,
         "iterate": iterate,
         "enter": enter,
         "decorate": decorate,

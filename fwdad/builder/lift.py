@@ -35,6 +35,16 @@ _BINARY = {
     ast.BitAnd: "and_",
 }
 
+_UNARY = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARISONS = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
 # these read the caller's frame: called in place
 _FRAME_BOUND = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "__import__"}
 
@@ -63,8 +73,16 @@ HOOKS = (
 class _Lifter(ast.NodeTransformer):
     """Rewrites one function definition."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: tuple[str, ...]) -> None:
         self._temporaries = 0
+        self._classes = list(classes)
+
+    def _mangled(self, name: str) -> str:
+        """A private name as Python writes it inside a class."""
+        if not _is_private(name) or not self._classes:
+            return name
+        stem = self._classes[-1].lstrip("_")
+        return f"_{stem}{name}" if stem else name
 
     # -- building blocks
 
@@ -86,18 +104,24 @@ class _Lifter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_BOUND:
+            name = node.func.id
             self.generic_visit(node)
+            if name in ("eval", "exec"):
+                check = self._hook("check_eval", node)
+                both = ast.copy_location(ast.Tuple([check, node], ast.Load()), node)
+                index = self._constant(1, node)
+                return ast.copy_location(ast.Subscript(both, index, ast.Load()), node)
             return node
         args = [self.visit(a) for a in node.args]
         keywords = [
             ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
         ]
-        if isinstance(node.func, ast.Attribute) and not _is_private(node.func.attr):
+        if isinstance(node.func, ast.Attribute):
             hook = self._hook(
                 "method",
                 node,
                 self.visit(node.func.value),
-                self._constant(node.func.attr, node.func),
+                self._constant(self._mangled(node.func.attr), node.func),
             )
         else:
             hook = self._hook("call", node, self.visit(node.func))
@@ -113,8 +137,9 @@ class _Lifter(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.ctx, ast.Load) and not _is_private(node.attr):
-            return self._hook("attr", node, node.value, self._constant(node.attr, node))
+        if isinstance(node.ctx, ast.Load):
+            name = self._constant(self._mangled(node.attr), node)
+            return self._hook("attr", node, node.value, name)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -129,8 +154,24 @@ class _Lifter(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
-            return self._hook("neg", node, node.operand)
+        hook = _UNARY.get(type(node.op))
+        if hook is not None and not isinstance(node.operand, ast.Constant):
+            return self._hook(hook, node, node.operand)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) != 1:  # a chain evaluates its middle once: left to Python
+            return node
+        (op,), (right,) = node.ops, node.comparators
+        hook = _COMPARISONS.get(type(op))
+        if hook is not None:
+            return self._hook(hook, node, node.left, right)
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = self._hook("contains", node, node.left, right)
+            if isinstance(op, ast.In):
+                return found
+            return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
         return node
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
@@ -141,7 +182,8 @@ class _Lifter(ast.NodeTransformer):
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         if not node.is_async:
-            node.iter = self._hook("iterate", node.iter, node.iter)
+            hook = "iterate" if isinstance(node.target, ast.Name) else "iterate_deep"
+            node.iter = self._hook(hook, node.iter, node.iter)
         return node
 
     # -- definitions inside the function
@@ -164,7 +206,9 @@ class _Lifter(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        self._classes.append(node.name)
         self.generic_visit(node)
+        self._classes.pop()
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
@@ -257,12 +301,9 @@ class _Lifter(ast.NodeTransformer):
             call = self._hook("setitem", target, value, o, index)
         else:
             assert isinstance(target, ast.Attribute)
-            if _is_private(target.attr):
-                made = ast.Attribute(self.visit(target.value), target.attr, ast.Store())
-                assign = ast.Assign([ast.copy_location(made, target)], value)
-                return ast.copy_location(assign, at)
             o = self.visit(target.value)
-            call = self._hook("set_attr", target, value, o, self._constant(target.attr, target))
+            name = self._constant(self._mangled(target.attr), target)
+            call = self._hook("set_attr", target, value, o, name)
         # the value comes first among the arguments, because Python evaluates it first
         return ast.copy_location(ast.Expr(call), at)
 
@@ -294,14 +335,8 @@ class _Lifter(ast.NodeTransformer):
             new = self._hook(hook, node, load(old), self.visit(node.value))
             stored = self._hook("aug_setitem", node, load(o), load(index), load(old), new)
             made.append(ast.copy_location(ast.Expr(stored), node))
-        elif _is_private(target.attr):
-            read = ast.copy_location(ast.Attribute(load(o), target.attr, ast.Load()), target)
-            new = self._hook(hook, node, read, self.visit(node.value))
-            to = ast.copy_location(ast.Attribute(load(o), target.attr, ast.Store()), target)
-            made.append(ast.copy_location(ast.Assign([to], new), node))
-            names.remove(old)
         else:
-            attribute = self._constant(target.attr, target)
+            attribute = self._constant(self._mangled(target.attr), target)
             bind(old, self._hook("attr", target, load(o), attribute))
             new = self._hook(hook, node, load(old), self.visit(node.value))
             call = self._hook("set_attr", node, new, load(o), attribute)
@@ -316,8 +351,8 @@ class _Lifter(ast.NodeTransformer):
                 index = self._subscript_index(target)
                 call = self._hook("delitem", target, self.visit(target.value), index)
                 made.append(ast.copy_location(ast.Expr(call), node))
-            elif isinstance(target, ast.Attribute) and not _is_private(target.attr):
-                name = self._constant(target.attr, target)
+            elif isinstance(target, ast.Attribute):
+                name = self._constant(self._mangled(target.attr), target)
                 call = self._hook("del_attr", target, self.visit(target.value), name)
                 made.append(ast.copy_location(ast.Expr(call), node))
             else:
@@ -452,7 +487,7 @@ def _mark(code: CodeType) -> None:
 
 def _compile(code: CodeType, source: Source) -> CodeType:
     node: Definition = copy.deepcopy(source.node)
-    lifter = _Lifter()
+    lifter = _Lifter(source.classes)
     # the defaults are the function's own objects; their expressions are not evaluated again
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]

@@ -91,8 +91,33 @@ def owner_of(a: Any) -> Any:
 
 def find_shadow(a: np.ndarray) -> Shadow | None:
     """The shadow of the memory behind an array, if anything active was stored there."""
-    shadow = SHADOWED.get(id(a if a.base is None else owner_of(a)))
-    return shadow if shadow is not None and a.dtype.kind in "fcV" else None
+    if a.dtype.kind not in "fcV":
+        return None
+    owner = a if a.base is None else owner_of(a)
+    shadow = SHADOWED.get(id(owner))
+    if shadow is None and (_FOREIGN or not isinstance(owner, np.ndarray)):
+        return _find_by_address(a)
+    return shadow
+
+
+def shadow_of_memory(a: np.ndarray) -> Shadow | None:
+    """The shadow of the memory behind an array of any dtype."""
+    owner = a if a.base is None else owner_of(a)
+    return SHADOWED.get(id(owner)) or _find_by_address(a)
+
+
+_FOREIGN: set[int] = set()
+"""Keys of shadows whose owner is no array: arrays elsewhere may view the same memory."""
+
+
+def _find_by_address(a: np.ndarray) -> Shadow | None:
+    if not a.size:
+        return None
+    low, high = np.lib.array_utils.byte_bounds(a)
+    for shadow in SHADOWED.values():
+        if shadow.low <= low and high <= shadow.low + shadow.nbytes:
+            return shadow
+    return None
 
 
 def untouched(p: Any) -> bool:
@@ -104,8 +129,12 @@ def make_shadow(a: np.ndarray) -> Shadow:
     """Find or make the shadow of the memory behind an array."""
     owner = owner_of(a)
     shadow = SHADOWED.get(id(owner))
+    if shadow is None and not isinstance(owner, np.ndarray):
+        shadow = _find_by_address(a)
     if shadow is None:
         whole = owner if isinstance(owner, np.ndarray) else _buffer(owner, a)
+        if not isinstance(owner, np.ndarray):
+            _FOREIGN.add(id(owner))
         low, high = np.lib.array_utils.byte_bounds(whole)
         shadow = SHADOWED[id(owner)] = Shadow(owner, low, high - low)
     return shadow
@@ -128,3 +157,4 @@ def forget(tag: Tag) -> None:
         shadow = SHADOWED.get(key)
         if shadow is not None and shadow.drop(tag) and not shadow.lanes:
             SHADOWED.pop(key, None)
+            _FOREIGN.discard(key)

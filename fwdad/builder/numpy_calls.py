@@ -38,6 +38,9 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     run = STATE.run
     if run is None:
         return
+    rule = find_rule(f)
+    if rule is not None and rule.out_position is not None:
+        args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
     targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
     try:
@@ -52,6 +55,7 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply a rule; an ``out`` receives the result, tangents included."""
+    args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
     combine = _INITIAL.get(rule.function)
     if combine is not None and is_any_active((kwargs.get("initial"),)):
@@ -60,7 +64,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = combine(explicit(initial), with_out(rule, args, rest))
         return value if out is None else write_out(out, value)
     if out is None:
-        if rule.kind == "elementwise" and not kwargs and rule.takes_arrays:
+        if rule.kind == "elementwise" and not kwargs:
             return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
@@ -70,6 +74,18 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     else:
         value = rule.function(*args, **rest)
     return write_out(out, value)
+
+
+def named_out(
+    rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """An ``out`` that is given by position, as a keyword."""
+    k = rule.out_position
+    if k is None or len(args) <= k:
+        return args, kwargs
+    out, rest = args[k], args[k + 1 :]
+    names = rule.binder.positional[k + 1 : k + 1 + len(rest)]
+    return args[:k], {**kwargs, **dict(zip(names, rest, strict=True)), "out": out}
 
 
 def write_out(out: Any, value: Any, where: Any = True) -> Any:
@@ -179,7 +195,14 @@ def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
     args = tuple([make_array(a) if type(a) is list or type(a) is tuple else a for a in args])
-    return apply.apply_elementwise(rule, function, with_explicit(args))
+    args = with_explicit(args)
+    if isinstance(function, np.ufunc):  # it finds the rule for duals of enclosing calls by itself
+        return apply.apply_elementwise(rule, function, args)
+
+    def primal(*inner: Any) -> Any:
+        return function(*inner) if top_tag(inner) is None else _elementwise(rule, function, inner)
+
+    return apply.apply_elementwise(rule, primal, args)
 
 
 def _no_rule(ufunc: Any, args: tuple[Any, ...]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.creation import make_array
+from fwdad.builder.creation import explicit_items, make_array
 from fwdad.builder.dual import (
     Array,
     Scalar,
@@ -16,7 +16,13 @@ from fwdad.builder.dual import (
     top_tag,
     wrap,
 )
-from fwdad.builder.memory import SHADOWED, find_shadow, make_shadow, owner_of
+from fwdad.builder.memory import (
+    SHADOWED,
+    find_shadow,
+    make_shadow,
+    owner_of,
+    shadow_of_memory,
+)
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk, plain
@@ -64,6 +70,12 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         a[index] = v
         return
     shadow = find_shadow(a) if SHADOWED else None
+    if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and shadow_of_memory(a) is not None:
+        message = (
+            f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
+            "tangents cannot follow"
+        )
+        raise DualLeakError(message)
     carried: dict[Any, Any] = {}
     while isinstance_dual(v):
         check_alive(v.tag)
@@ -152,8 +164,9 @@ def _value(v: Any) -> Any:
     """A value to store, with its tangents explicit (and read before anything is written)."""
     if type(v) is np.ndarray:
         return wrap(v, copy=True) if SHADOWED and find_shadow(v) is not None else v
-    if type(v) in (list, tuple) and top_tag(v) is not None:
-        return make_array(v)
+    if type(v) in (list, tuple):
+        items = explicit_items(v) if SHADOWED else v
+        return make_array(items) if top_tag(items) is not None else v
     if type(v) is Array and SHADOWED:
         raw = plain(v)
         if find_shadow(raw) is not None:
@@ -173,7 +186,7 @@ def load(a: Any, index: Any) -> Any:
             )
             raise UnsupportedTypeError(message)
         return found
-    if len(index) == a.ndim and type(index[0]) is int and all([type(i) is int for i in index]):
+    if index and len(index) == a.ndim and type(index[0]) is int and all([type(i) is int for i in index]):
         shadow = find_shadow(a)
         if shadow is not None and len(shadow.lanes) == 1:
             (tag,) = shadow.lanes

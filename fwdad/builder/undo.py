@@ -119,7 +119,7 @@ class UndoLog:
             _restore_name(target, content)
         for owner, content, lanes in reversed(self._arrays.values()):
             whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
-            np.copyto(np.asarray(whole), content, casting="no")
+            _restore_array(whole, content)
             shadow: Shadow | None = SHADOWED.get(id(owner))
             if shadow is not None:
                 for tag in list(shadow.lanes):
@@ -160,6 +160,17 @@ def _slot_names(cls: type) -> tuple[str, ...]:
         f"_{cls.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
         for n in names
     )
+
+
+def _restore_array(whole: Any, content: np.ndarray) -> None:
+    if whole.shape != content.shape:
+        whole.resize(content.shape, refcheck=False)
+    writeable = whole.flags.writeable
+    if not writeable:  # made read-only after it was written
+        whole.flags.writeable = True
+    np.copyto(np.asarray(whole), content, casting="no")
+    if not writeable:
+        whole.flags.writeable = False
 
 
 def _restore_object(owner: Any, content: Any) -> None:

@@ -71,10 +71,12 @@ class Rule:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        positional = self.binder.positional
+        self.out_position = positional.index("out") if "out" in positional else None
         module = getattr(self.function, "__module__", None) or "numpy"
         self.takes_arrays = (
             self.kind != "constant"
-            and module.startswith(("numpy", "scipy", "math", "cmath"))
+            and module.startswith(("numpy", "scipy"))
             and self.function not in SEQUENCE_TAKERS
         )
 

@@ -98,6 +98,8 @@ class Lanes:
 
     def element(self, index: tuple[int, ...]) -> Lanes | None:
         """The lanes of one element, or None when they are structurally zero."""
+        if min(index, default=0) < 0:  # one element has one part, however it is written
+            index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
         parts = self._parts
         if parts is not None and index in parts:
             return parts[index]
@@ -114,7 +116,7 @@ class Lanes:
                 raise IndexError(message)
             flat = flat * length + (i + length if i < 0 else i)
         k = flat - start
-        return Lanes(hot=(n, k, dtype)) if 0 <= k < n else None
+        return hot_lanes(n, k, dtype) if 0 <= k < n else None
 
     def expanded(self, ndim: int) -> Lanes:
         """These lanes with axes of length one after the lane axis, for a primal of rank ndim."""
@@ -141,6 +143,18 @@ class Lanes:
         made = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
         assert made is not None
         return made
+
+
+_HOT: dict[tuple[int, int, Any], Lanes] = {}
+
+
+def hot_lanes(n: int, k: int, dtype: np.dtype[Any]) -> Lanes:
+    """A number's unit direction k of n: one object, so that sums of it are one term."""
+    key = (n, k, dtype)
+    found = _HOT.get(key)
+    if found is None:
+        found = _HOT.setdefault(key, Lanes(hot=key))
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.errors import SeedError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, match
-from fwdad.tangents.lanes import Lanes, basis_lanes
+from fwdad.tangents.lanes import basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 
@@ -47,7 +47,7 @@ class BasisSeeds:
                 lanes = (
                     basis_lanes(n, first, shape, dtype)
                     if shape
-                    else Lanes(hot=(n, -first, dtype))
+                    else hot_lanes(n, -first, dtype)
                 )
                 made.append(Chunk.of(n, shape, {lanes: None}))
             else:
