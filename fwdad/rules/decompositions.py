@@ -136,8 +136,8 @@ def qr_frule(primals, tangents, mode="reduced"):
         omega = omega + np.eye(k, dtype=raw.real.dtype) * (1j * np.imag(c))
     r_dot = np.triu(adjoint(q1) @ a_dot - omega @ r1)
     extra = q.shape[-1] - k
-    if extra:
-        r_dot = np.pad(r_dot, [*[(0, 0)] * (r_dot.ndim - 2), (0, extra), (0, 0)])
+    if extra:  # rows of zeros below
+        r_dot = np.eye(k + extra, k, dtype=raw.real.dtype) @ r_dot
     if mode == "r":
         return y, r_dot
     q_dot = b - q1 @ (c - omega)
