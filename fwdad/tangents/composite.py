@@ -6,11 +6,11 @@ array or container that appears twice is one leaf, and a container may hold itse
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,73 +18,8 @@ import numpy as np
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.refused import refusal
+from fwdad.tangents.registrations import registration_of
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
-
-Flatten = Callable[[Any], tuple[tuple[Any, ...], Any]]
-Unflatten = Callable[[Any, tuple[Any, ...]], Any]
-
-
-@dataclass(frozen=True)
-class Registration:
-    """How the instances of a registered class are taken apart.
-
-    Attributes
-    ----------
-    flatten : callable
-        ``flatten(x) -> (children, data)``.
-    unflatten : callable
-        ``unflatten(data, children) -> x``. It also gets duals and tangents as children.
-    mismatch : callable, optional
-        ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
-    subclasses : bool
-        Whether instances of subclasses are taken apart in the same way.
-    refused : str, optional
-        Why the class carries no tangents although it holds numbers.
-    """
-
-    flatten: Flatten
-    unflatten: Unflatten
-    mismatch: Callable[[Any, Any], str | None] | None = None
-    subclasses: bool = False
-    refused: str | None = None
-
-
-REGISTERED: dict[type, Registration] = {}
-_LAZY: dict[str, Callable[[], None]] = {}
-
-
-def register(cls: type, registration: Registration) -> None:
-    """Enter a class whose instances are composites of leaves."""
-    REGISTERED[cls] = registration
-    _find_registration.cache_clear()
-
-
-def register_lazily(package: str, enter: Callable[[], None]) -> None:
-    """Have ``enter`` register the classes of a package when the first instance shows up."""
-    _LAZY[package] = enter
-
-
-def registration_of(cls: type) -> Registration | None:
-    """The registration of a class, or None."""
-    found = REGISTERED.get(cls)
-    return _find_registration(cls) if found is None else found
-
-
-def _nothing() -> None:
-    """What is left to do when another thread has entered the package."""
-
-
-@functools.lru_cache(maxsize=1024)
-def _find_registration(cls: type) -> Registration | None:
-    for base in cls.__mro__:
-        for package in list(_LAZY):
-            if f"{base.__module__}.".startswith(f"{package}."):
-                _LAZY.pop(package, _nothing)()
-    for base in cls.__mro__:
-        found = REGISTERED.get(base)
-        if found is not None and (base is cls or found.subclasses):
-            return found
-    return None
 
 
 class Structure:
@@ -157,38 +92,43 @@ def flatten(
         node = Structure("leaf")
         node.index = 0
         return [x], node
-    leaves: list[Any] = []
-    known: dict[int, Structure] = {}
-    alive: list[Any] = []
+    apart = _Apart(strict=strict, leaf=leaf)
+    return apart.leaves, apart.visit(x, None)
 
-    def visit(x: Any, path: _Path) -> Structure:
-        if id(x) in known:
-            return known[id(x)]
-        if leaf(x):
+
+class _Apart:
+    """A value that is being taken apart; a closure that calls itself would keep it alive."""
+
+    def __init__(self, *, strict: bool, leaf: Callable[[Any], bool]) -> None:
+        self.strict = strict
+        self.leaf = leaf
+        self.leaves: list[Any] = []
+        self.known: dict[int, Structure] = {}
+        self.alive: list[Any] = []  # what has its id among the known
+
+    def visit(self, x: Any, path: _Path) -> Structure:
+        if id(x) in self.known:
+            return self.known[id(x)]
+        if self.leaf(x):
             node = Structure("leaf")
-            node.index = len(leaves)
-            leaves.append(x)
+            node.index = len(self.leaves)
+            self.leaves.append(x)
             if isinstance(x, (np.ndarray, Chunk)):  # numbers are values: two of them are no alias
-                known[id(x)] = node
+                self.known[id(x)] = node
             return node
         parts = _parts(x)
         if parts is None:
-            reason = _refusal(x) if strict else None
+            reason = _refusal(x) if self.strict else None
             if reason is not None:
                 raise UnsupportedTypeError(_written(path) + reason)
             return Structure("static", x)
         kind, keys, children, data = parts
-        node = known[id(x)] = Structure(kind, x)
-        alive.append((x, children))
+        node = self.known[id(x)] = Structure(kind, x)
+        self.alive.append((x, children))
         node.keys, node.data = keys, data
         for k, child in enumerate(children):
-            node.children.append(visit(child, (path, node, k)))
+            node.children.append(self.visit(child, (path, node, k)))
         return node
-
-    try:
-        return leaves, visit(x, None)
-    finally:
-        del visit  # it refers to itself: the cycle would keep the leaves alive
 
 
 def _refusal(x: Any) -> str | None:
@@ -225,7 +165,7 @@ def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
         return "tuple", [], list(x), dict(getattr(x, "__dict__", {}))
     if isinstance(x, (list, dict)):
         keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
-        own = None if type(x) in (list, dict) else copy.copy(x)
+        own = None if type(x) in (list, dict) else _twin(x)
         return "list" if isinstance(x, list) else "dict", keys, values, own
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         names = [f.name for f in dataclasses.fields(x) if hasattr(x, f.name)]
@@ -241,68 +181,81 @@ def unflatten(
     No constructor of a tuple, dict or dataclass is run: what it checks, or computes anew, was done
     when the value was made, and tangents need not pass its checks.
     """
-    if structure.kind == "leaf":
-        return leaves[structure.index]
-    made: dict[int, Any] = {}
-
-    def build(node: Structure) -> Any:
-        if node.kind == "leaf":
-            return leaves[node.index]
-        if node.kind == "static":
-            return node.value if static is None else static(node.value)
-        if id(node) in made:
-            return made[id(node)]
-        return _build(node, build, made)
-
-    try:
-        return build(structure)
-    finally:
-        del build
+    return _build(structure, leaves, static, {})
 
 
-def _build(node: Structure, build: Callable[[Structure], Any], made: dict[int, Any]) -> Any:
+def _build(
+    node: Structure,
+    leaves: list[Any],
+    static: Callable[[Any], Any] | None,
+    made: dict[int, Any],
+) -> Any:
+    if node.kind == "leaf":
+        return leaves[node.index]
+    if node.kind == "static":
+        return node.value if static is None else static(node.value)
+    if id(node) in made:
+        return made[id(node)]
     kind, data = node.kind, node.data
     out: Any
     if kind == "list":
-        out = [] if data is None else copy.copy(data)
-        list.clear(out)
-        made[id(node)] = out
-        list.extend(out, [build(c) for c in node.children])
+        out = made[id(node)] = [] if data is None else _twin(data)
+        list.extend(out, [_build(c, leaves, static, made) for c in node.children])
     elif kind == "dict":
-        out = {} if data is None else copy.copy(data)
-        made[id(node)] = out
+        out = made[id(node)] = {} if data is None else _twin(data)
+        store = _in_c(type(out), "__setitem__")
         for key, child in zip(node.keys, node.children, strict=True):
-            dict.__setitem__(out, key, build(child))
+            store(out, key, _build(child, leaves, static, made))
     elif kind == "object":
         out = made[id(node)] = _twin(data)
         for key, child in zip(node.keys, node.children, strict=True):
-            object.__setattr__(out, key, build(child))
+            object.__setattr__(out, key, _build(child, leaves, static, made))
     else:
-        cls, children = type(node.value), [build(c) for c in node.children]
-        registration = registration_of(cls)
-        if registration is not None:
-            out = registration.unflatten(data, tuple(children))
-        else:
-            out = _tuple_of(cls, children, data)
-        made[id(node)] = out
+        children = [_build(c, leaves, static, made) for c in node.children]
+        out = made[id(node)] = _custom_or_tuple(node, children)
+    return out
+
+
+def _custom_or_tuple(node: Structure, children: list[Any]) -> Any:
+    cls = type(node.value)
+    registration = registration_of(cls)
+    if registration is not None:
+        return registration.unflatten(node.data, tuple(children))
+    if cls is tuple:
+        return tuple(children)
+    try:
+        out: Any = tuple.__new__(cls, children)
+    except TypeError:  # a structure sequence written in C, such as os.stat_result
+        return cls(children)
+    for name, value in node.data.items():
+        object.__setattr__(out, name, value)
     return out
 
 
 def _twin(x: Any) -> Any:
-    """A second instance with x's attributes; values that a cached property keeps are left out."""
+    """A second instance with x's attributes and no items: nothing that x's class defines is run."""
     cls = type(x)
-    try:
-        out = object.__new__(cls)
-    except TypeError:  # a subclass of a builtin: only its own way of copying is safe
-        return copy.copy(x)
+    out = _in_c(cls, "__new__")(cls)
     for name in _slots(cls):
         if hasattr(x, name):
             object.__setattr__(out, name, getattr(x, name))
     for name, value in getattr(x, "__dict__", {}).items():
-        # it was computed from the plain fields: kept, it would lose the derivative in silence
+        # a cached property was computed from plain parts: kept, it would lose the derivative
         if not isinstance(getattr(cls, name, None), functools.cached_property):
             object.__setattr__(out, name, value)
+    if isinstance(x, defaultdict):
+        out.default_factory = x.default_factory
     return out
+
+
+def _in_c(cls: type, name: str) -> Any:
+    """The method of a class's builtin base, below whatever Python code overrides it."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name)
+        if found is not None and not isinstance(found, (FunctionType, staticmethod)):
+            return found
+    message = f"{cls.__qualname__} has no {name}"
+    raise TypeError(message)
 
 
 def _slots(cls: type) -> list[str]:
@@ -314,18 +267,6 @@ def _slots(cls: type) -> list[str]:
             private = name.startswith("__") and not name.endswith("__")
             names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
     return [name for name in names if name not in ("__dict__", "__weakref__")]
-
-
-def _tuple_of(cls: type, children: list[Any], attributes: dict[str, Any]) -> Any:
-    if cls is tuple:
-        return tuple(children)
-    try:
-        out = tuple.__new__(cls, children)
-    except TypeError:  # a structure sequence written in C, such as os.stat_result
-        return cls(children)
-    for name, value in attributes.items():
-        object.__setattr__(out, name, value)
-    return out
 
 
 def match(structure: Structure, other: Any, path: str = "x", what: str = "seed") -> list[Any]:
@@ -342,31 +283,34 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
     if structure.kind == "leaf":
         return [other]
     found: dict[int, Any] = {}
-    seen: dict[tuple[int, int], Any] = {}
-
-    def visit(node: Structure, v: Any, path: str) -> None:
-        if node.kind == "leaf":
-            if node.index in found and not _same(found[node.index], v):
-                message = (
-                    f"{path} is the same array as another part of the argument, so it has one "
-                    f"tangent; two different {what}s came for it"
-                )
-                raise SeedError(message)
-            found[node.index] = v
-            return
-        # a shared container may meet another value the second time; a cycle meets the same one
-        if node.kind == "static" or (id(node), id(v)) in seen:
-            return
-        seen[id(node), id(v)] = v
-        for child, part, step in _pairs(node, v, path, what):
-            visit(child, part, path + step)
-
-    try:
-        visit(structure, other, path)
-    finally:
-        del visit
+    _match(structure, other, path, what, found, {})
     count = 1 + max(found) if found else 0
     return [found[k] for k in range(count)]
+
+
+def _match(
+    node: Structure,
+    v: Any,
+    path: str,
+    what: str,
+    found: dict[int, Any],
+    seen: dict[tuple[int, int], Any],
+) -> None:
+    if node.kind == "leaf":
+        if node.index in found and not _same(found[node.index], v):
+            message = (
+                f"{path} is the same array as another part of the argument, so it has one "
+                f"tangent; two different {what}s came for it"
+            )
+            raise SeedError(message)
+        found[node.index] = v
+        return
+    # a shared container may meet another value the second time; a cycle meets the same one
+    if node.kind == "static" or (id(node), id(v)) in seen:
+        return
+    seen[id(node), id(v)] = v
+    for child, part, step in _pairs(node, v, path, what):
+        _match(child, part, path + step, what, found, seen)
 
 
 def match_or_none(structure: Structure, other: Any) -> list[Any] | None:
@@ -445,7 +389,6 @@ def lanes_of(tangents: Any) -> int | None:
 
 __all__ = [
     "ZERO",
-    "Registration",
     "Structure",
     "flatten",
     "is_leaf",
@@ -454,9 +397,6 @@ __all__ = [
     "map_tree",
     "match",
     "match_or_none",
-    "register",
-    "register_lazily",
-    "registration_of",
     "unflatten",
     "unzip",
 ]

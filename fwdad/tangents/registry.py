@@ -19,14 +19,6 @@ import numpy as np
 from fwdad.errors import DuplicateRuleError, UnsupportedTypeError
 from fwdad.tangents import vectors
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.composite import (
-    REGISTERED,
-    Flatten,
-    Registration,
-    Unflatten,
-    register,
-    registration_of,
-)
 from fwdad.tangents.kinds import (
     AnyTangent,
     ArrayTangent,
@@ -38,6 +30,14 @@ from fwdad.tangents.kinds import (
     TangentType,
 )
 from fwdad.tangents.refused import refusal
+from fwdad.tangents.registrations import (
+    REGISTERED,
+    Flatten,
+    Registration,
+    Unflatten,
+    register,
+    registration_of,
+)
 from fwdad.tangents.vectors import OWN, OwnTangents
 from fwdad.tangents.zero import NoTangent, NoTangentType
 

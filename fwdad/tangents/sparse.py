@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.composite import Registration, register, register_lazily
+from fwdad.tangents.registrations import Registration, register, register_lazily
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 

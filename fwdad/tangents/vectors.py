@@ -14,7 +14,8 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.composite import REGISTERED, flatten, is_leaf, match, unflatten
+from fwdad.tangents.composite import flatten, is_leaf, match, unflatten
+from fwdad.tangents.registrations import REGISTERED
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent, Undefined, Zero
 

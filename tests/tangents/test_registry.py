@@ -13,9 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import DuplicateRuleError, SeedError, UnsupportedTypeError
-from fwdad.tangents import composite
+from fwdad.tangents import registrations
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import REGISTERED
 from fwdad.tangents.kinds import (
     AnyTangent,
     ArrayTangent,
@@ -24,6 +23,7 @@ from fwdad.tangents.kinds import (
     NumberTangent,
     OwnTangent,
 )
+from fwdad.tangents.registrations import REGISTERED
 from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import (
     OWN,
@@ -68,7 +68,7 @@ def registered():
     for table in (REGISTERED, OWN):
         for cls in set(table) - before:
             del table[cls]
-    composite._find_registration.cache_clear()
+    registrations._find_registration.cache_clear()
 
 
 # -- one type for each (T, N)

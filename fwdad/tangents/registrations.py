@@ -1,0 +1,74 @@
+"""The classes whose instances are composites because somebody told how to take them apart."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Flatten = Callable[[Any], tuple[tuple[Any, ...], Any]]
+Unflatten = Callable[[Any, tuple[Any, ...]], Any]
+
+
+@dataclass(frozen=True)
+class Registration:
+    """How the instances of a registered class are taken apart.
+
+    Attributes
+    ----------
+    flatten : callable
+        ``flatten(x) -> (children, data)``.
+    unflatten : callable
+        ``unflatten(data, children) -> x``. It also gets duals and tangents as children.
+    mismatch : callable, optional
+        ``mismatch(data, other_data)`` says what makes a seed unfit for a value, or None.
+    subclasses : bool
+        Whether instances of subclasses are taken apart in the same way.
+    refused : str, optional
+        Why the class carries no tangents although it holds numbers.
+    """
+
+    flatten: Flatten
+    unflatten: Unflatten
+    mismatch: Callable[[Any, Any], str | None] | None = None
+    subclasses: bool = False
+    refused: str | None = None
+
+
+REGISTERED: dict[type, Registration] = {}
+_LAZY: dict[str, Callable[[], None]] = {}
+
+
+def register(cls: type, registration: Registration) -> None:
+    """Enter a class whose instances are composites of leaves."""
+    REGISTERED[cls] = registration
+    _find_registration.cache_clear()
+
+
+def register_lazily(package: str, enter: Callable[[], None]) -> None:
+    """Have ``enter`` register the classes of a package when the first instance shows up."""
+    _LAZY[package] = enter
+
+
+def registration_of(cls: type) -> Registration | None:
+    """The registration of a class, or None."""
+    found = REGISTERED.get(cls)
+    return _find_registration(cls) if found is None else found
+
+
+def _nothing() -> None:
+    """What is left to do when another thread has entered the package."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _find_registration(cls: type) -> Registration | None:
+    for base in cls.__mro__:
+        for package in list(_LAZY):
+            if f"{base.__module__}.".startswith(f"{package}."):
+                _LAZY.pop(package, _nothing)()
+    for base in cls.__mro__:
+        found = REGISTERED.get(base)
+        if found is not None and (base is cls or found.subclasses):
+            return found
+    return None
