@@ -1,0 +1,130 @@
+"""``out``, ``where``, ``dtype`` and ufunc methods: written as keywords or by position."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import fwdad
+from tests.cases.check import check_jacobian, programs, with_widths
+
+WRITES, writes = programs()
+
+X = np.array([0.7, 1.3, 0.4])
+A = np.arange(9.0).reshape(3, 3)
+
+
+@writes(X)
+def clip_into_position(x):
+    y, z = np.zeros(3), np.zeros(3)
+    np.clip(x, 0.5, 1.0, y)
+    x.clip(0.5, 1.0, z)
+    return y + 2 * z
+
+
+@writes(X, products=True)
+def dot_into_position(x):
+    y, z = np.zeros(3), np.zeros(3)
+    np.dot(A, x, y)
+    A.dot(x, z)
+    return y * z
+
+
+@writes(X)
+def cumsum_into_position(x):
+    y, z = np.zeros(3), np.zeros(3)
+    np.cumsum(x, 0, None, y)
+    x.cumprod(0, None, z)
+    return y * z
+
+
+@writes(X)
+def sums_into_position(x):
+    s, t = np.zeros(()), np.zeros(())
+    x.sum(0, None, s)
+    np.mean(x**2, 0, None, t)
+    return np.array([s[()], t[()]])
+
+
+@writes(X)
+def take_into_position(x):
+    y, z = np.zeros(2), np.zeros(2)
+    x.take([0, 2], None, y)
+    np.take(x, [2, 1], None, z, "wrap")
+    return y * z
+
+
+@writes(X)
+def inactive_result_clears_the_tangents(x):
+    y, z, w = np.zeros(3), np.zeros(3), np.zeros(3)
+    y[:] = z[:] = w[:] = x
+    np.clip(np.ones(3) * 7, 0, 2, y)
+    np.dot(np.eye(3), np.arange(3.0), z)
+    np.multiply(np.ones(3), 2.0, out=w)
+    return y + z + w + x
+
+
+@writes(X)
+def reductions_of_ufuncs(x):
+    y = np.zeros(())
+    np.add.reduce(x * x, 0, None, y)
+    return np.array([
+        y[()],
+        np.multiply.reduce(x),
+        np.add.reduce(x, initial=x[1]),
+        np.maximum.reduce(x, initial=0.2),
+    ])  # fmt: skip
+
+
+@writes(X)
+def masked_ufunc_leaves_the_rest(x):
+    y = np.array([5.0, 6.0, 7.0])
+    np.log(x - 0.5, out=y, where=x > 0.5)
+    np.multiply(y, x, y, where=np.array([True, False, True]))
+    return y
+
+
+@writes(X)
+def casts_into_single_precision(x):
+    y = np.zeros(3, np.longdouble)
+    np.multiply(x, x, out=y)
+    return np.sqrt(y).astype(float)
+
+
+@writes(X)
+def outer_and_accumulate(x):
+    return np.multiply.outer(x, x[:2]).ravel() + np.add.accumulate(np.repeat(x, 2))
+
+
+@pytest.mark.parametrize(("program", "chunk"), with_widths(WRITES))
+def test_written_outputs(program, chunk):
+    check_jacobian(program, chunk)
+
+
+def test_outputs_made_outside_are_put_back():
+    y = np.array([5.0, 6.0, 7.0])
+    held = y.copy()
+
+    def f(x):
+        np.clip(np.ones(3) * 7, 0, 2, y)
+        np.dot(A, np.ones(3), y)
+        np.exp(x, y)
+        x.cumsum(0, None, y)
+        return y * 2
+
+    assert_array_equal(fwdad.jacobian(f, X, chunk=2), 2 * np.tril(np.ones((3, 3))))
+    assert_array_equal(y, held)
+
+
+def test_integer_output_is_refused():
+    def f(x):
+        y = np.zeros(3, int)
+        np.add(x, 1.0, out=y, casting="unsafe")
+        return y
+
+    with pytest.raises(fwdad.DualLeakError, match="int64"):
+        fwdad.jacobian(f, X)
+
+
+def test_where_without_out_is_refused():
+    with pytest.raises(fwdad.MissingRuleError, match="out="):
+        fwdad.jacobian(lambda x: np.exp(x, where=x > 0.5), X)
