@@ -3,6 +3,7 @@
 from fwdad.rules import arithmetic as arithmetic
 from fwdad.rules import comparisons as comparisons
 from fwdad.rules import complex_parts as complex_parts
+from fwdad.rules import cosine as cosine
 from fwdad.rules import cumulative as cumulative
 from fwdad.rules import decompositions as decompositions
 from fwdad.rules import einsum as einsum
