@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import run_on_duals
-from fwdad.builder.forward import Arguments, Outcome, run_forward
+from fwdad.builder.forward import Arguments, Outcome, explicit_leaves, run_forward
 from fwdad.errors import (
     NonScalarOutputError,
     NotHolomorphicError,
@@ -111,7 +111,7 @@ def jvp(
     if v is None:
         seeds = BasisSeeds(arguments.leaves)
     else:
-        seeds = GivenSeeds(arguments.leaves, _joint(arguments, single), v)
+        seeds = GivenSeeds(arguments.leaves, _joint(arguments, single), explicit_leaves(v))
     width = _width(chunk, seeds.count, arguments.leaves)
     outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
     if seeds.single:
@@ -485,7 +485,7 @@ def stop_gradient(x: Any) -> Any:
     like x
         Arrays are copied.
     """
-    leaves, structure = flatten(x)
+    leaves, structure = flatten(explicit_leaves(x))
     kept = [plain(leaf) for leaf in leaves]
     return unflatten(structure, [k.copy() if isinstance(k, np.ndarray) else k for k in kept])
 

@@ -39,7 +39,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     primals, options = rule.binder.bind(args, kwargs)
     primals = with_explicit(primals)
     if rule.takes_arrays:
-        primals = tuple([_as_array(x) if type(x) in (list, tuple) else x for x in primals])
+        primals = tuple([_as_array(x, rule) if type(x) in (list, tuple) else x for x in primals])
     tag = top_tag(primals)
     option_tag = top_tag(options.values()) if options else None
     if option_tag is not None:
@@ -65,9 +65,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return join(rule, y, y_dot, tag, primals)
 
 
-def _as_array(x: Any) -> Any:
-    """An array-like of duals as a dual array."""
-    return make_array(x) if top_tag((x,)) is not None else x
+def _as_array(x: Any, rule: Rule) -> Any:
+    """An array-like as an array, where a law will ask for its shape."""
+    if top_tag((x,)) is not None:
+        return make_array(x)
+    return np.asarray(x) if rule.linear_argnums else x
 
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:

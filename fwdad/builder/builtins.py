@@ -310,6 +310,13 @@ for _name, _hook in hooks.OPERATORS.items():
     HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
 for _name, _hook in hooks.INPLACE.items():
     HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+for _name, _hook in hooks.COMPARISONS.items():
+    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+HANDLERS[operator.pos] = lambda args, _kwargs: hooks.pos(*args)
+HANDLERS[operator.invert] = lambda args, _kwargs: hooks.invert(*args)
+HANDLERS[operator.abs] = lambda args, _kwargs: call(abs, *args)
+HANDLERS[operator.contains] = lambda args, _kwargs: hooks.contains(args[1], args[0])
+TRANSPARENT.update({operator.truth, operator.not_, operator.is_, operator.is_not})
 HANDLERS[operator.neg] = lambda args, _kwargs: hooks.neg(*args)
 HANDLERS[operator.getitem] = lambda args, _kwargs: hooks.getitem(*args)
 HANDLERS[operator.setitem] = lambda args, _kwargs: hooks.setitem(args[2], args[0], args[1])
@@ -325,6 +332,9 @@ def _creation(function: Any) -> None:
         if len(args) == 1 and not kwargs and type(args[0]) is list:
             if Scalar in set(map(type, args[0])):
                 return make_array(args[0])
+        own = getattr(type(args[0]), "__array__", None) if args else None
+        if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
+            return call(function, call(own, args[0]), *args[1:], **kwargs)
         if not is_active(args) and not _holds_duals(args):
             return function(*args, **kwargs)
         values, *rest = args
@@ -595,7 +605,12 @@ def _refuse_class(function: Any, what: str) -> None:
         return function(*args, **kwargs)
 
 
-for _function, _what in {**_refused_classes, np.ma.array: "masked arrays"}.items():
+for _function, _what in {
+    **_refused_classes,
+    np.ma.array: "masked arrays",
+    np.ma.asarray: "masked arrays",
+    np.asmatrix: "numpy.matrix",
+}.items():
     _refuse_class(_function, _what)
 
 

@@ -30,6 +30,7 @@ from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
 from fwdad.rules.define import find_rule, function_name
+from fwdad.tangents.chunk import Chunk
 
 _NumpyFunction = type(np.sum)
 _BUILTIN = (
@@ -205,7 +206,20 @@ def _first_active(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 # -- by the type of the callable
 
 
+def _duck(values: tuple[Any, ...], name: str) -> Any:
+    """An argument whose class takes part in a NumPy protocol by a method in Python."""
+    for v in values:
+        if isinstance(getattr(type(v), name, None), types.FunctionType):
+            if not isinstance_dual(v) and not isinstance(v, Chunk):
+                return v
+    return None
+
+
 def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    duck = _duck(args, "__array_function__")
+    if duck is not None:
+        types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
+        return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
@@ -230,6 +244,9 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    duck = _duck(args, "__array_ufunc__")
+    if duck is not None:
+        return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
     return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
 
 
@@ -250,7 +267,9 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return f(*args, **kwargs)
         if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
-        if _writes_container(owner):
+        if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
+            if f.__name__ == "__call__" and isinstance(owner, type):
+                return _call_class(owner, args, kwargs, by_metaclass=False)
             return f(*args, **kwargs)
         if SHADOWED and isinstance(owner, np.ndarray):
             explicit(owner)  # a subclass cannot carry tangents
@@ -258,6 +277,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             _log_drawn_into((*args, *kwargs.values()))
     elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
         if _writes_container(args[0]):
+            return f(*args, **kwargs)
+        if f is type.__call__:
+            return _call_class(args[0], args[1:], kwargs, by_metaclass=False)
+        if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
             return f(*args, **kwargs)
         if type(args[0]) is np.ndarray or isinstance_dual(args[0]):
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
@@ -351,12 +374,17 @@ def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
 
 
-def _call_class(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    special = HANDLERS.get(cls)
+_TRANSPARENT_SLOTS = {object.__init__, object.__getattribute__, object.__init_subclass__}
+
+
+def _call_class(
+    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, by_metaclass: bool = True
+) -> Any:
+    special = HANDLERS.get(cls) if _hashable(cls) else None
     if special is not None:
         return special(args, kwargs)
     meta_call = type(cls).__call__
-    if isinstance(meta_call, types.FunctionType):
+    if by_metaclass and isinstance(meta_call, types.FunctionType):
         return call(meta_call, cls, *args, **kwargs)
     new, init = cls.__new__, cls.__init__
     has_new, has_init = isinstance(new, types.FunctionType), isinstance(init, types.FunctionType)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import Run, run_on_duals
-from fwdad.builder.memory import owner_of
+from fwdad.builder.dual import explicit, wrap
+from fwdad.builder.memory import SHADOWED, owner_of
 from fwdad.errors import (
     NondeterministicFunctionError,
     NoOutputError,
@@ -54,7 +55,10 @@ class Arguments:
             self.structures.append(structure)
             self.composite |= structure.kind != "leaf"
             self.counts.append(len(leaves))
-            self.leaves.extend(leaves)
+            # an enclosing call may keep tangents in the memory of a plain array
+            self.leaves.extend(
+                wrap(x, copy=True) if SHADOWED and explicit(x) is not x else x for x in leaves
+            )
 
     def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
         """The arguments of one run: copies of the leaves, as duals where a tangent came."""
@@ -91,6 +95,14 @@ def _no_tangent(k: int, x: Any) -> str:
         f"{what} and holds nothing to differentiate with respect to: floats, complex numbers and "
         "arrays of them have tangents; register_tangent_type adds a class of your own"
     )
+
+
+def explicit_leaves(x: Any) -> Any:
+    """A value with the tangents that an enclosing call keeps in memory made explicit."""
+    if not SHADOWED:
+        return x
+    leaves, structure = flatten(x)
+    return unflatten(structure, [explicit(leaf) for leaf in leaves])
 
 
 class Outcome:

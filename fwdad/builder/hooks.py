@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.builder import methods, numpy_calls, store
 from fwdad.builder.apply import primal_part
+from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
 from fwdad.builder.lift import LIFTED, install_hooks
@@ -360,8 +361,13 @@ def getitem(o: Any, index: Any) -> Any:
     if isinstance(o, dict):
         if type(index) is Scalar:
             check_key(o, index)
-        if hasattr(t, "__missing__"):
+        missing = getattr(t, "__missing__", None)
+        if isinstance(missing, types.FunctionType) and index not in o:
+            return call(missing, o, index)
+        if missing is not None:
             _log_container(o)
+    if t is Scalar and isinstance(plain(o), np.generic):
+        return store.load_dual(as_array(o), index)
     if t in _PLAIN:
         return o[index]
     method = getattr(t, "__getitem__", None)
@@ -622,6 +628,7 @@ OPERATORS = {name: _binary(name) for name in _NAMES}
 INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
+methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
 COMPARISONS = {name: _compare(name) for name in _MIRRORED}
 install_hooks(

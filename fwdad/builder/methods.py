@@ -70,13 +70,22 @@ _DUNDERS = {
     for prefix in ("", "r")
 } | {f"__{name}__": _operation(getattr(operator, name), reflected=False) for name in ("neg", "abs", "pos")}
 
+_INPLACE = {
+    f"__{name}__": name
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
+}
+INPLACE_HOOKS: dict[str, Any] = {}
+"""The in-place operators, which are built on this module."""
+
 _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
-            "__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__"}  # fmt: skip
+            "__setitem__"}  # fmt: skip
 
 
 def call_plain_method(o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
     shadowed = bool(SHADOWED) and find_shadow(o) is not None
+    if name in _INPLACE:
+        return INPLACE_HOOKS[_INPLACE[name]](o, *args)
     if name in _WRITING:
         writer = _METHODS.get(name)
         if writer is not None and (shadowed or numpy_calls.is_any_active((*args, *kwargs.values()))):
@@ -343,11 +352,24 @@ def flat_store(flat: Any, index: Any, value: Any) -> None:
     base = flat.base
     at = _flat_index(base, index)
     count = int(np.size(at[0])) if at else 1
+    if isinstance(value, np.ndarray) and np.may_share_memory(plain(base), plain(value)):
+        _store_in_order(base, at, value)
+        return
     if np.ndim(plain(value)) or isinstance(value, (list, tuple)):
         _put(base, np.ravel_multi_index(at, plain(base).shape), value)
         return
     del count
     store.store(base, at, value)
+
+
+def _store_in_order(base: Any, at: Any, value: Any) -> None:
+    """NumPy's flat assignment is element by element: an overlapping value is read as it changes."""
+    shape = plain(value).shape
+    places = [tuple(int(i) for i in row) for row in zip(*(np.ravel(i) for i in at), strict=True)]
+    for k, place in enumerate(places):
+        index = tuple(int(i) for i in np.unravel_index(k % plain(value).size, shape))
+        item = store.load_dual(value, index) if type(value) is Array else store.load(value, index)
+        store.store(base, place, item)
 
 
 def set_array_attribute(o: Any, name: str, value: Any) -> None:

@@ -310,12 +310,17 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
     shape = plain(a).shape
     where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
     flat = np.unravel_index(where.ravel(), shape)
-    values = [np.broadcast_to(explicit(b), where.shape).reshape(-1) for b in rest]
+    values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
     for k in range(where.size):
         at = tuple(int(i[k]) for i in flat)
         old = store.load(a, at) if type(a) is np.ndarray and SHADOWED else a[at]
         store.store(a, at, _value(ufunc, (old, *(v[k] for v in values))))
     return None
+
+
+def _copied(b: Any) -> Any:
+    # NumPy copies an operand that overlaps before it begins
+    return b.copy() if isinstance(b, np.ndarray) else b
 
 
 def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:

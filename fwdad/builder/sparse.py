@@ -202,6 +202,21 @@ def _spread(counts: Any) -> tuple[Any, Any]:
     return which, within
 
 
+@_kernel("csr_tobsr", writes=(7, 8, 9))
+def _csr_tobsr(kernel: Kernel, m: int, n: int, p: int, q: int, *rest: Any) -> None:
+    indptr, indices, data, block_indptr, block_indices, blocks = rest
+    rows, cols = coordinates("csr", indptr, indices)
+    cols = cols[: rows.size]
+    ones, room = np.ones(plain(data).size), np.zeros(plain(blocks).size)
+    tried = [m, n, p, q, indptr, indices, ones, block_indptr, block_indices, room]
+    _run_logged(kernel, tried, (7, 8))
+    wide = n // q
+    of_blocks = _keys(block_indptr, block_indices, wide)
+    order = np.argsort(of_blocks)
+    block = order[np.searchsorted(of_blocks[order], rows // p * wide + cols // q)]
+    _scatter(data, block * (p * q) + rows % p * q + cols % q, blocks)
+
+
 # -- what is only moved: positions in the place of the elements tell where each one goes
 
 # name: position of the elements, of the elements moved, of the integers that are written
@@ -422,14 +437,20 @@ def _from_diagonals(method: Any, then: str) -> Callable[..., Any]:
 
 
 def _through_csr(method: Any, name: str) -> Callable[..., Any]:
-    """A method that goes through CSR where the elements are active."""
+    """A method of DIA or BSR that goes through CSR, and back, where elements are active."""
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, *rest = args
-        others = [getattr(other, "data", other) for other in rest]
+        others = [other.data if hasattr(other, "tocsr") else other for other in rest]
         if not is_active((a.data, *others)):
             return _lifted(method, args, kwargs)
-        return call(getattr(call(a.tocsr), name), *rest, **kwargs)
+        value = call(getattr(call(a.tocsr), name), *rest, **kwargs)
+        if not hasattr(value, "tocsr"):
+            return value
+        if a.format == "dia":
+            return call(value.todia)
+        (m, n), (p, q) = value.shape, a.blocksize
+        return call(value.tobsr, blocksize=(p if m % p == 0 else 1, q if n % q == 0 else 1))
 
     return handle
 

@@ -201,7 +201,8 @@ def _restore_name(target: Any, content: Any) -> None:
         namespace, name = target
         if isinstance(namespace, type):
             if content is _MISSING:
-                delattr(namespace, name)
+                if name in namespace.__dict__:
+                    delattr(namespace, name)
             else:
                 setattr(namespace, name, content)
         elif content is _MISSING:
