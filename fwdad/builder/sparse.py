@@ -441,14 +441,14 @@ def _through_csr(method: Any, name: str) -> Callable[..., Any]:
 
     def handle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         a, *rest = args
-        others = [other.data if hasattr(other, "tocsr") else other for other in rest]
-        if not is_active((a.data, *others)):
+        sparse = [other for other in rest if hasattr(other, "tocsr")]
+        if not is_active((a.data, *rest, *(other.data for other in sparse))):
             return _lifted(method, args, kwargs)
         value = call(getattr(call(a.tocsr), name), *rest, **kwargs)
         if not hasattr(value, "tocsr"):
             return value
         if a.format == "dia":
-            return call(value.todia)
+            return call(value.todia) if all(other.format == "dia" for other in sparse) else value
         (m, n), (p, q) = value.shape, a.blocksize
         return call(value.tobsr, blocksize=(p if m % p == 0 else 1, q if n % q == 0 else 1))
 
