@@ -29,10 +29,12 @@ from fwdad.tangents.zero import NoTangent
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
 
-# Lanes are chosen so that one intermediate array of lanes stays near a core's cache, and never
-# fewer than eight, below which the work done once per run is not shared (benchmarks/README.md).
-_CACHE_BYTES = 2 * 2**20
+# Lanes are chosen so that the lanes of one array stay near a core's cache, and never fewer than
+# eight, below which the work done once per run is not shared (benchmarks/README.md). The first run
+# tells how large the value is; it takes 64 directions at most.
+_CACHE_BYTES = 8 * 2**20
 _FEWEST_LANES = 8
+_FIRST_LANES = 64
 
 
 def jvp(
@@ -605,13 +607,32 @@ def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> St
     return made
 
 
-def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int:
+class _AutoWidth:
+    """The number of lanes per run, by the size of the argument and, once known, of the value."""
+
+    def __init__(self, count: int, leaves: list[Any]) -> None:
+        self.count = count
+        self.nbytes = _nbytes(leaves)
+
+    def __call__(self, value_leaves: list[Any] | None) -> int:
+        """The width of the next run; ``value_leaves`` is None before the first."""
+        nbytes = self.nbytes if value_leaves is None else max(self.nbytes, _nbytes(value_leaves))
+        width = max(_FEWEST_LANES, _CACHE_BYTES // max(nbytes, 1))
+        if value_leaves is None:
+            width = min(width, _FIRST_LANES)
+        return max(1, min(self.count, width))
+
+
+def _nbytes(leaves: list[Any]) -> int:
+    return sum(math.prod(leaf_shape(x)) * leaf_dtype(plain(x)).itemsize for x in leaves)
+
+
+def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int | _AutoWidth:
     """The number of lanes per run."""
     if chunk is None:
         return max(count, 1)
     if chunk == "auto":
-        nbytes = sum(math.prod(leaf_shape(x)) * leaf_dtype(plain(x)).itemsize for x in leaves)
-        return max(1, min(count, max(_FEWEST_LANES, _CACHE_BYTES // max(nbytes, 1))))
+        return _AutoWidth(count, leaves)
     if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
         message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
         raise SeedError(message)

@@ -136,7 +136,7 @@ def run_forward(
     f: Callable[..., Any],
     arguments: Arguments,
     seeds: Any,
-    width: int,
+    width: Any,
     *,
     has_aux: bool = False,
     outputs: str = "returned",
@@ -151,8 +151,8 @@ def run_forward(
         Where to differentiate.
     seeds : BasisSeeds or GivenSeeds
         The directions.
-    width : int
-        Directions per run.
+    width : int or callable
+        Directions per run; or ``width(leaves of the value, None at first)``.
     has_aux, outputs
         See :func:`fwdad.jvp`.
 
@@ -164,11 +164,10 @@ def run_forward(
         If f returns None.
     """
     collector = _Collector(seeds.count)
-    starts = list(range(0, seeds.count, width)) or [0]
-    for start in starts:
-        stop = min(start + width, seeds.count)
+    start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
+    while True:
         with Run(stop - start) as run:
-            if len(starts) > 1:
+            if start or stop < seeds.count:
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]
             args = arguments.with_duals(run, seeds.lanes(start, stop))
@@ -182,9 +181,11 @@ def run_forward(
             leaves, structure = flatten(_numbers(y))
             pairs = [run.parts(leaf) for leaf in leaves]
             collector.add(start, stop, pairs, structure, aux)
-        if stop < seeds.count:
-            run.rewind_generators()
-    return collector.outcome()
+        if stop >= seeds.count:
+            return collector.outcome()
+        run.rewind_generators()
+        step = width(collector.values) if callable(width) else width
+        start, stop = stop, min(stop + step, seeds.count)
 
 
 def _numbers(y: Any) -> Any:

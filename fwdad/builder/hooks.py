@@ -193,8 +193,13 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
             if STATE.run is not None:
                 STATE.run.log.array(a)
             return function(a, b)
+        if plain_function in _SUMS and store.accumulate(a, b, plain_function):
+            return a
     value = plain_function(explicit(a), b)
     return numpy_calls.write_out(a, _fitting(a, value))
+
+
+_SUMS = (operator.add, operator.sub)
 
 
 def _fitting(a: Any, value: Any) -> Any:
@@ -384,6 +389,12 @@ def _check_buffer(o: memoryview) -> None:
 def setitem(value: Any, o: Any, index: Any) -> None:
     """``o[index] = value``."""
     t = type(o)
+    if t is np.ndarray and type(value) is Scalar:
+        run = STATE.run
+        if run is not None:
+            run.log.array(o)
+        if store.store_number(o, index, value):
+            return
     if t is np.ndarray or t is Array:
         store.store(o, index, value)
         return

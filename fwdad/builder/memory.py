@@ -121,8 +121,8 @@ def _find_by_address(a: np.ndarray) -> Shadow | None:
 
 
 def untouched(p: Any) -> bool:
-    """Whether nothing was stored into the memory of a plain array (a quick, careful no)."""
-    return p.base is None and id(p) not in SHADOWED
+    """Whether nothing was stored into the memory of a plain array."""
+    return id(p if p.base is None else owner_of(p)) not in SHADOWED
 
 
 def make_shadow(a: np.ndarray) -> Shadow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,12 @@ def as_index(index: Any) -> tuple[Any, ...]:
 
 def assign_to_lanes(target: np.ndarray, index: tuple[Any, ...], t: Any) -> None:
     """Store a chunk into lanes ``(N, *shape)`` under the primal's index; ``ZERO`` stores zeros."""
-    last = np.moveaxis(target, 0, -1)
+    last = target.transpose((*range(1, target.ndim), 0))
     at = lane_last_index(index)
     if not isinstance(t, Chunk):
         last[at] = 0
         return
-    lanes = np.moveaxis(t.lanes, 0, -1)
+    lanes = t.lanes.transpose((*range(1, t.ndim + 1), 0))
     if plain(lanes).dtype.kind == "c" and target.dtype.kind != "c":
         lanes = lanes.real
     store_plain(last, at, lanes)
@@ -115,13 +116,13 @@ def store(o: Any, index: Any, v: Any) -> None:
     else:
         raw = o
         _log(raw)
-        if type(v) is Scalar and _store_number(raw, index, v):
+        if type(v) is Scalar and store_number(raw, index, v):
             return
         v = _value(v)
     store_plain(raw, index, v)
 
 
-def _store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
+def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
     """``a[i, j] = v`` for one element and a dual of one call: the commonest store in a loop.
 
     Answers False, with nothing done, where the general way has to be taken.
@@ -140,10 +141,14 @@ def _store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
         shadow = make_shadow(a)
     if tag not in shadow.lanes and not shadow.lanes:
         shadow.allocate(tag)
-    if not shadow.only(tag):
+    if len(shadow.lanes) != 1 or tag not in shadow.lanes:
+        return False
+    if len(SHADOWED) != 1 and not shadow.only(tag):
         return False
     a[index] = v.p
-    lanes = shadow.view(tag, a)
+    lanes = shadow.whole.get(tag) if a is shadow.owner else None
+    if lanes is None:
+        lanes = shadow.view(tag, a)
     column = (slice(None), *at)
     lanes[column] = 0.0
     for held, d in v.terms.items():  # seeds of a basis: the coefficients are the tangent
@@ -172,6 +177,36 @@ def _value(v: Any) -> Any:
         if find_shadow(raw) is not None:
             return wrap(raw, copy=True)
     return v
+
+
+def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
+    """``a += b`` or ``a -= b`` on a plain array, without reading the old tangents.
+
+    Answers False, with nothing done, where the general way has to be taken.
+    """
+    if not isinstance_dual(b) or a.dtype.kind != "f" or type(b.t) is not Chunk:
+        return False
+    tag, p = b.tag, b.p
+    if isinstance_dual(p) or not tag.alive or len(np.shape(p)) > a.ndim:
+        return False
+    shadow = find_shadow(a) or make_shadow(a)
+    if not shadow.lanes:
+        shadow.allocate(tag)
+    if not shadow.only(tag):
+        return False
+    lanes = b.t.broadcast_to(a.shape).lanes
+    if lanes.dtype.kind == "c":
+        return False
+    _log(a)
+    if operation is operator.add:
+        a += p
+        view = shadow.view(tag, a)
+        view += lanes
+    else:
+        a -= p
+        view = shadow.view(tag, a)
+        view -= lanes
+    return True
 
 
 def load(a: Any, index: Any) -> Any:

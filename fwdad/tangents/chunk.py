@@ -77,15 +77,30 @@ def _select_scaled(d: Any, lanes: Any) -> Any:
 
 
 def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
-    total = None
+    """Multiply a sum of scaled lanes out; a scaling of one costs nothing."""
+    total: Any = None
+    fresh = False  # whether `total` is nobody else's, so that it may be added into
     for lanes, d in terms.items():
-        term = lanes.array if d is None else scale_lanes(d, lanes.array)
-        total = term if total is None else total + term
+        one = d is None or (type(d) is float and d == 1.0)
+        term = lanes.array if one else scale_lanes(d, lanes.array)
+        if total is None:
+            total, fresh = term, not one
+        elif fresh and type(total) is np.ndarray and _fits(term, total):
+            total += term
+        elif not one and type(term) is np.ndarray and _fits(total, term):
+            term += total
+            total, fresh = term, True
+        else:
+            total, fresh = total + term, True
     if total is None:
         return np.zeros((n, *shape))
     if total.shape != (n, *shape):
         total = np.broadcast_to(total, (n, *shape))
     return total
+
+
+def _fits(part: Any, whole: np.ndarray) -> bool:
+    return type(part) is np.ndarray and part.shape == whole.shape and part.dtype == whole.dtype
 
 
 def _owned(value: Any, shape: tuple[int, ...]) -> Any:
@@ -315,12 +330,11 @@ class Chunk:
             return self.element(index)
         if is_basic(index) and len(self.terms) <= MAX_ARRAY_TERMS:
             terms = {}
-            shape: tuple[int, ...] = self.shape
-            probe = np.broadcast_to(_PROBE, self.shape)[index]
-            shape = probe.shape
+            shape: tuple[int, ...] = ()
             for lanes, d in self.terms.items():
-                part = d[index] if getattr(d, "shape", ()) else d
-                terms[lanes.indexed(index, self.shape)] = part
+                made = lanes.indexed(index, self.shape)
+                shape = tuple(made.array.shape[1:])
+                terms[made] = d[index] if getattr(d, "shape", ()) else d
             return Chunk.of(self.n, shape, terms)
         return Chunk(index_lanes(self.lanes, index))
 
@@ -439,9 +453,6 @@ class Chunk:
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
         message = "a Chunk is not an array: use x_dot.lanes for the (N, *shape) array"
         raise ChunkOperationError(message)
-
-
-_PROBE = np.zeros(())
 
 
 def _dtype_of(part: Any) -> Any:

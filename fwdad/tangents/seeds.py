@@ -45,9 +45,7 @@ class BasisSeeds:
             if offset < stop and offset + size > start:
                 n, first = stop - start, start - offset
                 lanes = (
-                    basis_lanes(n, first, shape, dtype)
-                    if shape
-                    else hot_lanes(n, -first, dtype)
+                    basis_lanes(n, first, shape, dtype) if shape else hot_lanes(n, -first, dtype)
                 )
                 made.append(Chunk.of(n, shape, {lanes: None}))
             else:
