@@ -223,6 +223,7 @@ def _csr_tobsr(kernel: Kernel, m: int, n: int, p: int, q: int, *rest: Any) -> No
 _MOVES: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "coo_tocsr": (5, 8, (6, 7)),
     "csr_tocsc": (4, 7, (5, 6)),
+    "csc_tocsr": (4, 7, (5, 6)),
     "csr_sort_indices": (3, 3, (2,)),
     "csr_row_index": (4, 6, (5,)),
     "csr_row_slice": (5, 7, (6,)),
@@ -361,6 +362,30 @@ def _csr_matmat(_kernel: Kernel, _m: int, n: int, *rest: Any) -> None:
     keys, places = np.unique(rows[of_a] * n + rest[4][of_b], return_inverse=True)
     products = explicit(a)[of_a] * explicit(b)[of_b]
     _write_csr(out, keys, n, call(scatter_add, products, places.reshape(-1), keys.size))
+
+
+# -- older releases have kernels of their own for CSC: those of CSR, for the transposed matrix
+
+
+@_kernel("csc_diagonal")
+def _csc_diagonal(kernel: Kernel, k: int, m: int, n: int, *rest: Any) -> None:
+    _csr_diagonal(kernel, -k, n, m, *rest)
+
+
+@_kernel(*(f"csc_{_name}_csc" for _name in _ELEMENTWISE), writes=(8, 9, 10))
+def _csc_elementwise(kernel: Kernel, m: int, n: int, *rest: Any) -> None:
+    _elementwise(kernel, n, m, *rest)
+
+
+@_kernel(*(f"csc_{_name}_csc" for _name in ("ne", "lt", "gt", "le", "ge")), writes=(8, 9, 10))
+def _csc_comparison(kernel: Kernel, *args: Any) -> None:
+    _comparison(kernel, *args)
+
+
+@_kernel("csc_matmat", writes=(8, 9, 10))
+def _csc_matmat(kernel: Kernel, m: int, n: int, *rest: Any) -> None:
+    a, b, out = rest[:3], rest[3:6], rest[6:]
+    _csr_matmat(kernel, n, m, *b, *a, *out)
 
 
 # -- methods: without the detour through memory, and where SciPy looks at the values for zeros
@@ -530,9 +555,8 @@ def _install(_module: Any) -> None:
     bsr = _bsr._bsr_base
     for name in ("_matmul_vector", "_matmul_multivector"):
         for cls in (cs, dia):
-            method = getattr(cls, name, None)  # DIA had no second one before SciPy 1.16
-            if method is not None:
-                HANDLERS[method] = _matmul(method)
+            if name in vars(cls):  # DIA had no second one before SciPy 1.16
+                HANDLERS[vars(cls)[name]] = _matmul(vars(cls)[name])
     for method in (_base._spbase.__matmul__, _base._spbase._matmul_dispatch):
         HANDLERS[method] = _matmul(method)
     for cls in (_base._spbase, cs, dia):
@@ -542,12 +566,13 @@ def _install(_module: Any) -> None:
     HANDLERS[coo.__init__] = _from_dense(coo.__init__)
     HANDLERS[coo.eliminate_zeros] = _keeping_zeros(coo.eliminate_zeros)
     for name in ("tocoo", "tocsr", "tocsc"):
-        method = getattr(dia, name)
-        HANDLERS[method] = _from_diagonals(method, name)
-    HANDLERS[dia._matmul_sparse] = _through_csr(dia._matmul_sparse, "_matmul_sparse")
+        if name in vars(dia):
+            HANDLERS[vars(dia)[name]] = _from_diagonals(vars(dia)[name], name)
     for name in ("_matmul_vector", "_matmul_multivector", "_matmul_sparse", "_binopt", "diagonal"):
-        method = getattr(bsr, name)
-        HANDLERS[method] = _through_csr(method, name)
+        for cls in (bsr, dia):
+            method = vars(cls).get(name)
+            if method is not None and method not in HANDLERS:
+                HANDLERS[method] = _through_csr(method, name)
 
 
 def _install_solver(gssv: Any) -> None:
