@@ -1,6 +1,7 @@
 """Differentiate the NumPy program that you already have, N tangents at a time."""
 
-from fwdad import errors, rules
+# importing the rules and the laws registers them
+from fwdad import rules as rules
 from fwdad.api import (
     derivative,
     grad,
@@ -15,7 +16,25 @@ from fwdad.api import (
     value_and_jacobian,
 )
 from fwdad.builder.build import build_frule
-from fwdad.errors import *  # noqa: F403
+from fwdad.errors import (
+    AliasedArgumentError,
+    ChunkMismatchError,
+    ChunkOperationError,
+    DeadDualError,
+    DualLeakError,
+    DuplicateRuleError,
+    FwdadError,
+    MissingRuleError,
+    MissingTransposeError,
+    NondeterministicFunctionError,
+    NonlinearTangentError,
+    NonScalarOutputError,
+    NoOutputError,
+    NotHolomorphicError,
+    SeedError,
+    UndefinedDerivativeError,
+    UnsupportedTypeError,
+)
 from fwdad.rules.define import (
     Space,
     call_rule,
@@ -27,9 +46,83 @@ from fwdad.rules.define import (
     no_derivative,
     transpose,
 )
-from fwdad.support import Support, supported
-from fwdad.tangents import laws
-from fwdad.tangents.chunk import Chunk, map_lanes
-from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
-from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
-from fwdad.tangents.zero import ZERO, NoTangent, undefined
+from fwdad.support import (
+    Support,
+    supported,
+)
+from fwdad.tangents import laws as laws
+from fwdad.tangents.chunk import (
+    Chunk,
+    map_lanes,
+)
+from fwdad.tangents.registry import (
+    register_tangent_type,
+    tangent_type,
+    typeof,
+)
+from fwdad.tangents.vectors import (
+    add_tangents,
+    inner_product,
+    scale_tangent,
+    zero_tangent,
+)
+from fwdad.tangents.zero import (
+    ZERO,
+    NoTangent,
+    undefined,
+)
+
+__all__ = [
+    "ZERO",
+    "AliasedArgumentError",
+    "Chunk",
+    "ChunkMismatchError",
+    "ChunkOperationError",
+    "DeadDualError",
+    "DualLeakError",
+    "DuplicateRuleError",
+    "FwdadError",
+    "MissingRuleError",
+    "MissingTransposeError",
+    "NoOutputError",
+    "NoTangent",
+    "NonScalarOutputError",
+    "NondeterministicFunctionError",
+    "NonlinearTangentError",
+    "NotHolomorphicError",
+    "SeedError",
+    "Space",
+    "Support",
+    "UndefinedDerivativeError",
+    "UnsupportedTypeError",
+    "add_tangents",
+    "build_frule",
+    "call_rule",
+    "derivative",
+    "elementwise",
+    "frule",
+    "grad",
+    "hessian",
+    "hvp",
+    "inner_product",
+    "jacfwd",
+    "jacobian",
+    "jvp",
+    "linear",
+    "linearize",
+    "locally_constant",
+    "map_lanes",
+    "multilinear",
+    "no_derivative",
+    "register_tangent_type",
+    "scale_tangent",
+    "stop_gradient",
+    "supported",
+    "tangent_type",
+    "transpose",
+    "typeof",
+    "undefined",
+    "value_and_grad",
+    "value_and_jacobian",
+    "zero_tangent",
+]

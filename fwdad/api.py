@@ -453,7 +453,7 @@ def linearize(
     -----
     Each product runs f again, on duals.
     """
-    from fwdad.jacobian_operator import JacobianOperator
+    from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
     at = _At(f, args, kwargs or {})
     y = at(x)
@@ -506,7 +506,12 @@ def _call_value_and_grad(
 ) -> Any:
     has_aux = options["has_aux"]
     result = value_and_jacobian(
-        _ScalarValued(f, has_aux=has_aux), args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options
+        _ScalarValued(f, has_aux=has_aux),
+        args[0],
+        args=args[1:],
+        kwargs=kwargs,
+        argnums=argnums,
+        **options,
     )
     y, gradient = result[:2]
     return ((y, result[2]), gradient) if has_aux else (y, gradient)
@@ -554,6 +559,12 @@ class _ScalarValued:
         value = plain(y)
         if y is None:
             return result
+        if isinstance(y, (list, tuple, dict)):
+            message = (
+                f"a gradient needs a function that returns one real number; {self.__qualname__} "
+                f"returned a {type(y).__name__}. Use jacobian or jvp"
+            )
+            raise NonScalarOutputError(message)
         if np.ndim(value) or not isinstance(value, (float, int, np.number, np.ndarray)):
             what = f"shape {np.shape(value)}" if np.ndim(value) else type(value).__name__
             message = (
@@ -671,7 +682,9 @@ def _check_holomorphic(
     for t in outcome.tangents:
         lanes = plain(t)
         scale = np.max(np.abs(lanes), initial=0.0)
-        if not np.allclose(lanes[1], 1j * lanes[0], rtol=1e-6, atol=1e-9 * (scale or 1.0), equal_nan=True):
+        if not np.allclose(
+            lanes[1], 1j * lanes[0], rtol=1e-6, atol=1e-9 * (scale or 1.0), equal_nan=True
+        ):
             message = (
                 "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a "
                 "conjugate, an absolute value, or a real or imaginary part on the way"
@@ -710,7 +723,9 @@ def _block(lanes: Any, leaf: Any, arguments: Arguments, single: bool) -> Any:
         part = _lanes_last(rows).reshape(y_shape + leaf_shape(x))
         if part.shape == () and type(plain(leaf)) is float and type(plain(x)) is float:
             part = part.item() if hasattr(part, "item") else part
-        elif part.shape == () and not isinstance(x, np.ndarray) and not isinstance(leaf, np.ndarray):
+        elif (
+            part.shape == () and not isinstance(x, np.ndarray) and not isinstance(leaf, np.ndarray)
+        ):
             part = part[()]
         parts.append(part)
         start += size

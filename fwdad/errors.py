@@ -56,7 +56,9 @@ def is_library_file(filename: str) -> bool:
     return filename.startswith(_LIBRARIES) or any(part in filename for part in _THIRD_PARTY)
 
 
-def _columns(code: CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
+def _columns(
+    code: CodeType, instruction: int
+) -> tuple[int | None, int | None, int | None, int | None]:
     for index, position in enumerate(code.co_positions()):
         if index == instruction // 2:
             return position

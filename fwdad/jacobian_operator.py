@@ -31,9 +31,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         Columns per run of f.
     """
 
-    def __init__(
-        self, push: Callable[..., Any], x: Any, y: Any, chunk: int | str | None
-    ) -> None:
+    def __init__(self, push: Callable[..., Any], x: Any, y: Any, chunk: int | str | None) -> None:
         self._push = push
         self._x = x
         self._chunk = chunk

@@ -83,7 +83,8 @@ def _python(f: Any) -> types.FunctionType | None:
     for candidate in (f, getattr(f, "_implementation", None), getattr(f, "__func__", None)):
         if isinstance(candidate, types.FunctionType):
             return candidate
-    call = getattr(type(f), "__call__", None)
-    if isinstance(f, type) and isinstance(f.__init__, types.FunctionType):
-        return f.__init__
+    call = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
+    init = getattr(f, "__init__", None)
+    if isinstance(f, type) and isinstance(init, types.FunctionType):
+        return init
     return call if isinstance(call, types.FunctionType) and not isinstance(f, np.ufunc) else None

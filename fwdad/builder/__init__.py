@@ -1,0 +1,1 @@
+"""The rule builder: source, lifting, dispatch, and the duals that programs run on."""

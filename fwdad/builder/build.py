@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from fwdad import errors
 from fwdad.builder import builtins, hooks, operators, sparse  # noqa: F401  (install themselves)
 from fwdad.builder.dispatch import call, call_protocol
 from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
@@ -14,7 +15,6 @@ from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.run import STATE, Tag
 from fwdad.builder.undo import UndoLog
-from fwdad import errors
 from fwdad.errors import FwdadError
 from fwdad.rules.define import find_rule, set_builder
 from fwdad.tangents.chunk import Chunk, plain
@@ -50,14 +50,14 @@ class Run:
         self.errors: list[FwdadError] = []
         self._outer: Any = None
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         self._outer = STATE.run
         STATE.run = self
         self._noting = errors.NOTE.sink
         errors.NOTE.sink = self.errors
         return self
 
-    def __exit__(self, *_details: Any) -> None:
+    def __exit__(self, *_details: object) -> None:
         STATE.run = self._outer
         errors.NOTE.sink = self._noting
         self.log.restore()

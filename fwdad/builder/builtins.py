@@ -1,5 +1,4 @@
-"""Builtins that need care with duals: conversions, callbacks, iteration, and NumPy's creation and
-writing functions."""
+"""Builtins that need care with duals, and NumPy's functions that create and write arrays."""
 
 from __future__ import annotations
 
@@ -36,14 +35,16 @@ from fwdad.tangents.chunk import plain
 
 TRANSPARENT.update(
     {
-        abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id, callable,
+        abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id,
+        callable,
         isinstance, issubclass, hasattr, tuple, list, dict, set, frozenset, range, slice, zip,
         enumerate, reversed, sorted, min, max, sum, any, all, type, object, super, ascii,
         operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
         math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
         itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
         itertools.combinations, itertools.permutations, sys.getsizeof, sys.getrefcount,
-        bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest, copy.copy, copy.deepcopy, np.ndim, np.shape,
+        bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest,
+        copy.copy, copy.deepcopy, np.ndim, np.shape,
     }
 )  # fmt: skip
 
@@ -284,9 +285,11 @@ def _list_writer(function: Any) -> None:
         return function(*args, **kwargs)
 
 
-for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace,
-                  bisect.insort, bisect.insort_left, bisect.insort_right):  # fmt: skip
+for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop,
+                  heapq.heapreplace, bisect.insort, bisect.insort_left,
+                  bisect.insort_right):  # fmt: skip
     _list_writer(_function)
+
 
 def _over_numbers(function: Any) -> None:
     """A reduction of ``math`` over an iterable, which may be a generator of duals."""
@@ -306,12 +309,17 @@ for _function in (math.fsum, math.prod):
 
 # -- operator module
 
+
+def _with_args(hook: Any) -> Any:
+    return lambda args, _kwargs: hook(*args)
+
+
 for _name, _hook in hooks.OPERATORS.items():
-    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
 for _name, _hook in hooks.INPLACE.items():
-    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
 for _name, _hook in hooks.COMPARISONS.items():
-    HANDLERS[getattr(operator, _name)] = lambda args, _kwargs, hook=_hook: hook(*args)
+    HANDLERS[getattr(operator, _name)] = _with_args(_hook)
 HANDLERS[operator.pos] = lambda args, _kwargs: hooks.pos(*args)
 HANDLERS[operator.invert] = lambda args, _kwargs: hooks.invert(*args)
 HANDLERS[operator.abs] = lambda args, _kwargs: call(abs, *args)
@@ -340,15 +348,10 @@ def _creation(function: Any) -> None:
         values, *rest = args
         dtype = kwargs.get("dtype", rest[0] if rest else None)
         values = explicit(values)
-        if type(values) is Array and function is not np.array:
-            same = dtype is None or np.dtype(dtype) == plain(values).dtype
-            flags = plain(values).flags
-            if (function is np.ascontiguousarray and not flags.c_contiguous) or (
-                function is np.asfortranarray and not flags.f_contiguous
-            ):
-                return methods.call_method(cast(values, dtype, copy=False), "copy", (), {})
-            if same and kwargs.get("copy") is not True:
-                return values
+        if type(values) is Array and dtype is not None and np.dtype(dtype).kind == "O":
+            return methods.call_method(values, "astype", (object,), {})
+        if type(values) is Array:
+            return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
         if type(values) is np.ndarray and values.dtype.kind == "O":
             values = values.tolist()
         made = make_array(values, dtype)
@@ -356,6 +359,28 @@ def _creation(function: Any) -> None:
         if type(made) is Array and made.ndim < ndmin:
             made = np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
         return made
+
+
+def _as_numpy_would(
+    function: Any, x: Array, dtype: Any, rest: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """An array from a dual array: the same, a view, or a copy in NumPy's choice of layout."""
+    raw = plain(x)
+    options = {k: v for k, v in kwargs.items() if k != "dtype"}
+    converted = cast(x, dtype, copy=False)
+    made = function(raw, dtype, *rest, **options)
+    if made is raw:
+        return x
+    if made.dtype == raw.dtype and np.may_share_memory(made, raw):
+        return np.reshape(x, made.shape)
+    if made.shape != raw.shape:
+        converted = np.reshape(converted, made.shape)
+    p = (
+        made
+        if not isinstance_dual(converted.p)
+        else methods.call_method(converted.p, "copy", (), {})
+    )
+    return Array(p, converted.t, converted.tag)
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:
@@ -423,7 +448,7 @@ class _Converter:
     def __len__(self) -> int:
         return len(self.values)
 
-    def as_arrays(self, *, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:  # noqa: ARG002
+    def as_arrays(self, *, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
         """The arguments as arrays."""
         return tuple(self.values)
 
@@ -436,7 +461,7 @@ class _Converter:
         return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
 
 
-_array_converter = getattr(np._core._multiarray_umath, "_array_converter", None)
+_array_converter: Any = getattr(np._core._multiarray_umath, "_array_converter", None)
 if _array_converter is not None:
 
     @handler(_array_converter)
@@ -605,12 +630,13 @@ def _refuse_class(function: Any, what: str) -> None:
         return function(*args, **kwargs)
 
 
-for _function, _what in {
+_CANNOT_CARRY: dict[Any, str] = {
     **_refused_classes,
     np.ma.array: "masked arrays",
     np.ma.asarray: "masked arrays",
     np.asmatrix: "numpy.matrix",
-}.items():
+}
+for _function, _what in _CANNOT_CARRY.items():
     _refuse_class(_function, _what)
 
 

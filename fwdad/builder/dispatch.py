@@ -1,5 +1,4 @@
-"""The dispatcher: every call of lifted code comes here, and is sent to a rule, to lifted source,
-or, where nothing is active, to the function itself."""
+"""The dispatcher: sends every call of lifted code to a rule, to lifted source, or to itself."""
 
 from __future__ import annotations
 
@@ -95,7 +94,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def bind(f: Any) -> Any:
     """A callable that may be handed to C code and still goes through the dispatcher."""
-    if f is None or isinstance(f, _BUILTIN) or isinstance(f, type):
+    if f is None or isinstance(f, (*_BUILTIN, type)):
         if f is None or f in TRANSPARENT:
             return f
     elif type(f) is types.FunctionType and id(f.__code__) in LIFTED:
@@ -135,6 +134,8 @@ def _closed(f: types.FunctionType) -> bool:
         if isinstance(held, types.FunctionType):
             if not is_library_file(held.__code__.co_filename):
                 return False
+            if held.__closure__ is not None and held is not f:
+                return False  # it holds something in its turn: better to look than to guess
         elif not is_inert((held,)):
             return False
     return True
@@ -181,7 +182,8 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
     where = _first_active(f, args, kwargs)
     message = (
         f"no frule for {name} ({where} carries a derivative), and its source is not Python. "
-        f"Write one:\n    @fwdad.frule({_public(name)})\n    def {short}_frule(primals, tangents):\n"
+        f"Write one:\n    @fwdad.frule({_public(name)})\n"
+        f"    def {short}_frule(primals, tangents):\n"
         "        ...\n        return y, y_dot\n"
         "or say fwdad.stop_gradient(...) where no derivative is wanted"
     )
@@ -364,7 +366,9 @@ def _callback(a: Any) -> Any:
     def called_from_c(*args: Any, **kwargs: Any) -> Any:
         value = call(a, *args, **kwargs)
         if is_active((value,)):
-            raise DualLeakError(leak("a plain number in the code in C that called it", explicit(value)))
+            raise DualLeakError(
+                leak("a plain number in the code in C that called it", explicit(value))
+            )
         return value
 
     return called_from_c
@@ -374,7 +378,7 @@ def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
 
 
-_TRANSPARENT_SLOTS = {object.__init__, object.__getattribute__, object.__init_subclass__}
+_TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__getattribute__, object.__init_subclass__}
 
 
 def _call_class(
@@ -463,7 +467,11 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _identities(values: Any) -> tuple[Any, ...]:
     """A key for cached arguments: a dual is known by its identity, the rest by value."""
     return tuple(
-        ("dual", id(v)) if isinstance_dual(v) else _identities(v) if type(v) is tuple else (type(v), v)
+        ("dual", id(v))
+        if isinstance_dual(v)
+        else _identities(v)
+        if type(v) is tuple
+        else (type(v), v)
         for v in values
     )
 
@@ -494,7 +502,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rule = find_rule(f)
         if rule is not None and is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
-    method = getattr(type(f), "__call__", None)
+    method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     if isinstance(method, types.FunctionType):
         if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
             return f(*args, **kwargs)

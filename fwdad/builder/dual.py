@@ -124,6 +124,7 @@ class Array(Dual):
     """
 
     __slots__ = ("__weakref__", "_elements", "_t", "base_dual", "p", "tag")
+    _elements: dict[int, Scalar]
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p
@@ -146,7 +147,7 @@ class Array(Dual):
         for lanes, d in chunk.terms.items():
             if lanes.shape != chunk.shape:
                 t = Chunk(chunk.lanes).element((i,))
-                terms = {k: 1.0 for k in t.terms}
+                terms = dict.fromkeys(t.terms, 1.0)
                 break
             part = lanes.element((i,))
             if part is not None:

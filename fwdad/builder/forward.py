@@ -37,7 +37,9 @@ class Arguments:
         The positions to differentiate with respect to.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...]) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...]
+    ) -> None:
         self.args = args
         self.kwargs = kwargs
         self.argnums = argnums
@@ -75,7 +77,7 @@ class Arguments:
 
     def arrays(self) -> list[tuple[int, Any]]:
         """Every array among the arguments, with the position of its argument."""
-        found = []
+        found: list[tuple[int, Any]] = []
         for k, x in enumerate(self.args):
             leaves, _ = flatten(x)
             found.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
@@ -120,7 +122,9 @@ class Outcome:
         ``(K, *leaf.shape)`` for each leaf.
     """
 
-    def __init__(self, y: Any, aux: Any, leaves: list[Any], structure: Structure, tangents: list[Any]) -> None:
+    def __init__(
+        self, y: Any, aux: Any, leaves: list[Any], structure: Structure, tangents: list[Any]
+    ) -> None:
         self.y = y
         self.aux = aux
         self.leaves = leaves
@@ -289,7 +293,9 @@ class _Collector:
         self.aux: Any = None
         self.rows: list[list[Any]] = []
 
-    def add(self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any) -> None:
+    def add(
+        self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any
+    ) -> None:
         values = [p for p, _ in pairs]
         if self.values is None:
             self.values, self.structure, self.aux = values, structure, aux

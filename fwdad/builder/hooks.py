@@ -42,8 +42,8 @@ CONTAINER_METHODS.update(
                         "symmetric_difference_update")),
         deque: frozenset(("append", "appendleft", "extend", "extendleft", "pop", "popleft", "clear",
                           "rotate", "insert", "remove", "reverse", "__setitem__", "__delitem__")),
-        array.array: frozenset(("append", "extend", "insert", "pop", "remove", "reverse", "fromlist",
-                                "frombytes", "byteswap", "clear")),
+        array.array: frozenset(("append", "extend", "insert", "pop", "remove", "reverse",
+                                "fromlist", "frombytes", "byteswap", "clear")),
         bytearray: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "reverse")),
     }
 )  # fmt: skip
@@ -81,7 +81,8 @@ def _has_python(t: type, name: str) -> bool:
     return isinstance(getattr(t, name, None), types.FunctionType)
 
 
-_SIMPLE = {int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, np.bool_, Scalar,
+_SIMPLE = {int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, np.bool_,
+           Scalar,
            Array, np.ndarray, list, tuple, dict, set, type}  # fmt: skip
 _NATIVE = {np.ndarray, Array, Scalar, int, float, complex, str, list, tuple, dict, np.float64, bool}
 
@@ -90,7 +91,12 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
     """Python's own order of trying the operands' methods, each through the dispatcher."""
     t, u = type(a), type(b)
     order = [(t, forward, a, b), (u, reflected, b, a)]
-    if u is not t and isinstance(u, type) and issubclass(u, t) and getattr(u, reflected, None) is not getattr(t, reflected, None):
+    if (
+        u is not t
+        and isinstance(u, type)
+        and issubclass(u, t)
+        and getattr(u, reflected, None) is not getattr(t, reflected, None)
+    ):
         order.reverse()
     if t is u:
         order = order[:1]
@@ -167,7 +173,9 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
             return binary(a, b)
         if t is np.ndarray or t is Array:
             return _array_inplace(function, plain_function, a, b)
-        if isinstance(a, CONTAINERS) and not isinstance(getattr(t, method, None), types.FunctionType):
+        if isinstance(a, CONTAINERS) and not isinstance(
+            getattr(t, method, None), types.FunctionType
+        ):
             _log_container(a)
             if type(b) is np.ndarray:
                 b = explicit(b)
@@ -398,7 +406,9 @@ def setitem(value: Any, o: Any, index: Any) -> None:
     if t is np.ndarray or t is Array:
         store.store(o, index, value)
         return
-    if isinstance(o, CONTAINERS) and not isinstance(getattr(t, "__setitem__", None), types.FunctionType):
+    if isinstance(o, CONTAINERS) and not isinstance(
+        getattr(t, "__setitem__", None), types.FunctionType
+    ):
         _log_container(o)
         if isinstance(index, slice) and type(value) is np.ndarray:
             value = list(iterate(value))
@@ -601,7 +611,7 @@ class _Manager:
     def __enter__(self) -> Any:
         return call(type(self.manager).__enter__, self.manager)
 
-    def __exit__(self, *details: Any) -> Any:
+    def __exit__(self, *details: object) -> Any:
         return call(type(self.manager).__exit__, self.manager, *details)
 
 

@@ -1,5 +1,6 @@
-"""Lifting: a function's source with every call, operator, attribute, subscript and iteration sent
-through the dispatcher, on the user's own lines.
+"""Lifting: a function's source, sent through the dispatcher on the user's own lines.
+
+Every call, operator, attribute, subscript and iteration goes through a hook.
 
 The hooks are free variables of the lifted code, bound to cells; nothing enters the user's
 globals. Private names and ``super()`` keep working because the code is compiled inside classes of
@@ -393,7 +394,9 @@ def _is_private(name: str) -> bool:
 def _index(node: ast.expr) -> ast.expr:
     """A subscript's index as an expression that may stand anywhere: slices become calls."""
     if isinstance(node, ast.Slice):
-        parts = [p if p is not None else ast.Constant(None) for p in (node.lower, node.upper, node.step)]
+        parts = [
+            p if p is not None else ast.Constant(None) for p in (node.lower, node.upper, node.step)
+        ]
         call = ast.Call(ast.Name(_PREFIX + "slice", ast.Load()), parts, [])
         return ast.copy_location(call, node)
     if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
@@ -507,14 +510,16 @@ def _compile(code: CodeType, source: Source) -> CodeType:
         before.append(ast.Global([name]))
     free = sorted({*code.co_freevars, *_CELLS} - {"__class__"})
     arguments = ast.arguments([], [ast.arg(v) for v in free], None, [], [], None, [])
-    generic = {"type_params": []} if sys.version_info >= (3, 12) else {}
+    generic: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
     body: ast.stmt = ast.FunctionDef(
         _PREFIX + "factory", arguments, [*before, statement], [], **generic
     )
     for outer in reversed(source.classes):
         body = ast.ClassDef(outer, [], [], [body], [], **generic)
     for generated in ast.walk(body):
-        if isinstance(generated, (ast.stmt, ast.expr, ast.arg)) and not hasattr(generated, "lineno"):
+        if isinstance(generated, (ast.stmt, ast.expr, ast.arg)) and not hasattr(
+            generated, "lineno"
+        ):
             ast.copy_location(generated, source.node)
     tree = ast.fix_missing_locations(ast.Module([body], []))
     compiled = compile(tree, code.co_filename, "exec", source.flags, dont_inherit=True)

@@ -30,7 +30,8 @@ _FUNCTIONS: dict[str, Any] = {
 # methods whose value carries no tangent
 _CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
              "is_integer"}  # fmt: skip
-_LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostring", "__array__", "__reduce__", "view_bytes",
+_LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostring",
+          "__array__", "__reduce__", "view_bytes",
           "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
 
 
@@ -68,7 +69,10 @@ _DUNDERS = {
     f"__{prefix}{name}__": _operation(getattr(operator, name), reflected=bool(prefix))
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
     for prefix in ("", "r")
-} | {f"__{name}__": _operation(getattr(operator, name), reflected=False) for name in ("neg", "abs", "pos")}
+} | {
+    f"__{name}__": _operation(getattr(operator, name), reflected=False)
+    for name in ("neg", "abs", "pos")
+}
 
 _INPLACE = {
     f"__{name}__": name
@@ -81,14 +85,18 @@ _WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags",
             "__setitem__"}  # fmt: skip
 
 
-def call_plain_method(o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_plain_method(
+    o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
     shadowed = bool(SHADOWED) and find_shadow(o) is not None
     if name in _INPLACE:
         return INPLACE_HOOKS[_INPLACE[name]](o, *args)
     if name in _WRITING:
         writer = _METHODS.get(name)
-        if writer is not None and (shadowed or numpy_calls.is_any_active((*args, *kwargs.values()))):
+        if writer is not None and (
+            shadowed or numpy_calls.is_any_active((*args, *kwargs.values()))
+        ):
             return writer(o, *args, **kwargs)
         if STATE.run is not None:
             STATE.run.log.array(o)
@@ -157,10 +165,17 @@ def _deepcopy(o: Any, _memo: Any = None) -> Any:
 
 
 @_method("astype")
-def _astype(o: Any, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+def _astype(
+    o: Any,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
     del order, subok
     if np.dtype(dtype).kind == "O" and type(o) is Array:
-        made = np.empty(o.shape, object)
+        made: Any = np.empty(o.shape, dtype="O")
         for index in np.ndindex(*o.shape):
             made[index] = store.load_dual(o, index)
         return made
@@ -215,13 +230,17 @@ def _fill(o: Any, value: Any) -> None:
 
 
 @_method("sort")
-def _sort(o: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+def _sort(
+    o: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> None:
     del kind, order, stable
     store.store(o, Ellipsis, call(np.sort, explicit(o), axis=axis))
 
 
 @_method("partition")
-def _partition(o: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+def _partition(
+    o: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+) -> None:
     del kind, order
     store.store(o, Ellipsis, call(np.partition, explicit(o), kth, axis=axis))
 
@@ -238,7 +257,9 @@ def _put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
         bad = flat[(flat >= size) | (flat < -size)].ravel()[0]
         message = f"index {bad} is out of bounds for axis 0 with size {size}"
         raise IndexError(message)
-    values = call(np.ravel, make_array(values) if top_tag((values,)) else explicit(np.asarray(values)))
+    values = call(
+        np.ravel, make_array(values) if top_tag((values,)) else explicit(np.asarray(values))
+    )
     count = flat.size
     if not count or not plain(values).size:
         return
@@ -432,7 +453,11 @@ def _is_real(o: Any) -> bool:
 
 def _part(function: Any, o: Any) -> Any:
     part = call(function, o)
-    return _python(part) if isinstance(plain(o), complex) and not isinstance(plain(o), np.generic) else part
+    return (
+        _python(part)
+        if isinstance(plain(o), complex) and not isinstance(plain(o), np.generic)
+        else part
+    )
 
 
 def _dual_getattr(o: Any, name: str) -> Any:

@@ -131,8 +131,9 @@ def is_any_active(values: Any) -> bool:
 # how an active ``initial`` joins a reduction
 _INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
+
 def holds_chunk(args: tuple[Any, ...]) -> bool:
-    """Whether a rule body is calling this with its tangent: then a law of the closed list is meant."""
+    """Whether a rule body calls this with its tangent: a law of the closed list is meant."""
     for x in args:
         if issubclass(type(x), Chunk):
             return True
@@ -229,7 +230,9 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
     if others and top_tag(args) is not None:
         rule = find_rule(ufunc)
-        known = rule is not None and (rule.binder.accepts_any_option or others <= set(rule.binder.options))
+        known = rule is not None and (
+            rule.binder.accepts_any_option or others <= set(rule.binder.options)
+        )
         if rule is None or not known:
             message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
             raise MissingRuleError(message)
@@ -248,9 +251,7 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
             raise MissingRuleError(message)
         # where the mask is false the function is not called: neither its value nor its partial
         mask = np.broadcast_to(where, plain(out).shape)
-        chosen = [
-            np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args
-        ]
+        chosen = [np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args]
         value = _value(ufunc, tuple(chosen))
         for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
             store.store(o, mask, v)
@@ -329,7 +330,9 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
     if issubclass(cls, np.inexact):
         if type(x) is Scalar:
             p = x.p
-            return Scalar(call_scalar_type(cls, (p,)) if isinstance_dual(p) else cls(p), x.terms, x.tag)
+            return Scalar(
+                call_scalar_type(cls, (p,)) if isinstance_dual(p) else cls(p), x.terms, x.tag
+            )
         return cast(make_array(x), cls, copy=True)
     message = f"a value that carries a derivative would become {cls.__name__} and lose it"
     raise DualLeakError(message)

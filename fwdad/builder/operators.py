@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
-from fwdad.builder.dual import Array, Dual, Scalar, check_alive, explicit, top_tag
+from fwdad.builder.dual import Array, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.rules.define import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
@@ -181,7 +181,10 @@ def general_binary(name: str, a: Any, b: Any) -> Any:
         return function(apply.primal_part(a), apply.primal_part(b))
     value = apply.apply_rule(rule, (explicit(a), explicit(b)), {})
     scalars = not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray))
-    if scalars and top_tag((a.p if type(a) is Scalar else a, b.p if type(b) is Scalar else b)) is None:
+    if (
+        scalars
+        and top_tag((a.p if type(a) is Scalar else a, b.p if type(b) is Scalar else b)) is None
+    ):
         own = function(plain(a), plain(b))
         if isinstance(value, tuple):
             return tuple(with_primal(v, p) for v, p in zip(value, own, strict=True))
@@ -199,7 +202,7 @@ def _attach(cls: type) -> None:
     for name in _GENERAL:
         setattr(cls, f"__{name}__", forward(name))
         setattr(cls, f"__r{name}__", reflected(name))
-    setattr(cls, "__pow__", _power)
+    cls.__pow__ = _power
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(cls, f"__{name}__", _comparison(getattr(operator, name)))
     cls.__pos__ = lambda a: a if type(a) is Scalar else _by_rule(np.positive, a)  # type: ignore[attr-defined]
@@ -396,6 +399,6 @@ def _iter(a: Array) -> Any:
 
 Array.__len__ = _len  # type: ignore[attr-defined]
 Array.__iter__ = _iter  # type: ignore[attr-defined]
-Array.__getitem__ = store.load_dual  # type: ignore[attr-defined]
+Array.__getitem__ = store.load_dual  # type: ignore[attr-defined,misc]
 Array.__setitem__ = store.store  # type: ignore[attr-defined]
 Array.__contains__ = lambda a, x: apply.primal_part(x) in apply.primal_part(a)  # type: ignore[attr-defined]

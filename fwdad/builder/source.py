@@ -6,8 +6,8 @@ the function's own bytecode.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import linecache
 import sys
@@ -92,7 +92,9 @@ def _module(code: CodeType) -> _Module | None:
     return module
 
 
-def _definitions(tree: ast.Module) -> dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]:
+def _definitions(
+    tree: ast.Module,
+) -> dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]:
     found: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]] = {}
 
     def visit(node: ast.AST, classes: tuple[str, ...]) -> None:
@@ -180,7 +182,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 def _is_rewritten_by_pytest(f: FunctionType) -> bool:
-    """pytest rewrites the asserts of test modules: their bytecode is never that of the source."""
+    """Pytest rewrites the asserts of test modules: their bytecode is never that of the source."""
     loader = f.__globals__.get("__loader__")
     if type(loader).__name__ == "AssertionRewritingHook":
         return True

@@ -71,7 +71,12 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         a[index] = v
         return
     shadow = find_shadow(a) if SHADOWED else None
-    if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and shadow_of_memory(a) is not None:
+    if (
+        shadow is None
+        and SHADOWED
+        and a.dtype.kind not in "fcV"
+        and shadow_of_memory(a) is not None
+    ):
         message = (
             f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
             "tangents cannot follow"
@@ -221,7 +226,12 @@ def load(a: Any, index: Any) -> Any:
             )
             raise UnsupportedTypeError(message)
         return found
-    if index and len(index) == a.ndim and type(index[0]) is int and all([type(i) is int for i in index]):
+    if (
+        index
+        and len(index) == a.ndim
+        and type(index[0]) is int
+        and all(type(i) is int for i in index)
+    ):
         shadow = find_shadow(a)
         if shadow is not None and len(shadow.lanes) == 1:
             (tag,) = shadow.lanes

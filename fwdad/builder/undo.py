@@ -69,9 +69,7 @@ class UndoLog:
             return
         held = getattr(o, "__dict__", None)
         slots = {
-            name: getattr(o, name, _MISSING)
-            for cls in type(o).__mro__
-            for name in _slot_names(cls)
+            name: getattr(o, name, _MISSING) for cls in type(o).__mro__ for name in _slot_names(cls)
         }
         self._objects[key] = (o, _Attributes(None if held is None else dict(held), slots))
         self._purge()
@@ -138,9 +136,13 @@ def _content(o: Any) -> Any:
     """A shallow copy of a container's content, by its base type (a subclass may have no copy)."""
     if isinstance(o, OrderedDict):
         return OrderedDict(list(OrderedDict.items(o)))
-    for kind in (dict, list, set, deque, bytearray):
+    if isinstance(o, dict):
+        return dict(dict.items(o))
+    if isinstance(o, deque):
+        return list(o)
+    for kind in (list, set, bytearray):
         if isinstance(o, kind):
-            return dict(dict.items(o)) if kind is dict else list(o) if kind is deque else kind(o)
+            return kind(o)
     return o[:] if isinstance(o, array) else o.copy()
 
 

@@ -42,8 +42,7 @@ class Binder:
             active = [
                 p.name
                 for p in parameters
-                if p.default is _EMPTY
-                and p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+                if p.default is _EMPTY and p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
             ]
         else:
             active = [a if isinstance(a, str) else names[a] for a in argnums]

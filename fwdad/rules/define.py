@@ -104,7 +104,8 @@ def function_name(function: Any) -> str:
         home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
         return f"{home}.{function.__name__}"
     module = getattr(function, "__module__", None) or ""
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    name = str(name or repr(function))
     if module.startswith("scipy."):
         public = [part for part in module.split(".") if not part.startswith("_")]
         module = ".".join(public[:2])
@@ -147,7 +148,7 @@ def registered() -> Iterator[Rule]:
 
 
 def _caller() -> str:
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -239,7 +240,9 @@ def frule(
     return register
 
 
-def elementwise(function: Any, *partials: Any, signature: str | None = None, override: bool = False) -> None:
+def elementwise(
+    function: Any, *partials: Any, signature: str | None = None, override: bool = False
+) -> None:
     """Register an elementwise function by its partial derivatives.
 
     Parameters
@@ -306,7 +309,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
                 return d
         return np.broadcast_to(d, shape).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
-        if getattr(d, "shape", ()) not in ((), getattr(y, "shape", ())):
+        if tuple(d.shape) not in ((), getattr(y, "shape", ())):
             return np.broadcast_to(d, y.shape)
         held = d is y or _among(d, primals)
         return +d if held and getattr(d, "shape", ()) else d
@@ -449,7 +452,12 @@ def call_primal(rule: Rule, primals: tuple[Any, ...], options: dict[str, Any]) -
 
 
 def _linear_term(
-    function: Any, binder: Binder, primals: tuple[Any, ...], k: int, x_dot: Any, options: dict[str, Any]
+    function: Any,
+    binder: Binder,
+    primals: tuple[Any, ...],
+    k: int,
+    x_dot: Any,
+    options: dict[str, Any],
 ) -> Any:
     if type(x_dot) is not Chunk:
         for part in x_dot if isinstance(x_dot, (tuple, list)) else (x_dot,):
@@ -564,7 +572,9 @@ def set_builder(build: Callable[..., Any]) -> None:
     _build[:] = [build]
 
 
-def call_rule(function: Any, primals: Iterable[Any], tangents: Iterable[Any], **options: Any) -> Any:
+def call_rule(
+    function: Any, primals: Iterable[Any], tangents: Iterable[Any], **options: Any
+) -> Any:
     """Use another function's rule inside a rule.
 
     Parameters

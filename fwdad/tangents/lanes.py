@@ -126,7 +126,8 @@ class Lanes:
         key = ("ndim", ndim)
         missing = ndim + 1 - array.ndim
         made = self.part(
-            key, lambda _: Lanes(array.reshape((array.shape[0],) + (1,) * missing + array.shape[1:]))
+            key,
+            lambda _: Lanes(array.reshape((array.shape[0],) + (1,) * missing + array.shape[1:])),
         )
         assert made is not None
         return made
@@ -173,7 +174,7 @@ def basis_lanes(n: int, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
 
 
 def _index_key(index: tuple[Any, ...]) -> Any:
-    key = []
+    key: list[Any] = []
     for i in index:
         if isinstance(i, slice):
             key.append(("slice", i.start, i.stop, i.step))

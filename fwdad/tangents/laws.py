@@ -15,7 +15,7 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, DualLeakError, NonlinearTangentError
 from fwdad.tangents.chunk import LAWS, Chunk, plain
-from fwdad.tangents.lanes import Lanes, index_lanes, lane_last_index
+from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.zero import ZERO, Zero
 
 __all__ = ["cast", "dense", "law", "listed"]
@@ -89,9 +89,9 @@ def _sum(
     x_dot: Chunk,
     axis: Any = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001  (laws have the signature of their function)
+    out: None = None,
     keepdims: bool = False,
-    initial: Any = None,  # noqa: ARG001  (a constant has no tangent)
+    initial: Any = None,
     where: Any = True,
 ) -> Chunk:
     keepdims, where = bool(_given(keepdims, False)), _given(where, True)
@@ -148,7 +148,7 @@ def _cumsum(
     x_dot: Chunk,
     axis: int | None = None,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
 ) -> Chunk:
     if axis is None or x_dot.ndim == 0:
         x_dot, axis = x_dot.reshape(-1), 0
@@ -162,7 +162,7 @@ def _trace(
     axis1: int = 0,
     axis2: int = 1,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
 ) -> Chunk:
     ndim = x_dot.ndim
     lanes = cast(x_dot, dtype).lanes
@@ -175,7 +175,7 @@ def _add_reduceat(
     indices: Any,
     axis: int = 0,
     dtype: Any = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
 ) -> Chunk:
     lanes = cast(x_dot, dtype).lanes
     return Chunk(np.add.reduceat(lanes, indices, _axis(axis, x_dot.ndim)))
@@ -200,7 +200,9 @@ def _bincount(x: Any, weights: Chunk, minlength: int = 0) -> Chunk:
 # -- shapes: these keep deferred scalings deferred
 
 
-def _termwise(x_dot: Chunk, on_lanes: Callable[[Any], Any], on_scaling: Callable[[Any], Any], key: Any) -> Chunk:
+def _termwise(
+    x_dot: Chunk, on_lanes: Callable[[Any], Any], on_scaling: Callable[[Any], Any], key: Any
+) -> Chunk:
     """Apply one rearrangement of the primal's axes to the lanes and to their scalings alike."""
     terms: dict[Lanes, Any] = {}
     shape: tuple[int, ...] = ()
@@ -269,7 +271,9 @@ def _swapaxes(x_dot: Chunk, axis1: int, axis2: int) -> Chunk:
 
 @law(np.moveaxis)
 def _moveaxis(x_dot: Chunk, source: Any, destination: Any) -> Chunk:
-    order = np.moveaxis(np.empty(tuple(range(x_dot.ndim)) and (1,) * x_dot.ndim), source, destination)
+    order = np.moveaxis(
+        np.empty(tuple(range(x_dot.ndim)) and (1,) * x_dot.ndim), source, destination
+    )
     del order  # NumPy's own checks and messages; the permutation itself follows
     sources = [a - 1 for a in _axes(source, x_dot.ndim)]
     destinations = [a - 1 for a in _axes(destination, x_dot.ndim)]
@@ -295,14 +299,16 @@ def _shaped(shape: tuple[int, ...]) -> np.ndarray:
 
 
 @law(np.broadcast_to)
-def _broadcast_to(x_dot: Chunk, shape: Any, subok: bool = False) -> Chunk:  # noqa: ARG001
+def _broadcast_to(x_dot: Chunk, shape: Any, subok: bool = False) -> Chunk:
     return x_dot.broadcast_to((shape,) if isinstance(shape, int) else tuple(shape))
 
 
 @law(np.flip)
 def _flip(m_dot: Chunk, axis: Any = None) -> Chunk:
     axes = _axes(axis, m_dot.ndim)
-    index = tuple(slice(None, None, -1) if a + 1 in axes else slice(None) for a in range(m_dot.ndim))
+    index = tuple(
+        slice(None, None, -1) if a + 1 in axes else slice(None) for a in range(m_dot.ndim)
+    )
     return m_dot[index]
 
 
@@ -427,7 +433,7 @@ def _take(
     a_dot: Chunk,
     indices: Any,
     axis: int | None = None,
-    out: None = None,  # noqa: ARG001
+    out: None = None,
     mode: str = "raise",
 ) -> Chunk:
     if axis is None:
@@ -467,7 +473,9 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
         raise ChunkMismatchError(message)
     shape = np.broadcast_shapes(np.shape(condition), *(c.shape for c in chunks))
     if all(lanes.finite for c in chunks for lanes in c.terms) and len(chunks[0].terms) <= 2:
-        return _selected(condition, shape, x_dot) + _selected(np.logical_not(condition), shape, y_dot)
+        return _selected(condition, shape, x_dot) + _selected(
+            np.logical_not(condition), shape, y_dot
+        )
     sides = [t.broadcast_to(shape).lanes if isinstance(t, Chunk) else 0 for t in (x_dot, y_dot)]
     return Chunk(np.where(condition, *sides))
 
@@ -499,7 +507,9 @@ def _join(chunks: Sequence[Any]) -> int:
 
 
 @law(np.concatenate)
-def _concatenate(chunks: Sequence[Any], axis: int | None = 0, out: None = None, **_options: Any) -> Chunk:  # noqa: ARG001
+def _concatenate(
+    chunks: Sequence[Any], axis: int | None = 0, out: None = None, **_options: Any
+) -> Chunk:
     _join(chunks)
     if axis is None:
         return Chunk(np.concatenate([c.reshape(-1).lanes for c in chunks], axis=1))
@@ -507,7 +517,7 @@ def _concatenate(chunks: Sequence[Any], axis: int | None = 0, out: None = None, 
 
 
 @law(np.stack)
-def _stack(chunks: Sequence[Any], axis: int = 0, out: None = None, **_options: Any) -> Chunk:  # noqa: ARG001
+def _stack(chunks: Sequence[Any], axis: int = 0, out: None = None, **_options: Any) -> Chunk:
     _join(chunks)
     return Chunk(np.stack([c.lanes for c in chunks], axis=_axis(axis, chunks[0].ndim + 1)))
 
@@ -569,7 +579,7 @@ def _primal_matmul_chunk(a: Any, b: Chunk) -> Chunk:
 
 
 @law(np.dot)
-def _dot(a: Any, b: Any, out: None = None) -> Chunk:  # noqa: ARG001
+def _dot(a: Any, b: Any, out: None = None) -> Chunk:
     a_ndim, b_ndim = (t.ndim if isinstance(t, Chunk) else np.ndim(plain(t)) for t in (a, b))
     if a_ndim == 0 or b_ndim == 0:
         return a * b
@@ -638,14 +648,18 @@ def _lengths(terms: list[str], arrays: list[Any]) -> dict[str, int]:
     for term, array in zip(terms, arrays, strict=True):
         shape = np.shape(plain(array))
         before, dots, after = term.partition("...")
-        labels = [*before, *(["..."] * (len(shape) - len(before) - len(after)) if dots else []), *after]
+        labels = [
+            *before,
+            *(["..."] * (len(shape) - len(before) - len(after)) if dots else []),
+            *after,
+        ]
         for label, length in zip(labels, shape, strict=True):
             lengths[label] = max(length, lengths.get(label, 1))
     return lengths
 
 
 @law(np.outer)
-def _outer(a: Any, b: Any, out: None = None) -> Chunk:  # noqa: ARG001
+def _outer(a: Any, b: Any, out: None = None) -> Chunk:
     a = a.reshape(-1) if isinstance(a, Chunk) else np.ravel(a)
     b = b.reshape(-1) if isinstance(b, Chunk) else np.ravel(b)
     return a[:, None] * b[None, :]
@@ -688,13 +702,17 @@ def _solve(a: Any, b: Chunk) -> Chunk:
 
 def _fft_one(transform: Callable[..., Any]) -> None:
     @law(transform)
-    def one(a_dot: Chunk, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None) -> Chunk:  # noqa: ARG001
+    def one(
+        a_dot: Chunk, n: int | None = None, axis: int = -1, norm: Any = None, out: None = None
+    ) -> Chunk:
         return Chunk(transform(a_dot.lanes, n, _axis(axis, a_dot.ndim), norm))
 
 
 def _fft_many(transform: Callable[..., Any], default: Any) -> None:
     @law(transform)
-    def many(a_dot: Chunk, s: Any = None, axes: Any = default, norm: Any = None, out: None = None) -> Chunk:  # noqa: ARG001
+    def many(
+        a_dot: Chunk, s: Any = None, axes: Any = default, norm: Any = None, out: None = None
+    ) -> Chunk:
         if axes is None:
             axes = tuple(range(-len(s), 0)) if s is not None else tuple(range(a_dot.ndim))
         return Chunk(transform(a_dot.lanes, s, tuple(_axis(a, a_dot.ndim) for a in axes), norm))

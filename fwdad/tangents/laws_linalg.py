@@ -30,7 +30,7 @@ def along_axes(
     def product(
         x1: Any,
         x2: Any,
-        out: None = None,  # noqa: ARG001  (laws have the signature of their function)
+        out: None = None,
         *,
         axes: Any = None,
         axis: int | None = None,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-
 _INSIDE: contextvars.ContextVar[bool] = contextvars.ContextVar("fwdad_quiet", default=False)
 
 

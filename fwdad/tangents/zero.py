@@ -1,4 +1,4 @@
-"""Tangents that are no numbers: the structural zero, the missing space, the undefined derivative."""
+"""Tangents that are no numbers: structural zero, missing space, undefined derivative."""
 
 from __future__ import annotations
 
