@@ -309,10 +309,11 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
                 return d
         return np.broadcast_to(d, shape).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
-        if tuple(d.shape) not in ((), getattr(y, "shape", ())):
-            return np.broadcast_to(d, y.shape)
+        shape = np.shape(plain(d))
+        if shape not in ((), np.shape(plain(y))):
+            return np.broadcast_to(d, np.shape(plain(y)))
         held = d is y or _among(d, primals)
-        return +d if held and getattr(d, "shape", ()) else d
+        return +d if held and shape else d
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
