@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder import store
 from fwdad.builder.creation import make_array
 from fwdad.builder.dual import (
     Array,
@@ -36,8 +37,8 @@ def set_lifter(lift: Callable[[Any], Any]) -> None:
 
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a rule's function on arguments of which some are duals."""
-    primals, options = rule.binder.bind(args, kwargs)
-    primals = with_explicit(primals)
+    bound, options = rule.binder.bind(args, kwargs)
+    primals = with_explicit(bound)
     if rule.takes_arrays:
         primals = tuple([_as_array(x, rule) if type(x) in (list, tuple) else x for x in primals])
     tag = top_tag(primals)
@@ -62,7 +63,13 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if top_tag(inner) is not None:
         body = _lift_body[0](body)
     y, y_dot = body(inner, tangents, **options)
-    return join(rule, y, y_dot, tag, primals)
+    value = join(rule, y, y_dot, tag, primals)
+    if not rule.mutates:
+        return value
+    returned, *written = value
+    for position, new in zip(rule.mutates, written, strict=True):
+        store.store(bound[position], Ellipsis, new)
+    return returned
 
 
 def _as_array(x: Any, rule: Rule) -> Any:

@@ -111,6 +111,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if rule is not None:
         if is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
+        numpy_calls.log_written(f, args, kwargs)
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
     if is_library_file(filename):

@@ -44,7 +44,7 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     out = kwargs.get("out")
     targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
     try:
-        written = WRITERS.get(f, ())
+        written = WRITERS.get(f, ()) if rule is None else rule.mutates
     except TypeError:
         written = ()
     targets.extend(args[k] for k in written if k < len(args))

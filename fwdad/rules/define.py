@@ -201,7 +201,8 @@ def frule(
     signature : str, optional
         The primal's signature, where Python cannot tell it: ``"(a, b, /, *, axis=-1)"``.
     mutates : sequence of int, optional
-        Positions of the primals that the function writes into.
+        Positions of the primals that the function writes into. The rule itself writes nothing: it
+        answers ``(y, *new), (y_dot, *new_dot)`` with the new contents of these primals.
     override : bool, default False
         Replace a rule that exists.
 
