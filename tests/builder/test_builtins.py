@@ -1,5 +1,7 @@
 """Builtins and the standard library's iterators over arrays whose tangents lie in their memory."""
 
+# ruff: noqa: RUF007, UP031 - programs as users write them
+
 import collections
 import functools
 import heapq
@@ -104,7 +106,17 @@ def test_types_and_text_are_the_primals():
     seen = []
 
     def f(x):
-        seen.append((type(x), type(x[0]), type(x.item(0)), isinstance(x, np.ndarray), f"{x[0]:.2f}", "%.1f" % x[1], str(x)))
+        seen.append(
+            (
+                type(x),
+                type(x[0]),
+                type(x.item(0)),
+                isinstance(x, np.ndarray),
+                f"{x[0]:.2f}",
+                "%.1f" % x[1],
+                str(x),
+            )
+        )
         return x
 
     f(X)
@@ -112,7 +124,17 @@ def test_types_and_text_are_the_primals():
     taken = []
 
     def g(x):
-        taken.append([type(x), type(x[0]), type(x.item(0)), isinstance(x, np.ndarray), f"{x[0]:.2f}", "%.1f" % x[1], str(x)])
+        taken.append(
+            [
+                type(x),
+                type(x[0]),
+                type(x.item(0)),
+                isinstance(x, np.ndarray),
+                f"{x[0]:.2f}",
+                "%.1f" % x[1],
+                str(x),
+            ]
+        )
         y, aux = x, taken[-1]
         return y, tuple(aux)
 

@@ -1,5 +1,7 @@
 """Calls: whatever they go through, the user's code that they reach is lifted."""
 
+# ruff: noqa: B023, B905, FURB192, PLC3002, RUF015 - programs as users write them
+
 import contextlib
 import functools
 import itertools
@@ -115,7 +117,7 @@ def every_kind_of_parameter(x):
         return a * b * k + sum(rest) + sum(more.values())
 
     return np.array([
-        g(x[0]), g(*x), g(x[0], k=x[2]), g(x[0], **{"b": x[2], "z": x[1]}),
+        g(x[0]), g(*x), g(x[0], k=x[2]), g(x[0], b=x[2], z=x[1]),
         g(*x, *x[:1], k=x[0], **dict(zip("uv", x))),
     ])  # fmt: skip
 
@@ -171,7 +173,7 @@ def classes_made_inside(x):
 
     class Second(First):
         def get(self):
-            return super().get() * super(Second, self).p
+            return super().get() * super().p
 
     return np.array([First().get(), Second().get(), First.k])
 
@@ -190,7 +192,14 @@ def functions_of_the_operator_module(x):
     y = x * 1
     operator.setitem(y, 0, x[2])
     operator.iadd(y, x)
-    return np.array([operator.mul(x[0], x[1]), operator.neg(y[0]), operator.getitem(y, 1), operator.pow(x[0], 2)])
+    return np.array(
+        [
+            operator.mul(x[0], x[1]),
+            operator.neg(y[0]),
+            operator.getitem(y, 1),
+            operator.pow(x[0], 2),
+        ]
+    )
 
 
 @calls(X)
@@ -234,7 +243,9 @@ def threads(x):
         w.join()
     WORK[:] = x
     with ThreadPoolExecutor(2) as pool:
-        return np.array([pool.submit(read_work).result(), *pool.map(lambda i: out[i] * 2, range(3))])
+        return np.array(
+            [pool.submit(read_work).result(), *pool.map(lambda i: out[i] * 2, range(3))]
+        )
 
 
 def read_work():

@@ -1,4 +1,6 @@
-"""Every way in which Python reaches code or reads a value: operators, attributes, iteration, `with`."""
+"""Every way in which Python reaches code or reads a value: operators, attributes, loops, `with`."""
+
+# ruff: noqa: RUF015 - programs as users write them
 
 import contextlib
 import copy
@@ -133,7 +135,7 @@ def attributes_by_name(x):
     return np.array([
         operator.attrgetter("total")(v),
         operator.methodcaller("compute")(v),
-        getattr(v, "total"),
+        v.total,
         operator.itemgetter(1)(v.a),
         getattr(v, "nothing", x[2]),
     ])  # fmt: skip
@@ -208,7 +210,7 @@ class Derived(Base):
         return super().total * 3
 
     def power(self, p):
-        return super().power(p) + super(Derived, self).total
+        return super().power(p) + super().total
 
 
 @program(X)
@@ -289,7 +291,7 @@ def records(x):
 @program(X)
 def namespaces(x):
     o = types.SimpleNamespace(a=x[0])
-    setattr(o, "b", x[1] * o.a)
+    o.b = x[1] * o.a
     o.__dict__["c"] = x[2]
     vars(o)["d"] = x[0]
     o.__dict__.update(e=x[1])
@@ -399,7 +401,7 @@ def test_eval_over_written_arrays_is_refused(expression):
     def f(x):
         a = np.zeros(3)
         a[:] = x
-        return x * eval(expression, {"a": a, "np": np})  # noqa: PGH001
+        return x * eval(expression, {"a": a, "np": np})
 
     with pytest.raises(fwdad.DualLeakError, match="eval"):
         fwdad.jacobian(f, X)

@@ -19,7 +19,7 @@ def found(f):
 
 
 def test_lambdas_on_one_line():
-    f, g = lambda x: x * 2, lambda x: x * 3  # noqa: E731
+    f, g = lambda x: x * 2, lambda x: x * 3
     assert found(f) == "lambda x: x * 2"
     assert found(g) == "lambda x: x * 3"
 
@@ -33,14 +33,13 @@ def test_lambdas_inside_lambdas():
 
 def test_lambda_over_several_lines():
     f = lambda x: (  # noqa: E731
-        x
-        * 2
+        x * 2
     )
     assert found(f) == "lambda x: x * 2"
 
 
 def test_identical_lambdas_on_one_line():
-    f, g = lambda x: x * 2, lambda x: x * 2  # noqa: E731
+    f, g = lambda x: x * 2, lambda x: x * 2
     assert found(f) == found(g) == "lambda x: x * 2"
     assert fwdad.derivative(f, 3.0) == fwdad.derivative(g, 3.0) == 2.0
 
@@ -113,7 +112,9 @@ def test_reloaded_file_has_its_new_source(tmp_path):
 
 
 def test_missing_file_counts_as_sourceless(tmp_path):
-    module, path = write(tmp_path, "is_removed", "import numpy as np\ndef f(x):\n    return np.sin(x) * 2\n")
+    module, path = write(
+        tmp_path, "is_removed", "import numpy as np\ndef f(x):\n    return np.sin(x) * 2\n"
+    )
     path.unlink()
     linecache.checkcache(str(path))
     assert found(module.f) is None
@@ -122,7 +123,12 @@ def test_missing_file_counts_as_sourceless(tmp_path):
 
 
 def test_future_annotations_are_kept(tmp_path):
-    text = "from __future__ import annotations\ndef f(x: Missing) -> Nothing:\n    y: Unknown = 2 * x\n    return y\n"
+    text = """from __future__ import annotations
+
+def f(x: Missing) -> Nothing:
+    y: Unknown = 2 * x
+    return y
+"""
     module, _ = write(tmp_path, "with_future", text)
     assert find_source(module.f).flags
     assert fwdad.derivative(module.f, 1.0) == 2.0

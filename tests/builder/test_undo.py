@@ -60,8 +60,16 @@ def holder():
 
 
 WRITES = {
-    "list": lambda o, x: (o.items.append(x[0]), o.items.insert(0, x[1]), o.items.reverse(), o.items.pop()),
-    "list of slices": lambda o, x: (o.items.__setitem__(slice(0, 1), [x[0], x[1]]), o.items.clear()),
+    "list": lambda o, x: (
+        o.items.append(x[0]),
+        o.items.insert(0, x[1]),
+        o.items.reverse(),
+        o.items.pop(),
+    ),
+    "list of slices": lambda o, x: (
+        o.items.__setitem__(slice(0, 1), [x[0], x[1]]),
+        o.items.clear(),
+    ),
     "dict": lambda o, x: (o.table.update(a=x[0]), o.table.pop("b"), o.table.setdefault("c", x[1])),
     "dict order": lambda o, x: (o.table.pop("a"), o.table.__setitem__("a", x[0])),
     "set": lambda o, x: (o.names.add(3), o.names.discard(1)),
@@ -75,17 +83,30 @@ WRITES = {
     "objects": lambda o, x: o.objects.__setitem__(0, x[0]),
     "record": lambda o, x: (o.record["u"].__setitem__(0, x[0]), o.record["v"].fill(3)),
     "slots": lambda o, x: (setattr(o.slots, "a", x[0]), setattr(o.slots, "b", x[1])),
-    "attributes": lambda o, x: (setattr(o, "new", x[0]), delattr(o, "items"), setattr(o.inner, "k", x[1])),
+    "attributes": lambda o, x: (
+        setattr(o, "new", x[0]),
+        delattr(o, "items"),
+        setattr(o.inner, "k", x[1]),
+    ),
     "vars": lambda o, x: vars(o.inner).update(k=x[0], m=x[1]),
-    "np.copyto": lambda o, x: (np.copyto(o.array, 2.0), np.put(o.array, [0], x[0]), np.fill_diagonal(o.matrix, 5.0)),
-    "out": lambda o, x: (np.exp(np.ones(4), out=o.array), np.add(x[0], 1.0, out=o.array[:1].reshape(()))),
+    "np.copyto": lambda o, x: (
+        np.copyto(o.array, 2.0),
+        np.put(o.array, [0], x[0]),
+        np.fill_diagonal(o.matrix, 5.0),
+    ),
+    "out": lambda o, x: (
+        np.exp(np.ones(4), out=o.array),
+        np.add(x[0], 1.0, out=o.array[:1].reshape(())),
+    ),
     "augmented": lambda o, x: (o.array.__iadd__(1.0), o.items.__iadd__([x[0]])),
 }
 
 
 def same(a, b):
     if isinstance(a, types.SimpleNamespace):
-        return vars(a).keys() == vars(b).keys() and all(same(v, vars(b)[k]) for k, v in vars(a).items())
+        return vars(a).keys() == vars(b).keys() and all(
+            same(v, vars(b)[k]) for k, v in vars(a).items()
+        )
     if isinstance(a, Slots):
         return [getattr(a, n, None) for n in "ab"] == [getattr(b, n, None) for n in "ab"]
     if isinstance(a, np.ndarray):
@@ -110,7 +131,9 @@ def test_write_is_undone(write, fails):
 
     changed = copy.deepcopy(o)
     write(changed, X)
-    assert write is WRITES["augmented"] or write is WRITES["defaultdict"] or not same(changed, before)
+    assert (
+        write is WRITES["augmented"] or write is WRITES["defaultdict"] or not same(changed, before)
+    )
     if fails:
         with pytest.raises(ZeroDivisionError):
             fwdad.jacobian(f, X, chunk=2)
