@@ -596,6 +596,9 @@ def _vars(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 @handler(copy.deepcopy)
 def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     o, *_ = args
+    own = getattr(type(o), "__deepcopy__", None)
+    if isinstance(own, types.FunctionType) and not isinstance_dual(o):
+        return call(own, o, args[1] if len(args) > 1 else {})
     if not SHADOWED:
         return copy.deepcopy(*args, **kwargs)
     memo: dict[int, Any] = {}

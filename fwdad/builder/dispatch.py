@@ -287,8 +287,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return f(*args, **kwargs)
         if type(args[0]) is np.ndarray or isinstance_dual(args[0]):
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
-        if isinstance(f, types.MethodDescriptorType):
-            return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
+        if _note_generator(args[0]):
+            _log_drawn_into((*args[1:], *kwargs.values()))
     if not is_active((*args, *kwargs.values())):
         numpy_calls.log_written(f, args, kwargs)
         return f(*_with_bound_callbacks(f, args), **kwargs)
@@ -513,7 +513,8 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     python = _python_source(f)
     if python is not None:
         return call(python, *args, **kwargs)
-    _note_generator(getattr(f, "__self__", None))
+    if _note_generator(getattr(f, "__self__", None)):
+        _log_drawn_into((*args, *kwargs.values()))
     if type(f) is operator.attrgetter or type(f) is operator.methodcaller:
         return _call_getter(f, *args)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):

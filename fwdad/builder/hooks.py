@@ -459,11 +459,16 @@ def check_key(table: dict[Any, Any], key: Scalar) -> None:
     if key not in table:
         return
     held = next(k for k in table if k == key)
-    if type(held) is not Scalar and is_leaf(table[held]) and not isinstance_dual(table[held]):
+    if held is key or not is_leaf(table[held]):
+        return
+    if type(held) is Scalar and held.tag is key.tag and held.terms == key.terms:
+        return
+    if type(held) is Scalar or not isinstance_dual(table[held]):
         message = (
             f"a value that carries a derivative ({plain(key)!r}) is looked up in a dict that holds "
-            "a plain number for it, from before this call: the derivative would be lost. Empty the "
-            "dict first, or say fwdad.stop_gradient(x) for the key"
+            "an entry for an equal number with another derivative (or with none, from before this "
+            "call): the answer would have the wrong derivative. Key the dict by an index instead, "
+            "or say fwdad.stop_gradient(x) for the key"
         )
         raise DualLeakError(message)
 

@@ -469,8 +469,8 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
         source = find_source(f)
         lifted = None if source is None else _compile(f.__code__, source)
         if len(_CACHE) >= _CACHE_KEPT:
-            _CACHE.clear()
-            _LAST.clear()
+            for kept in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE):
+                kept.clear()
         held = _CACHE[id(f.__code__)] = (f.__code__, lifted)
         if lifted is not None:
             _mark(lifted)
