@@ -1,33 +1,59 @@
-"""Lane laws and transposes of functions that are registered by name.
+"""What rules of functions that are registered by name need, so that SciPy is not imported.
 
-``linear("scipy.fft.dct")`` registers without importing SciPy; what belongs to that rule has to
-wait for the import, too.
+``linear("scipy.fft.dct")`` registers without importing SciPy; the lane law and the transposes that
+belong to that rule have to wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from fwdad.rules.define import _PENDING, transpose
+import numpy as np
+
+from fwdad.rules.define import _PENDING, RULES, ZERO, transpose
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws import law
+from fwdad.tangents.zero import Undefined, Zero
+
+
+class Lazy:
+    """A module that is imported when something of it is first asked for.
+
+    Parameters
+    ----------
+    name : str
+        The module's dotted name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
 
 
 def when_imported(dotted: str, attach: Callable[[Any], Any]) -> None:
-    """Call ``attach(function)`` after the rule of that name: now, or once its module is imported.
+    """Call ``attach(function)`` after the rule of that name, if there is one, is registered.
+
+    That is now, or once its module is imported.
 
     Parameters
     ----------
     dotted : str
-        The name that a rule was registered by.
+        The name of a function or class.
     attach : callable
         Takes the function itself.
     """
     register = _PENDING.get(dotted)
     if register is None:
         module, _, name = dotted.rpartition(".")
-        attach(getattr(sys.modules[module], name))
+        if module in sys.modules:
+            attach(getattr(sys.modules[module], name))
+        else:
+            _PENDING[dotted] = attach
         return
 
     def both(function: Any) -> None:
@@ -57,3 +83,64 @@ def transpose_by_name(
         return body
 
     return decorate
+
+
+def takes_factors(dotted: str) -> None:
+    """Say of a function that its tuple is one: factors and pivots, which are no array together."""
+
+    def attach(function: Any) -> None:
+        RULES[function].takes_arrays = False
+
+    when_imported(dotted, attach)
+
+
+def apply_linear(
+    function: Any,
+    primals: tuple[Any, ...],
+    k: int,
+    solve: Callable[[Any], Any],
+    by_lane: bool = False,
+    **options: Any,
+) -> Any:
+    """Apply a function that takes plain arrays only to the tangent at position k.
+
+    Parameters
+    ----------
+    function : callable
+        It is linear in its primal k, and has a transpose there.
+    primals : tuple
+        Its primals, with a tangent at position k.
+    k : int
+        Where the tangent stands.
+    solve : callable
+        The function with all else fixed. A tangent of one or two axes is handed over as the
+        columns of one matrix, all lanes at once; one of more axes lane by lane.
+    by_lane : bool, default False
+        Hand over lane by lane in any case.
+    **options
+        The other arguments of the function.
+    """
+    x_dot = primals[k]
+    if isinstance(x_dot, Zero):
+        return ZERO
+    if isinstance(x_dot, Undefined):
+        return x_dot.use()
+
+    def law_of(chunk: Any) -> Any:
+        lanes = chunk.lanes
+        if by_lane or chunk.ndim > 2:
+            return Chunk(np.stack([solve(lane) for lane in lanes]))
+        if chunk.ndim == 1:
+            return Chunk(np.swapaxes(solve(np.swapaxes(lanes, 0, 1)), 0, 1))
+        columns = np.moveaxis(lanes, 0, -1)
+        solution = solve(np.reshape(columns, (columns.shape[0], -1)))
+        return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
+
+    if type(x_dot) is not Chunk and hasattr(x_dot, "__fwdad_linear__"):
+        return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot)
+    return law_of(x_dot)
+
+
+def untouched(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that leave the arguments as they are: the tangent needs them after the primal."""
+    return {k: False if k.startswith("overwrite_") else v for k, v in options.items()}

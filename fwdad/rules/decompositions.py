@@ -1,28 +1,23 @@
-r"""Factorisations and eigenvalues of NumPy: ``cholesky``, ``qr``, ``eigh``, ``eig``, ``svd``.
+r"""Factorisations of NumPy: ``cholesky``, ``qr``, ``svd``, ``svdvals``.
 
 What is differentiated is the function that NumPy computes: where it reads one triangle only, the
 other has no influence on the derivative.
 
-Gauge. Eigenvectors and singular vectors are fixed up to a factor of modulus one by their equations.
-Their tangents are those of the smallest change: vᴴ v̇ is zero for ``eigh``, and
-uᴴ u̇ + vᴴ v̇ = 0 for ``svd``. For real matrices that is how the computed vectors move. For complex
-ones LAPACK's own choice of phase moves otherwise, so functions of single components of complex
-vectors may differ from differences; functions that do not depend on the phase are right. Columns
-that complete a basis (``full_matrices=True``, ``mode="complete"``) change by what orthogonality
-asks for. ``eig`` follows LAPACK: unit length, largest component real.
+Gauge. Singular vectors are fixed up to a common phase of each pair. Their tangents are the smallest
+ones, uᴴ u̇ + vᴴ v̇ = 0. For real matrices that is how the computed vectors move; for complex ones
+LAPACK's own choice of phase moves otherwise, and functions that do not depend on it are right.
+Columns that complete a basis (``full_matrices=True``, ``mode="complete"``) change by what
+orthogonality asks for.
 
-Repeated values. The eigenvectors of a repeated eigenvalue have no derivative: their tangent is
-``undefined`` and raises where it is used. Eigenvalues and singular values have tangents always; at
-a repeated one they are right for symmetric functions, such as their sum. A singular value that is
-zero to rounding has tangent zero, as ``abs`` at 0.
+Repeated values. The vectors of a repeated or zero singular value have no derivative: their tangent
+is ``undefined`` and raises where it is used. Singular values have tangents always; at a repeated
+one they are right for symmetric functions, and one that is zero to rounding has tangent zero, as
+``abs`` at 0.
 
 References
 ----------
 Giles, M. B. (2008). Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation. https://doi.org/10.1007/978-3-540-68942-3_4
-
-Magnus, J. R. (1985). On differentiating eigenvalues and eigenvectors. Econometric Theory 1(2),
-179–191. https://doi.org/10.1017/S0266466600011129
 
 Walter, S. F. and Lehmann, L. (2013). Algorithmic differentiation of linear algebra functions with
 application in optimum experimental design (extended version). https://arxiv.org/abs/1001.1654
@@ -40,39 +35,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjugate import condition
 from fwdad.rules.define import frule
 from fwdad.rules.lapack import cholesky_tangent, solve_lower
+from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal, resolution
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import undefined
-
-
-def _resolution(w: Any) -> Any:
-    """The distance under which computed eigenvalues or singular values are one."""
-    raw = np.asarray(plain(w))
-    if raw.shape[-1] == 0:
-        return np.zeros((*raw.shape[:-1], 1))
-    return raw.shape[-1] * np.finfo(raw.dtype).eps * np.max(np.abs(raw), axis=-1, keepdims=True)
-
-
-def _is_repeated(w: Any) -> bool:
-    """Whether two values of any spectrum in a stack are equal to rounding."""
-    raw = np.asarray(plain(w))
-    gaps = np.abs(raw[..., None, :] - raw[..., :, None])
-    apart = np.eye(raw.shape[-1], dtype=bool) | (gaps > _resolution(w)[..., None])
-    return not np.all(apart)
-
-
-def _inverse_gaps(w: Any) -> Any:
-    """1 / (w_j − w_i) at row i and column j, zero on the diagonal."""
-    eye = np.eye(w.shape[-1], dtype=bool)
-    gaps = w[..., None, :] - w[..., :, None]
-    return np.where(eye, 0, 1 / np.where(eye, 1, gaps))
-
-
-def _diagonal(m: Any) -> Any:
-    return np.diagonal(m, 0, -2, -1)
 
 
 @frule(np.linalg.cholesky)
@@ -117,12 +85,18 @@ def qr_frule(primals, tangents, mode="reduced"):
             reason
         )
     q, r = np.linalg.qr(a) if mode == "r" else y
-    k = min(a.shape[-2:])
+    q_dot, r_dot = qr_tangents(a_dot, q, r)
+    return y, r_dot if mode == "r" else (q_dot, r_dot)
+
+
+def qr_tangents(a_dot: Any, q: Any, r: Any) -> tuple[Any, Any]:
+    """The tangents of a reduced or complete QR decomposition."""
+    k = min(q.shape[-2], r.shape[-1])
     q1, r1 = q[..., :, :k], r[..., :k, :]
-    pivots = np.abs(np.asarray(plain(_diagonal(r1))))
-    if np.any(pivots <= _resolution(pivots)):
+    pivots = np.abs(np.asarray(plain(matrix_diagonal(r1))))
+    if np.any(pivots <= resolution(pivots)):
         reason = "Q of a matrix with linearly dependent columns is not unique"
-        return y, undefined(reason) if mode == "r" else (undefined(reason), undefined(reason))
+        return undefined(reason), undefined(reason)
     # B = Ȧ R⁻¹ of the leading columns, as (R⁻ᵀ Ȧᵀ)ᵀ
     transposed = solve_lower(
         np.swapaxes(r1[..., :, :k], -1, -2), np.swapaxes(a_dot[..., :, :k], -1, -2)
@@ -138,126 +112,11 @@ def qr_frule(primals, tangents, mode="reduced"):
     extra = q.shape[-1] - k
     if extra:  # rows of zeros below
         r_dot = np.eye(k + extra, k, dtype=raw.real.dtype) @ r_dot
-    if mode == "r":
-        return y, r_dot
     q_dot = b - q1 @ (c - omega)
     if extra:
         q2_dot = -(q1 @ (adjoint(q_dot) @ q[..., :, k:]))
         q_dot = np.concatenate([q_dot, q2_dot], axis=-1)
-    return y, (q_dot, r_dot)
-
-
-@frule(np.linalg.eigh, argnums=0)
-def eigh_frule(primals, tangents, UPLO="L"):
-    r"""Push tangents through ``numpy.linalg.eigh``.
-
-    .. math:: M = V^H \dot A V, \quad \dot w_j = M_{jj}, \quad
-        \dot V = V (F \circ M), \; F_{ij} = 1 / (w_j - w_i)
-
-    Source: Magnus (1985), theorem 1; Giles (2008), section 3.1; Seeger et al. (2017), section 4.3.
-    """
-    (a,), (a_dot,) = primals, tangents
-    y = np.linalg.eigh(a, UPLO=UPLO)
-    w, v = y
-    a_dot = _read_triangle(a_dot, UPLO)
-    m = adjoint(v) @ a_dot @ v
-    w_dot = np.real(_diagonal(m))
-    if _is_repeated(w):
-        return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
-    return y, (w_dot, v @ (_inverse_gaps(w) * m))
-
-
-def _read_triangle(a_dot: Any, uplo: str) -> Any:
-    return from_lower(adjoint(a_dot) if uplo.upper() == "U" else a_dot)
-
-
-@frule(np.linalg.eigvalsh, argnums=0)
-def eigvalsh_frule(primals, tangents, UPLO="L"):
-    """Push tangents through ``numpy.linalg.eigvalsh``: ẇ = diag(Vᴴ Ȧ V).
-
-    Cost: beside the primal one ``eigh``, for the eigenvectors.
-    Source: Magnus (1985), theorem 1.
-    """
-    (a,), (a_dot,) = primals, tangents
-    y = np.linalg.eigvalsh(a, UPLO=UPLO)
-    v = np.linalg.eigh(a, UPLO=UPLO)[1]
-    a_dot = _read_triangle(a_dot, UPLO)
-    return y, np.real(np.sum(np.conjugate(v) * (a_dot @ v), axis=-2))
-
-
-@frule(np.linalg.eig)
-def eig_frule(primals, tangents):
-    r"""Push tangents through ``numpy.linalg.eig``.
-
-    .. math:: M = V^{-1} \dot A V, \quad \dot w_j = M_{jj}, \quad
-        \dot V = V (F \circ M + D), \; F_{ij} = 1 / (w_j - w_i)
-
-    The diagonal D keeps LAPACK's normalisation: columns of unit length whose largest component is
-    real. Where the matrix is defective, eigenvalues have no derivative either.
-    Source: Magnus (1985), theorem 2; Giles (2008), section 3.1.
-    """
-    (a,), (a_dot,) = primals, tangents
-    y = np.linalg.eig(a)
-    w, v = y
-    if condition(np.asarray(plain(v))) > 1 / np.finfo(np.asarray(plain(w)).dtype).eps:
-        reason = "eigenvalues of a defective matrix are not differentiable"
-        return y, (undefined(reason), undefined(reason))
-    m = np.linalg.solve(v, a_dot @ v)
-    w_dot = _diagonal(m)
-    if _is_repeated(w):
-        return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
-    v_dot = v @ (_inverse_gaps(w) * m)
-    # V̇ + V diag(d): Re d undoes the change of length, Im d that of the largest component's phase
-    length = np.real(np.sum(np.conjugate(v) * v_dot, axis=-2, keepdims=True))
-    if np.asarray(plain(v)).dtype.kind != "c":
-        return y, (w_dot, v_dot - v * length)
-    largest = np.argmax(np.abs(np.asarray(plain(v))), axis=-2)[..., None, :]
-    pivot = np.real(np.take_along_axis(v, largest, axis=-2))
-    phase = np.imag(np.take_along_axis(v_dot, largest, axis=-2)) / pivot
-    return y, (w_dot, v_dot - v * (length + 1j * phase))
-
-
-@frule(np.linalg.eigvals)
-def eigvals_frule(primals, tangents):
-    """Push tangents through ``numpy.linalg.eigvals``: ẇ = diag(V⁻¹ Ȧ V).
-
-    Cost: beside the primal one ``eig``, for the eigenvectors.
-    Source: Magnus (1985), theorem 2.
-    """
-    (a,), (a_dot,) = primals, tangents
-    y = np.linalg.eigvals(a)
-    w, v = np.linalg.eig(a)
-    if condition(np.asarray(plain(v))) > 1 / np.finfo(np.asarray(plain(w)).dtype).eps:
-        return y, undefined("eigenvalues of a defective matrix are not differentiable")
-    w_dot = _diagonal(np.linalg.solve(v, a_dot @ v))
-    order = _matched(np.asarray(plain(y)), np.asarray(plain(w)))
-    if order is not None:
-        w_dot = np.take_along_axis(w_dot, order, axis=-1)
-    return y, np.real(w_dot) if np.asarray(plain(y)).dtype.kind != "c" else w_dot
-
-
-def _matched(y: np.ndarray, w: np.ndarray) -> np.ndarray | None:
-    """Where each of the values y stands among w, the same values in another order perhaps.
-
-    LAPACK takes another path when it is not asked for vectors.
-    """
-    if np.all(np.abs(y - w) <= 0.25 * _nearest(y)):
-        return None
-    order = np.empty(y.shape, np.intp)
-    for index in np.ndindex(y.shape[:-1]):
-        free = list(range(y.shape[-1]))
-        for k, value in enumerate(y[index]):
-            chosen = free.pop(int(np.argmin(np.abs(w[index][free] - value))))
-            order[index][k] = chosen
-    return order
-
-
-def _nearest(y: np.ndarray) -> np.ndarray:
-    """The distance of each value to the nearest other one."""
-    if y.shape[-1] < 2:
-        return np.full(y.shape, np.inf)
-    gaps = np.abs(y[..., None, :] - y[..., :, None])
-    return np.min(np.where(np.eye(y.shape[-1], dtype=bool), np.inf, gaps), axis=-1)
+    return q_dot, r_dot
 
 
 # -- singular values
@@ -267,7 +126,7 @@ def singular_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
     """Re uᴴ Ȧ v for each singular value, zero where the value is zero to rounding."""
     s_dot = np.real(np.sum(np.conjugate(u) * (a_dot @ adjoint(vh)), axis=-2))
     raw = np.asarray(plain(s))
-    zero = raw <= _resolution(s)
+    zero = raw <= resolution(s)
     return np.where(~zero, s_dot, 0) if np.any(zero) else s_dot
 
 
@@ -302,27 +161,30 @@ def svd_frule(primals, tangents, full_matrices=True, compute_uv=True, hermitian=
     if not compute_uv:
         return y, singular_tangents(a_dot, *np.linalg.svd(a, False, True, hermitian))
     u, s, vh = y
-    if hermitian:
-        return y, _svd_of_hermitian(a_dot, u, s, vh)
+    return y, _svd_of_hermitian(a_dot, u, s, vh) if hermitian else svd_tangents(a_dot, u, s, vh)
+
+
+def svd_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
+    """The tangents of a thin or full singular value decomposition."""
     k = s.shape[-1]
     u1, vh1 = u[..., :, :k], vh[..., :k, :]
     s_dot = singular_tangents(a_dot, u1, s, vh1)
-    if _is_repeated(s) or np.any(np.asarray(plain(s)) <= _resolution(s)):
+    if is_repeated(s) or np.any(np.asarray(plain(s)) <= resolution(s)):
         reason = "singular vectors of a repeated or zero singular value"
-        return y, (undefined(reason), s_dot, undefined(reason))
+        return undefined(reason), s_dot, undefined(reason)
     right, left = a_dot @ adjoint(vh1), adjoint(a_dot) @ u1  # Ȧ V and Ȧᴴ U
     p = adjoint(u1) @ right
     rows, columns = s[..., :, None], s[..., None, :]
-    f = _inverse_gaps(s) / (rows + columns)
+    f = inverse_gaps(s) / (rows + columns)
     u_dot = u1 @ (f * (p * columns + rows * adjoint(p)))
     v1 = adjoint(vh1)
     v_dot = v1 @ (f * (rows * p + adjoint(p) * columns))
     if np.asarray(plain(u)).dtype.kind == "c":
-        turn = (0.5j * np.imag(_diagonal(p)) / s)[..., None, :]
+        turn = (0.5j * np.imag(matrix_diagonal(p)) / s)[..., None, :]
         u_dot, v_dot = u_dot + u1 * turn, v_dot - v1 * turn
     u_dot = _with_complement(u_dot, right / columns, u, u1)
     v_dot = _with_complement(v_dot, left / columns, adjoint(vh), v1)
-    return y, (u_dot, s_dot, adjoint(v_dot))
+    return u_dot, s_dot, adjoint(v_dot)
 
 
 def _with_complement(u_dot: Any, change: Any, u: Any, u1: Any) -> Any:
@@ -342,9 +204,9 @@ def _svd_of_hermitian(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
     sign = np.sign(np.real(np.sum(np.conjugate(u) * adjoint(vh), axis=-2)))
     w = s * sign
     m = adjoint(u) @ a_dot @ u
-    s_dot = sign * np.real(_diagonal(m))
-    if _is_repeated(w):
+    s_dot = sign * np.real(matrix_diagonal(m))
+    if is_repeated(w):
         reason = "singular vectors of a repeated eigenvalue"
         return undefined(reason), s_dot, undefined(reason)
-    u_dot = u @ (_inverse_gaps(w) * m)
+    u_dot = u @ (inverse_gaps(w) * m)
     return u_dot, s_dot, adjoint(u_dot * sign[..., None, :])

@@ -19,7 +19,12 @@ from fwdad.rules.define import Chunk, Space, linear, transpose
 from fwdad.rules.transposes import into
 from fwdad.tangents.laws import law
 
-_OPPOSITE: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_OPPOSITE: dict[Any, Any] = {
+    None: "forward",
+    "backward": "forward",
+    "ortho": "ortho",
+    "forward": "backward",
+}
 """The scale that the opposite transform needs to be the adjoint."""
 
 

@@ -279,9 +279,9 @@ class Factors:
 
     def solve(self, b_dot: Any) -> Any:
         """Answer A⁻¹ b_dot, for a tangent of shape (n,) or (n, m)."""
-        if not _has_plain_lanes(b_dot):
-            return np.linalg.solve(self._a, b_dot)
         dtype = self._factors[0].dtype
+        if not _has_plain_lanes(b_dot) or np.result_type(b_dot.dtype, dtype) != dtype:
+            return np.linalg.solve(self._a, b_dot)
         columns, single = _as_rows(b_dot, dtype)
         lapack().getrs(self._factors, columns.reshape(-1, columns.shape[-1]))
         return _from_rows(columns, single)

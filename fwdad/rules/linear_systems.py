@@ -165,10 +165,11 @@ def pinv_frule(primals, tangents, **options):
     x = np.linalg.pinv(a, **options)
     if options["hermitian"]:
         a, a_dot = from_lower(a), from_lower(a_dot)
-    return x, _pinv_tangent(a, a_dot, x)
+    return x, pinv_tangent(a, a_dot, x)
 
 
-def _pinv_tangent(a: Any, a_dot: Any, x: Any) -> Any:
+def pinv_tangent(a: Any, a_dot: Any, x: Any) -> Any:
+    """The tangent of X = A⁺ where the rank is locally constant."""
     # No m × m matrix is formed for a tall A, nor an n × n one for a wide A.
     xh, a_doth = adjoint(x), adjoint(a_dot)
     left = x @ (xh @ (a_doth - (a_doth @ a) @ x))
@@ -190,8 +191,15 @@ def lstsq_frule(primals, tangents, rcond=None):
     Source: Golub and Pereyra (1973), equation 4.12, times b.
     """
     a, b = primals
-    a_dot, b_dot = tangents
-    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
+    y = np.linalg.lstsq(a, b, rcond)
+    x_dot, residuals_dot, s_dot = lstsq_tangents(a, b, *tangents, *y)
+    return y, (x_dot, residuals_dot, ZERO, s_dot)
+
+
+def lstsq_tangents(
+    a: Any, b: Any, a_dot: Any, b_dot: Any, x: Any, residuals: Any, rank: Any, s: Any
+) -> tuple[Any, Any, Any]:
+    """The tangents of the solution, of the sums of squares and of the singular values."""
     inverse, s_dot = _inverse_and_singular_tangents(a, a_dot, s, operator.index(rank))
     single = np.ndim(b) == 1
     columns, solution, columns_dot = (
@@ -208,9 +216,10 @@ def lstsq_frule(primals, tangents, rcond=None):
         - inverse @ (a @ spread)
     )
     residuals_dot = ZERO
-    if residuals.size:
+    if np.size(plain(residuals)):
         residuals_dot = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
-    return (x, residuals, rank, s), (x_dot[:, 0] if single else x_dot, residuals_dot, ZERO, s_dot)
+        residuals_dot = residuals_dot.reshape(np.shape(plain(residuals)))
+    return x_dot[:, 0] if single else x_dot, residuals_dot, s_dot
 
 
 def _inverse_and_singular_tangents(a: Any, a_dot: Any, s: Any, rank: int) -> tuple[Any, Any]:

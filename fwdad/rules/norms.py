@@ -26,16 +26,20 @@ def norm_frule(primals, tangents, ord=None, axis=None, keepdims=False):  # noqa:
     """
     (x,), (x_dot,) = primals, tangents
     y = np.linalg.norm(x, ord, axis, keepdims)
+    return y, norm_tangent(x, x_dot, y, ord, axis, keepdims)
+
+
+def norm_tangent(x: Any, x_dot: Any, y: Any, ord: Any, axis: Any, keepdims: bool) -> Any:  # noqa: A002
+    """The tangent of the norm y of x, as ``numpy.linalg.norm`` reads ``ord`` and ``axis``."""
     ndim = np.ndim(plain(x))
     if axis is None:
         if ord is None or (ord == 2 and ndim == 1) or (ord in ("f", "fro") and ndim == 2):
-            return y, _vector_tangent(x, x_dot, y, 2, tuple(range(ndim)), keepdims)
+            return _vector_tangent(x, x_dot, y, 2, tuple(range(ndim)), keepdims)
         axis = tuple(range(ndim))
     axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     if len(axes) == 1:
-        order = 2 if ord is None else ord
-        return y, _vector_tangent(x, x_dot, y, order, axes, keepdims)
-    return y, _matrix_tangent(x, x_dot, y, "fro" if ord is None else ord, axes, keepdims)
+        return _vector_tangent(x, x_dot, y, 2 if ord is None else ord, axes, keepdims)
+    return _matrix_tangent(x, x_dot, y, "fro" if ord is None else ord, axes, keepdims)
 
 
 @frule(np.linalg.vector_norm, argnums=0)

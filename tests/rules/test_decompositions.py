@@ -241,6 +241,6 @@ def test_eigenvalues_in_another_order_than_those_with_vectors(monkeypatch):
         w, v = eig(m)
         return w[::-1], v[:, ::-1]
 
-    monkeypatch.setattr("fwdad.rules.decompositions.np.linalg.eig", turned)
+    monkeypatch.setattr("fwdad.rules.eigenvalues.np.linalg.eig", turned)
     got = fwdad.rules.define.find_rule(la.eigvals).body((a,), (a_dot,))[1].lanes
     assert_allclose(got, want, rtol=1e-12)
