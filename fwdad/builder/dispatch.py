@@ -513,7 +513,8 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     python = _python_source(f)
     if python is not None:
         return call(python, *args, **kwargs)
-    if _note_generator(getattr(f, "__self__", None)):
+    # a method of a generator is bound by Python, and then its generator comes first
+    if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
         _log_drawn_into((*args, *kwargs.values()))
     if type(f) is operator.attrgetter or type(f) is operator.methodcaller:
         return _call_getter(f, *args)

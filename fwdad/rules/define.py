@@ -308,7 +308,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
         if d.base is None and d.dtype == dtype and d.shape == shape:
             if d is not y and not _among(d, primals):
                 return d
-        return np.broadcast_to(d, shape).astype(dtype)
+        return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
         shape = np.shape(plain(d))
         if shape not in ((), np.shape(plain(y))):
