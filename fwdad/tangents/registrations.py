@@ -72,3 +72,26 @@ def _find_registration(cls: type) -> Registration | None:
         if found is not None and (base is cls or found.subclasses):
             return found
     return None
+
+
+@dataclass(frozen=True)
+class OwnTangents:
+    """The tangents of a class that has a tangent class of its own.
+
+    Attributes
+    ----------
+    tangent : type
+        The class of one tangent, with ``+`` and ``*`` by a number.
+    zero : callable
+        ``zero(x)``, the zero tangent of x.
+    inner : callable
+        ``inner(t, u)``, the real inner product.
+    """
+
+    tangent: type
+    zero: Callable[[Any], Any]
+    inner: Callable[[Any, Any], float]
+
+
+OWN: dict[type, OwnTangents] = {}
+"""class -> its tangents, for classes with a tangent class of their own."""

@@ -31,14 +31,15 @@ from fwdad.tangents.kinds import (
 )
 from fwdad.tangents.refused import refusal
 from fwdad.tangents.registrations import (
+    OWN,
     REGISTERED,
     Flatten,
+    OwnTangents,
     Registration,
     Unflatten,
     register,
     registration_of,
 )
-from fwdad.tangents.vectors import OWN, OwnTangents
 from fwdad.tangents.zero import NoTangent, NoTangentType
 
 _UNIQUE: weakref.WeakValueDictionary[tuple[Any, int], TangentType] = weakref.WeakValueDictionary()

@@ -8,19 +8,24 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import SeedError
-from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import Structure, match
 from fwdad.tangents.lanes import basis_lanes, hot_lanes
+from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 
 def leaf_shape(leaf: Any) -> tuple[int, ...]:
     """The shape of a leaf; numbers have ``()``."""
+    if OWN and type(plain(leaf)) in OWN:
+        return ()
     return tuple(getattr(leaf, "shape", ()))
 
 
 def leaf_dtype(leaf: Any) -> np.dtype[Any]:
     """The dtype that a leaf's tangent has."""
+    if OWN and type(plain(leaf)) in OWN:
+        return np.dtype(object)
     dtype = getattr(leaf, "dtype", None)
     if dtype is not None:
         return np.dtype(dtype)
@@ -36,6 +41,12 @@ class BasisSeeds:
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.count = sum(self.sizes)
         self.single = False
+        if any(dtype.kind == "O" for dtype in self.dtypes):
+            message = (
+                "the argument holds an instance of a class with a tangent class of its own, of "
+                "which fwdad knows no basis: give the directions, jvp(f, x, v)"
+            )
+            raise SeedError(message)
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
@@ -89,6 +100,8 @@ class GivenSeeds:
 def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
     """A seed as ``(K, *shape)`` lanes of the leaf's dtype, and K (None for one direction)."""
     shape, dtype = leaf_shape(leaf), leaf_dtype(leaf)
+    if dtype.kind == "O":
+        return _fit_own(OWN[type(plain(leaf))].tangent, seed)
     if not hasattr(seed, "__fwdad_tag__"):
         if seed is None or seed is NoTangent:
             message = f"{seed} came as the seed of an argument that has tangents: write ZERO"
@@ -111,6 +124,21 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
     )
     raise SeedError(message)
+
+
+def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
+    """Seeds of a leaf whose tangents have a class of their own: one, or a sequence of K."""
+    single = type(seed) is cls
+    given = [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
+    if not given or any(type(t) is not cls for t in given):
+        message = (
+            f"a {type(seed).__name__} came as the seed of an argument whose tangents are "
+            f"{cls.__qualname__}: give one, or a sequence of K"
+        )
+        raise SeedError(message)
+    lanes = np.empty(len(given), object)
+    lanes[:] = given
+    return lanes, None if single else len(given)
 
 
 def random_seeds(leaves: list[Any], count: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -7,7 +7,6 @@ itself ends there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,9 @@ import numpy as np
 from fwdad.errors import ChunkMismatchError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import flatten, is_leaf, match, unflatten
-from fwdad.tangents.registrations import REGISTERED
+from fwdad.tangents.registrations import OWN, REGISTERED, OwnTangents
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent, Undefined, Zero
-
-
-@dataclass(frozen=True)
-class OwnTangents:
-    """The tangents of a class that has a tangent class of its own.
-
-    Attributes
-    ----------
-    tangent : type
-        The class of one tangent, with ``+`` and ``*`` by a number.
-    zero : callable
-        ``zero(x)``, the zero tangent of x.
-    inner : callable
-        ``inner(t, u)``, the real inner product.
-    """
-
-    tangent: type
-    zero: Callable[[Any], Any]
-    inner: Callable[[Any, Any], float]
-
-
-OWN: dict[type, OwnTangents] = {}
-"""class -> its tangents, for classes with a tangent class of their own."""
 
 _INNER: dict[type, Callable[[Any, Any], float]] = {}
 
