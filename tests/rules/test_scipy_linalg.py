@@ -25,7 +25,7 @@ INF = np.inf
 
 def _hermitian(n, complex_):
     a = draw.complex(n, n) if complex_ else draw.real(n, n)
-    return a + np.conj(a.T) + 3 * np.diag(np.arange(n))
+    return a + np.conj(a.T) + 6 * np.diag(np.arange(n))
 
 
 def _band(make, lower, upper, n):
@@ -143,7 +143,10 @@ def _decompositions(complex_):
         ),
         *(Case(sl.svdvals, g(*s)) for s in ((3, 3), (4, 3))),
         Case(sl.svd, g(3, 4), compute_uv=False),
-        *(Case(sl.eig, g(n, n) + spread[:n, :n]) for n in (1, 3)),
+        *(
+            Case(sl.eig, g(n, n) + spread[:n, :n], check={"float32": False})  # signs may differ
+            for n in (1, 3)
+        ),
         Case(sl.eig, g(3, 3) + spread, right=False),
         *(
             Case(sl.eigh, _hermitian(4, complex_), b, eigvals_only=True, **options)
@@ -157,12 +160,7 @@ REAL_ONLY = [
     *(Case(sl.svd, draw.real(*s)) for s in ((3, 3), (4, 3), (3, 4))),
     Case(sl.svd, draw.real(5, 3), full_matrices=False, lapack_driver="gesvd"),
     Case(sl.qr, draw.real(4, 3), mode="full", pivoting=True),
-    *(
-        Case(sl.eigh, _hermitian(4, complex_=False), b, **options)
-        for b in (None, draw.definite(4, 4))
-        for options in ({}, {"lower": False}, {"subset_by_index": (1, 2)})
-    ),
-    Case(sl.eigh, _hermitian(4, complex_=False), subset_by_value=(-3.0, 30.0)),
+    Case(sl.eigh, _hermitian(4, complex_=False), driver="ev"),
     Case(sl.solve_banded, (1, 1), _band(draw.real, 1, 1, 5), draw.complex(5), linear=(2,)),
     Case(sl.solve_banded, (1, 2), _band(draw.complex, 1, 2, 5), draw.real(5), linear=(2,)),
 ]
@@ -230,29 +228,37 @@ THROUGH_THE_BUILDER = [
 @pytest.mark.parametrize(("function", "shapes"), [(f, s) for f, *s in THROUGH_THE_BUILDER])
 def test_python_code_of_scipy(function, shapes, rng):
     args = [draw.real(*s) for s in shapes]
-    check_frule(function, *args, rng=rng, float32=False, opaque=True)
+    # these take np.max(s, initial=0.0), whose rule does not nest yet
+    second_order = function not in (sl.orth, sl.null_space, sl.subspace_angles)
+    check_frule(function, *args, rng=rng, float32=False, opaque=True, second_order=second_order)
 
 
+# The signs of eigenvectors of LAPACK's newer drivers jump from one matrix to the next.
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lower": False}, {"subset_by_index": (1, 2)}, {"subset_by_value": (3.0, 40.0)}],
+    ids=str,
+)
+@pytest.mark.parametrize("generalised", [False, True])
 @pytest.mark.parametrize("complex_", [False, True])
-def test_invariants_of_complex_vectors(complex_, rng):
-    a, b = _hermitian(3, complex_), draw.definite(3, 3, complex=complex_)
+def test_what_does_not_depend_on_the_phase_of_eigenvectors(complex_, generalised, options, rng):
+    a = _hermitian(4, complex_)
+    b = draw.definite(4, 4, complex=complex_) if generalised else None
 
-    def projectors(m):
-        v = sl.eigh(m, b)[1]
+    def projectors(m, b):
+        v = sl.eigh(m, b, **options)[1]
         return np.einsum("ij,kj->jik", v, np.conj(v))
 
-    def polar_factor(m):
+    check_frule(projectors, a, b, rng=rng, float32=False, opaque=True)
+
+
+@pytest.mark.parametrize("make", [draw.real, draw.complex])
+def test_the_unitary_factor(make, rng):
+    def unitary(m):
         u, _, vh = sl.svd(m, full_matrices=False)
         return u @ vh
 
-    check_frule(projectors, a, rng=rng, float32=False, opaque=True)
-    check_frule(
-        polar_factor,
-        (draw.complex if complex_ else draw.real)(4, 3),
-        rng=rng,
-        float32=False,
-        opaque=True,
-    )
+    check_frule(unitary, make(4, 3), rng=rng, float32=False, opaque=True)
 
 
 @pytest.mark.parametrize("kind", ["sym", "her", "pos"])
