@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.sparse.linalg as spl
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
+from fwdad.tangents.sparse import (
+    coordinates,
+    factor_solve,
+    scatter_add,
+    sparse_product,
+    sparse_solve,
+)
 from fwdad.testing import check_frule, check_transpose
 from tests.rules.linalg_case import Case, Draw, transposes
 
@@ -38,6 +45,12 @@ CASES = [
     *[
         Case(sparse_product, draw.real(7), draw.complex(5), linear=(0, 1), **places("csr")),
         Case(sparse_product, draw.complex(7), draw.real(5, 2), linear=(0, 1), **places("coo")),
+    ],
+    *[
+        Case(factor_solve, make(4, *columns), spl.splu(SQUARE.astype(dtype)), linear=(0,), **trans)
+        for make, dtype in [(draw.real, float), (draw.complex, complex)]
+        for columns in [(), (3,)]
+        for trans in [{}, {"trans": "T"}, {"trans": "H"}]
     ],
     *[
         Case(
@@ -87,7 +100,7 @@ def test_the_solution_is_scipy_s(rng):
     x, info = sparse_solve(SQUARE.data, b, "csc", SQUARE.indptr, SQUARE.indices, {})
     assert info == 0
     assert_allclose(SQUARE.toarray() @ x, b, rtol=1e-14)
-    assert_array_equal(x, sp.linalg.spsolve(SQUARE, b))
+    assert_array_equal(x, spl.spsolve(SQUARE, b))
 
 
 def test_a_singular_matrix_is_reported():
