@@ -295,6 +295,9 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if _hashable(f) and f in TRANSPARENT:
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     rule = find_rule(f)
+    if rule is None and owner is not None:  # a method in C may have a rule under its class
+        rule = find_rule(getattr(type(owner), f.__name__, None))
+        args = args if rule is None else (owner, *args)
     if rule is not None:
         return numpy_calls.with_out(rule, args, kwargs)
     raise missing_rule(f, args, kwargs)
