@@ -77,13 +77,14 @@ def pinvh_frule(primals, tangents, lower=True, **options):
 def lstsq_frule(primals, tangents, **options):
     """Push tangents through ``scipy.linalg.lstsq`` (Golub and Pereyra 1973, times b)."""
     a, b = (_array(t) for t in primals)
+    a_dot, b_dot = tangents
     y = linalg.lstsq(a, b, **untouched(options))
     x, residuals, rank, s = y
     if s is None:  # LAPACK's gelsy computes no singular values
         s = linalg.svdvals(a)
-        x_dot, residuals_dot, _ = lstsq_tangents(a, b, *tangents, x, residuals, rank, s)
+        x_dot, residuals_dot, _ = lstsq_tangents(a, b, a_dot, b_dot, x, residuals, rank, s)
         return y, (x_dot, residuals_dot, ZERO, ZERO)
-    x_dot, residuals_dot, s_dot = lstsq_tangents(a, b, *tangents, x, residuals, rank, s)
+    x_dot, residuals_dot, s_dot = lstsq_tangents(a, b, a_dot, b_dot, x, residuals, rank, s)
     return y, (x_dot, residuals_dot, ZERO, s_dot)
 
 

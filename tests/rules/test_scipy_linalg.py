@@ -172,8 +172,7 @@ SUPERLU = [
         scipy.sparse.linalg.splu(matrix),
         b.astype(matrix.dtype),
         trans,
-        # the dispatcher does not ask for the rules of methods of C objects
-        check={"float32": False, "second_order": False},
+        check={"float32": False},
         linear=SECOND,
     )
     for matrix in (SPARSE, (SPARSE * (1 + 0.5j)).tocsc())
@@ -339,11 +338,6 @@ def test_vectors_of_repeated_eigenvalues_raise_only_where_they_are_used():
         call_rule(sl.qr, (np.ones((3, 2)),), (Chunk(np.ones((1, 3, 2))),), mode="raw")[1][1] * 2.0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=MissingRuleError,
-    reason="the dispatcher does not ask for the rules of methods of C objects",
-)
 def test_a_sparse_factorisation_inside_a_program():
     lu = scipy.sparse.linalg.splu(SPARSE)
     jacobian = fwdad.jacobian(lambda b: lu.solve(b**2), np.array([1.0, 2.0, 3.0]))
