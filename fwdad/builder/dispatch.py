@@ -30,6 +30,7 @@ from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import Undefined, Zero
 
 _NumpyFunction = type(np.sum)
 _BUILTIN = (
@@ -213,7 +214,7 @@ def _duck(values: tuple[Any, ...], name: str) -> Any:
     """An argument whose class takes part in a NumPy protocol by a method in Python."""
     for v in values:
         if isinstance(getattr(type(v), name, None), types.FunctionType):
-            if not isinstance_dual(v) and not isinstance(v, Chunk):
+            if not isinstance_dual(v) and not isinstance(v, (Chunk, Zero, Undefined)):
                 return v
     return None
 
@@ -504,8 +505,10 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if special is not None:
             return special(args, kwargs)
         rule = find_rule(f)
-        if rule is not None and is_active((*args, *kwargs.values())):
-            return numpy_calls.with_out(rule, args, kwargs)
+        if rule is not None:
+            if is_active((*args, *kwargs.values())):
+                return numpy_calls.with_out(rule, args, kwargs)
+            return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     if isinstance(method, types.FunctionType):
         if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
@@ -514,7 +517,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(f, (staticmethod, classmethod)):
         return call(f.__func__, *args, **kwargs)
     python = _python_source(f)
-    if python is not None:
+    if python is not None and not is_inert((*args, *kwargs.values())):
         return call(python, *args, **kwargs)
     # a method of a generator is bound by Python, and then its generator comes first
     if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
