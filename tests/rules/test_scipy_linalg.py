@@ -110,7 +110,8 @@ def _factors(complex_):
         ),
         *(Case(sl.expm, scale * g(n, n)) for n, scale in ((1, 1), (2, 1), (4, 1), (3, 9))),
         Case(sl.expm, g(2, 3, 3)),
-        Case(sl.sqrtm, g(3, 3) + 5 * np.eye(3)),
+        # of complex matrices SciPy < 1.16 answers long doubles
+        *([] if complex_ and VERSION < (1, 16) else [Case(sl.sqrtm, g(3, 3) + 5 * np.eye(3))]),
         Case(sl.logm, g(3, 3) + 5 * np.eye(3), check={"opaque": True, "float32": False}),
     ]
 
