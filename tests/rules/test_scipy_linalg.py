@@ -228,9 +228,7 @@ THROUGH_THE_BUILDER = [
 @pytest.mark.parametrize(("function", "shapes"), [(f, s) for f, *s in THROUGH_THE_BUILDER])
 def test_python_code_of_scipy(function, shapes, rng):
     args = [draw.real(*s) for s in shapes]
-    # these take np.max(s, initial=0.0), whose rule does not nest yet
-    second_order = function not in (sl.orth, sl.null_space, sl.subspace_angles)
-    check_frule(function, *args, rng=rng, float32=False, opaque=True, second_order=second_order)
+    check_frule(function, *args, rng=rng, float32=False, opaque=True)
 
 
 # The signs of eigenvectors of LAPACK's newer drivers jump from one matrix to the next.
