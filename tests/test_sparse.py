@@ -500,6 +500,14 @@ def test_spsolve_of_an_inactive_matrix_and_of_several_sides():
     assert_allclose(J, np.einsum("ij,kl->ikjl", inverse, np.eye(2)), rtol=1e-11, atol=1e-15)
 
 
+def test_factors_of_an_inactive_matrix():
+    L = laplacian(CONDUCTIVITY)
+    factors, solve = spl.splu(L), spl.factorized(L)
+    inverse = np.linalg.inv(L.toarray())
+    for f in (lambda q: factors.solve(q), lambda q: solve(q), lambda q: spl.splu(L).solve(q)):
+        assert_allclose(fwdad.jacobian(f, HEAT, chunk=4), inverse, rtol=1e-11)
+
+
 def test_second_derivative_of_a_solve():
     def energy(k):
         return HEAT @ spl.spsolve(laplacian(k), HEAT)

@@ -64,7 +64,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = combine(explicit(initial), with_out(rule, args, rest))
         return value if out is None else write_out(out, value)
     if out is None:
-        if rule.kind == "elementwise" and not kwargs:
+        if rule.kind == "elementwise" and not kwargs and not rule.binder.options:
             return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}

@@ -20,7 +20,7 @@ from fwdad.builder.sparse_kernels import KERNELS, diagonals, guarded, product
 from fwdad.errors import UnsupportedTypeError
 from fwdad.rules import define
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.sparse import factor_solve, sparse_solve
+from fwdad.tangents.sparse import sparse_solve
 
 
 def _matmul(method: Any) -> Callable[..., Any]:
@@ -207,9 +207,8 @@ def _install(_module: Any) -> None:
                 HANDLERS[method] = _through_csr(method, name)
 
 
-def _install_solvers(module: Any) -> None:
-    """Enter the handlers of SuperLU: its driver, behind ``spsolve``, and its factors' ``solve``."""
-    gssv, solve = module.gssv, module.SuperLU.solve
+def _install_solver(gssv: Any) -> None:
+    """Enter the handler of SuperLU's driver, which is all of ``spsolve`` that is not Python."""
 
     def drive(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not is_active(args):
@@ -219,18 +218,9 @@ def _install_solvers(module: Any) -> None:
         places = (indptr, indices[:stored], kwargs.get("options", {}))
         return call(sparse_solve, explicit(data)[:stored], explicit(b), layout, *places)
 
-    def solve_with(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        factors, *rest = args
-        bound = dict(zip(("rhs", "trans"), rest, strict=False)) | kwargs
-        b = explicit(bound["rhs"])
-        if not is_active((b,)):
-            return solve(*args, **kwargs)
-        return call(factor_solve, call(np.asarray, b), factors, bound.get("trans", "N"))
-
     HANDLERS[gssv] = drive
-    HANDLERS[solve] = solve_with
 
 
 define._PENDING["scipy.sparse._sparsetools.csr_matvec"] = _install
-define._PENDING["scipy.sparse.linalg._dsolve._superlu"] = _install_solvers
+define._PENDING["scipy.sparse.linalg._dsolve._superlu.gssv"] = _install_solver
 define._modules_seen[0] = 0

@@ -193,16 +193,21 @@ def _one_axis_law(
     return Chunk(function(x_dot.lanes, n, axis % x_dot.ndim + 1, norm))
 
 
+_TWO = object()
+
+
 def _many_axes_law(
     function: Any,
     x_dot: Chunk,
     s: Any = None,
-    axes: Any = None,
+    axes: Any = _TWO,
     norm: Any = None,
     *_: Any,
     **__: Any,
 ) -> Chunk:
-    """Transform all lanes at once, along every axis but the lane axis if none is given."""
+    """Transform all lanes at once, along the function's own axes but never the lane axis."""
+    if axes is _TWO:
+        axes = (-2, -1) if function.__name__.endswith("2") else None
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(x_dot.ndim)
     return Chunk(function(x_dot.lanes, s, [a % x_dot.ndim + 1 for a in axes], norm))

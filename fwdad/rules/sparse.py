@@ -9,15 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from fwdad.rules.define import ZERO, Chunk, call_rule, frule, linear, multilinear, transpose
-from fwdad.tangents.chunk import map_lanes
 from fwdad.tangents.laws import cast
-from fwdad.tangents.sparse import (
-    coordinates,
-    factor_solve,
-    scatter_add,
-    sparse_product,
-    sparse_solve,
-)
+from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
 
 linear(scatter_add)
 
@@ -50,19 +43,6 @@ def sparse_product_x_transpose(y_bar, data, x, layout, major, minor, shape):
     places = cols[:, None] * columns + np.arange(columns)
     x_bar = np.bincount(places.reshape(-1), weights=np.reshape(each, -1), minlength=x.size)
     return cast(np.reshape(x_bar, x.shape), x.dtype)
-
-
-linear(factor_solve, argnums="b")
-
-
-@transpose(factor_solve)
-def factor_solve_transpose(y_bar, b, factors, trans="N"):
-    """The adjoint of A⁻¹ is A⁻ᴴ, that of A⁻ᵀ the conjugate of A⁻¹."""
-    if trans == "T":
-        b_bar = np.conj(map_lanes(lambda lane: factors.solve(np.conj(lane)), y_bar))
-    else:
-        b_bar = map_lanes(lambda lane: factors.solve(lane, "H" if trans == "N" else "N"), y_bar)
-    return cast(b_bar, b.dtype)
 
 
 @frule(sparse_solve, argnums=("data", "b"))

@@ -487,8 +487,10 @@ def _selected(mask: Any, shape: tuple[int, ...], x_dot: Any) -> Any:
     mask = np.broadcast_to(mask, shape)
     terms = {}
     for lanes, d in x_dot.broadcast_to(shape).terms.items():
-        one = np.ones((), np.result_type(lanes.dtype)) if d is None else d
-        terms[lanes] = np.where(mask, one, 0)
+        one = np.ones((), lanes.dtype) if d is None else d
+        if type(one) in (int, float, complex):  # Python's numbers do not widen
+            one = np.asarray(one, np.result_type(lanes.dtype, one))
+        terms[lanes] = np.where(mask, one, np.zeros((), np.asarray(plain(one)).dtype))
     return Chunk.of(x_dot.n, shape, terms)
 
 

@@ -199,26 +199,6 @@ def sparse_solve(
     return _superlu.gssv(n, stored, data, indices, indptr, b, flag, options=options)
 
 
-def factor_solve(b: Any, factors: Any, trans: str = "N") -> Any:
-    """Solve with the factors of an inactive matrix: ``splu(a).solve(b, trans)``.
-
-    Parameters
-    ----------
-    b : ndarray, shape (n,) or (n, k)
-        The right-hand sides.
-    factors : scipy.sparse.linalg.SuperLU
-        What ``splu`` or ``spilu`` answered.
-    trans : {"N", "T", "H"}
-        Solve with the matrix, its transpose or its conjugate transpose.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of b.
-    """
-    return factors.solve(b, trans)
-
-
 def coordinates(layout: str, major: Any, minor: Any) -> tuple[Any, Any]:
     """Rows and columns of the stored elements, in the order in which they are stored."""
     if layout == "coo":

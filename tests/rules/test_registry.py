@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 # function or module: why no row of a table of cases checks it
 WITHOUT_CASE = {
     "numpy.random": "no two draws agree: test_random.py compares them from one seed",
+    "numpy.common_type": "its answer is a type: test_structure.py asks for it",
     "numpy.empty_like": "its values are whatever was in memory",
 }
 # function: why it is linear, or listed, and has no transpose

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fwdad.tangents.sparse import (
     coordinates,
-    factor_solve,
     scatter_add,
     sparse_product,
     sparse_solve,
@@ -45,12 +44,6 @@ CASES = [
     *[
         Case(sparse_product, draw.real(7), draw.complex(5), linear=(0, 1), **places("csr")),
         Case(sparse_product, draw.complex(7), draw.real(5, 2), linear=(0, 1), **places("coo")),
-    ],
-    *[
-        Case(factor_solve, make(4, *columns), spl.splu(SQUARE.astype(dtype)), linear=(0,), **trans)
-        for make, dtype in [(draw.real, float), (draw.complex, complex)]
-        for columns in [(), (3,)]
-        for trans in [{}, {"trans": "T"}, {"trans": "H"}]
     ],
     *[
         Case(

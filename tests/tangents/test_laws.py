@@ -10,10 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad.rules  # noqa: F401  (fills the closed list)
 from fwdad.errors import ChunkMismatchError, NonlinearTangentError
+from fwdad.rules.define import import_pending
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws import dense, listed
 from fwdad.tangents.zero import ZERO
 
+import_pending()  # the laws of scipy.fft wait for their rules
 GENERATOR = np.random.default_rng(20)
 
 
@@ -344,6 +346,12 @@ for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
             (lambda x, many=many: many(x, axes=(0, 2)), C),
             (lambda x, many=many: many(x, (2, 4), axes=(2, 1), norm="ortho"), C),
         ]
+for name in ("dct", "idct", "dst", "idst"):
+    one = through_its_rule(getattr(scipy.fft, name))
+    CASES[getattr(scipy.fft, name)] = [
+        (one, A),
+        (lambda x, one=one: one(x, type=3, axis=1, norm="ortho"), C),
+    ]
 if hasattr(np, "matvec"):  # NumPy >= 2.2
     CASES[np.matvec] = [(lambda x: np.matvec(x, V), C), (lambda x: np.matvec(C, x), V)]
     CASES[np.vecmat] = [(lambda x: np.vecmat(x, B), A), (lambda x: np.vecmat(Z, x), B)]
