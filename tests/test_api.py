@@ -483,3 +483,29 @@ def test_public_names():
         assert hasattr(fwdad, name), name
     for name in ("jvp", "jacobian", "derivative", "hessian", "jacfwd", "grad", "hvp", "linearize"):
         assert "Parameters" in getattr(fwdad, name).__doc__
+
+
+@pytest.mark.parametrize("chunk", [1, None])
+def test_constants_that_are_returned_outlive_the_call(chunk):
+    """What f made and wrote is put back for the next chunk, and not in what it returned."""
+
+    class Plain:
+        pass
+
+    def f(x):
+        places, names, box = np.zeros(3, int), set(), Plain()
+        places[0] = 7
+        names.add("a")
+        box.value = 5
+        return x * 2, places, names, box
+
+    y, _ = fwdad.jvp(f, np.ones(2), chunk=chunk)
+    assert y[1].tolist() == [7, 0, 0]
+    assert y[2] == {"a"}
+    assert y[3].value == 5
+
+
+def test_lists_beside_arrays():
+    x = np.ones(2)
+    assert fwdad.jacobian(lambda x: x * [1.0, 2.0] + (3.0, 4.0), x).tolist() == [[1, 0], [0, 2]]
+    assert fwdad.jacobian(lambda x: [1.0, 2.0] * x, x).tolist() == [[1, 0], [0, 2]]

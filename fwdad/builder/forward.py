@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -184,6 +185,7 @@ def run_forward(
                 y, aux = _with_aux(f, y, run)
             leaves, structure = flatten(_numbers(y))
             pairs = [run.parts(leaf) for leaf in leaves]
+            _keep_constants(structure, run)
             collector.add(start, stop, pairs, structure, aux)
         if stop >= seeds.count:
             return collector.outcome()
@@ -218,7 +220,25 @@ def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
     return unflatten(structure, kept, lambda o: _plain_object(o, run, seen))
 
 
+def _keep_constants(structure: Structure, run: Run) -> None:
+    """Copy the parts of a value that have no tangents, before what was written is put back."""
+    nodes, seen = [structure], set()
+    copies: dict[int, Any] = {}
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.kind == "static":
+            node.value = _plain_object(node.value, run, copies)
+        nodes.extend(node.children)
+
+
 def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
+    if isinstance(o, np.ndarray):
+        return o.copy() if run.log.wrote(o) else o
+    if isinstance(o, (set, bytearray, deque)):
+        return copy.copy(o)
     held = getattr(o, "__dict__", None)
     if not held or callable(o) or isinstance(o, (type, types.ModuleType)):
         return o

@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
+from fwdad.builder.creation import make_array
 from fwdad.builder.dual import Array, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.rules.define import RULES
@@ -26,6 +27,8 @@ def _multiplied_out(terms: dict[Any, Any], tag: Any) -> dict[Any, Any]:
 
 
 def _slow(name: str, a: Any, b: Any) -> Any:
+    if type(a) is Array and type(b) in (list, tuple):
+        b = make_array(b)
     if not _numeric(b):
         return NotImplemented
     ufunc, function = _BINARY[name]
@@ -147,6 +150,8 @@ def _s_neg(a: Scalar) -> Any:
 
 
 def _slow_reflected(name: str, a: Any, b: Any) -> Any:
+    if type(a) is Array and type(b) in (list, tuple):
+        b = make_array(b)
     ufunc, function = _BINARY[name]
     if not _numeric(b):
         return NotImplemented
