@@ -52,7 +52,7 @@ class Arguments:
             if not -len(args) <= k < len(args):
                 message = f"argnums holds {k}, and {len(args)} arguments came"
                 raise UnsupportedTypeError(message)
-            leaves, structure = flatten(args[k])
+            leaves, structure = flatten(args[k], strict=True)
             if not leaves:
                 raise UnsupportedTypeError(_no_tangent(k, args[k]))
             self.structures.append(structure)
