@@ -18,7 +18,7 @@ from fwdad.builder.dual import explicit, isinstance_dual
 from fwdad.builder.lift import lift
 from fwdad.builder.sparse_kernels import KERNELS, diagonals, guarded, product
 from fwdad.errors import UnsupportedTypeError
-from fwdad.rules import define
+from fwdad.rules.define import when_imported
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.sparse import sparse_solve
 
@@ -221,6 +221,5 @@ def _install_solver(gssv: Any) -> None:
     HANDLERS[gssv] = drive
 
 
-define._PENDING["scipy.sparse._sparsetools.csr_matvec"] = _install
-define._PENDING["scipy.sparse.linalg._dsolve._superlu.gssv"] = _install_solver
-define._modules_seen[0] = 0
+when_imported("scipy.sparse._sparsetools.csr_matvec", _install)
+when_imported("scipy.sparse.linalg._dsolve._superlu.gssv", _install_solver)

@@ -7,13 +7,12 @@ belong to that rule have to wait for the import, too. Bodies reach SciPy through
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import _PENDING, RULES, ZERO, transpose
+from fwdad.rules.define import RULES, ZERO, transpose, when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws import law
 from fwdad.tangents.zero import Undefined, Zero
@@ -33,34 +32,6 @@ class Lazy:
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(importlib.import_module(self._name), attribute)
-
-
-def when_imported(dotted: str, attach: Callable[[Any], Any]) -> None:
-    """Call ``attach(function)`` after the rule of that name, if there is one, is registered.
-
-    That is now, or once its module is imported.
-
-    Parameters
-    ----------
-    dotted : str
-        The name of a function or class.
-    attach : callable
-        Takes the function itself.
-    """
-    register = _PENDING.get(dotted)
-    if register is None:
-        module, _, name = dotted.rpartition(".")
-        if module in sys.modules:
-            attach(getattr(sys.modules[module], name))
-        else:
-            _PENDING[dotted] = attach
-        return
-
-    def both(function: Any) -> None:
-        register(function)
-        attach(function)
-
-    _PENDING[dotted] = both
 
 
 def law_by_name(dotted: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

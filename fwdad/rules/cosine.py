@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.by_name import transpose_by_name, when_imported
-from fwdad.rules.define import Chunk, Space, linear
+from fwdad.rules.by_name import transpose_by_name
+from fwdad.rules.define import Chunk, Space, linear, when_imported
 from fwdad.rules.fft import resized
 from fwdad.rules.transposes import into
 from fwdad.tangents.chunk import LAWS

@@ -88,7 +88,8 @@ class Rule:
 
 RULES: dict[Any, Rule] = {}
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
-_PENDING: dict[str, Callable[[Any], None]] = {}
+_PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # dotted name: what waits for its import
+_NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
 _modules_seen = [0]
 _build: list[Callable[..., Any]] = []
 
@@ -125,14 +126,36 @@ def find_rule(function: Any) -> Rule | None:
     return rule
 
 
+def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:
+    """Call ``action(function)`` once the function of that name can be had without an import.
+
+    That is now, or before the first rule is looked up after somebody has imported its module.
+    Actions for one name are taken in the order in which they came; the rule of that name is one.
+
+    Parameters
+    ----------
+    dotted : str
+        The name of a function or class.
+    action : callable
+        Takes the function itself.
+    """
+    _PENDING.setdefault(dotted, []).append(action)
+    _modules_seen[0] = 0
+    _resolve(dotted)
+
+
+def _resolve(dotted: str) -> None:
+    module, _, attribute = dotted.rpartition(".")
+    if module in sys.modules and hasattr(sys.modules[module], attribute):
+        _NAMED.discard(dotted)
+        for action in _PENDING.pop(dotted, ()):
+            action(getattr(sys.modules[module], attribute))
+
+
 def resolve_pending() -> None:
-    """Register the rules whose modules have been imported in the meantime."""
+    """Take the actions whose modules have been imported in the meantime."""
     for dotted in list(_PENDING):
-        module, _, attribute = dotted.rpartition(".")
-        if module in sys.modules and hasattr(sys.modules[module], attribute):
-            register = _PENDING.pop(dotted, None)
-            if register is not None:
-                register(getattr(sys.modules[module], attribute))
+        _resolve(dotted)
 
 
 def import_pending() -> None:
@@ -171,14 +194,12 @@ def _register(function: Any, make: Callable[[Any], Rule], *, override: bool) -> 
 
     if not isinstance(function, str):
         register(function)
-    elif function in _PENDING and not override:
+    elif function in _NAMED and not override:
         message = f"{function} has a rule already; say override=True to replace it"
         raise DuplicateRuleError(message)
     else:
-        _PENDING[function] = register
-        _modules_seen[0] = 0
-        if function.rpartition(".")[0] in sys.modules:
-            resolve_pending()
+        _NAMED.add(function)
+        when_imported(function, register)
 
 
 def frule(

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.by_name import transpose_by_name, when_imported
-from fwdad.rules.define import Chunk, Space, linear, transpose
+from fwdad.rules.by_name import transpose_by_name
+from fwdad.rules.define import Chunk, Space, linear, transpose, when_imported
 from fwdad.rules.transposes import into
 from fwdad.tangents.laws import law
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.by_name import apply_linear, when_imported
-from fwdad.rules.define import Space, frule, transpose
+from fwdad.rules.by_name import apply_linear
+from fwdad.rules.define import Space, frule, transpose, when_imported
 from fwdad.rules.transposes import into
 
 _OPPOSITE = {"N": "H", "H": "N"}
