@@ -231,3 +231,7 @@ class UndefinedDerivativeError(FwdadError, ArithmeticError):
 
 class AliasedArgumentError(FwdadError, ValueError):
     """The function writes into one of two arguments that share memory."""
+
+
+class UntraceableError(FwdadError):
+    """A program cannot be written down as a tape: a value would have to be known beforehand."""

@@ -1,0 +1,1 @@
+"""From a tape to Python source that runs under NumPy or Numba."""

@@ -1,0 +1,77 @@
+"""A program as Python source that runs under NumPy."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.tape.ops import Program
+from fwdad.tape.show import Writer
+
+
+@dataclass
+class Source:
+    """Generated source.
+
+    Attributes
+    ----------
+    name : str
+        The function that it defines.
+    text : str
+        The source.
+    namespace : dict
+        What its global names mean.
+    places : list
+        The user's location of each line.
+    """
+
+    name: str
+    text: str
+    namespace: dict[str, Any]
+    places: list[Any]
+
+
+def numpy_source(program: Program) -> Source:
+    """Write a program as a Python function of the leaves of its arguments.
+
+    Parameters
+    ----------
+    program : Program
+        What to write; it must be complete (no captured value without a parameter).
+
+    Returns
+    -------
+    Source
+        The function answers a tuple of the program's results.
+    """
+    writer = Writer(program)
+    params = [writer.name(p) for p in program.block.params]
+    name = program.name if program.name.isidentifier() else "traced"
+    writer.line(f"def {name}({', '.join(params)}):")
+    with writer.indented():
+        writer.body(program.block)
+        results = [writer.text(r) for r in program.block.results]
+        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+    namespace = {"np": np, "math": math, **writer.globals}
+    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places)
+
+
+def compiled(source: Source) -> Callable[..., Any]:
+    """The function of a source; tracebacks show its lines.
+
+    Parameters
+    ----------
+    source : Source
+        As :func:`numpy_source` makes it.
+    """
+    filename = f"<fwdad {source.name} {abs(hash(source.text)):x}>"
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source.text), None, lines, filename)
+    namespace = dict(source.namespace)
+    exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
+    return namespace[source.name]

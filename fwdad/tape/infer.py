@@ -1,0 +1,171 @@
+"""What type a function's result has, found by calling it on small samples of the same types."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.quiet import quietly
+from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
+from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
+
+# Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
+_FIRST = (2, 3, 5, 7, 11, 13, 17, 19)
+_SECOND = (4, 6, 8, 9, 10, 14, 15, 16)
+
+_ELEMENTWISE = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.neg, operator.pos, operator.invert, operator.and_, operator.or_,
+    operator.xor, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    abs,
+}  # fmt: skip
+
+# The length of the result depends on values.
+_DATA_SHAPED = {
+    np.unique, np.nonzero, np.flatnonzero, np.argwhere, np.compress, np.extract, np.trim_zeros,
+    np.union1d, np.intersect1d, np.setdiff1d,
+}  # fmt: skip
+
+# The dtype of the result depends on values.
+DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots}
+
+
+class CannotInferError(TypeError):
+    """No sample of the arguments' types could be evaluated."""
+
+
+def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
+    """The type of ``function(*args, **kwargs)``.
+
+    Parameters
+    ----------
+    function : callable
+        Without side effects.
+    args, kwargs
+        Operands.
+
+    Returns
+    -------
+    Number, ArrayType, or a tuple or list of these
+        A constant (None, a string) is returned as it is.
+
+    Raises
+    ------
+    CannotInferError
+        If the function raises for every sample, or its type depends on values.
+    """
+    if function in DATA_TYPED:
+        message = "the dtype of its result depends on values"
+        raise CannotInferError(message)
+    sizes: list[Size] = []
+    for value in values_in([args, kwargs]):
+        for d in value.type.shape:
+            if isinstance(d, Size) and d not in sizes:
+                sizes.append(d)
+    samples = [dict(zip(sizes, numbers, strict=False)) for numbers in (_FIRST, _SECOND)]
+    try:
+        first, second = (_sample(function, args, kwargs, s) for s in samples)
+    except Exception as error:
+        if len(sizes) < 2:
+            raise CannotInferError(_reason(error)) from error
+        samples = [dict.fromkeys(sizes, n) for n in (3, 4)]  # lengths that must agree
+        try:
+            first, second = (_sample(function, args, kwargs, s) for s in samples)
+        except Exception as other:
+            raise CannotInferError(_reason(other)) from other
+    known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
+    fresh = function in _DATA_SHAPED
+    return _type(first, second, samples, fresh=fresh, guess=known)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _sample(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
+) -> Any:
+    def example(value: Value) -> Any:
+        return sample_of(value.type, sizes)
+
+    return quietly(lambda: function(*_concrete(example, args), **_concrete(example, kwargs)))
+
+
+def _concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
+    made = map_values(example, operand)
+    if isinstance(made, tuple):
+        return tuple(
+            sample_of(item.type, {}) if isinstance(item, Missing) else item for item in made
+        )
+    return made
+
+
+def sample_of(t: Type, sizes: dict[Size, int]) -> Any:
+    """A harmless value of a type: ones, and well-conditioned matrices.
+
+    Parameters
+    ----------
+    t : Number or ArrayType
+        The type.
+    sizes : dict
+        Lengths for the unknown dimensions; 2 for those that are not in it.
+    """
+    if isinstance(t, Number):
+        one = np.ones((), t.dtype)[()]
+        return one.item() if t.python else one
+    shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
+    made = np.ones(shape, t.dtype)
+    if len(shape) >= 2 and t.dtype.kind in "fc" and shape[-1] == shape[-2]:
+        made = np.broadcast_to(np.eye(shape[-1], dtype=t.dtype) * 2 + 0.25, shape).astype(t.dtype)
+    return made
+
+
+def _type(
+    first: Any, second: Any, samples: list[dict[Size, int]], *, fresh: bool, guess: bool
+) -> Any:
+    if isinstance(first, (tuple, list)):
+        if len(first) != len(second):
+            message = "the number of its results depends on a length that is not known"
+            raise CannotInferError(message)
+        parts = [
+            _type(a, b, samples, fresh=fresh, guess=guess)
+            for a, b in zip(first, second, strict=True)
+        ]
+        if hasattr(first, "_fields"):
+            return type(first)(*parts)
+        return type(first)(parts)
+    if isinstance(first, np.ndarray):
+        if first.dtype.kind not in "biufc":
+            message = f"it answers an array of dtype {first.dtype}"
+            raise CannotInferError(message)
+        pairs = zip(first.shape, second.shape, strict=True)
+        dims = tuple(Size() if fresh else _dimension(m, n, samples, guess) for m, n in pairs)
+        return ArrayType(first.dtype, dims)
+    number = number_type(first)
+    if number is not None:
+        return number
+    if first is None or isinstance(first, (str, bytes, np.dtype, type)):
+        return first
+    message = f"it answers a {type(first).__name__}"
+    raise CannotInferError(message)
+
+
+def _dimension(m: int, n: int, samples: list[dict[Size, int]], guess: bool) -> Dimension:
+    if m == n:
+        return m
+    alike = [s for s in samples[0] if samples[0][s] == m and samples[1][s] == n]
+    if len(alike) == 1 or (alike and guess):
+        return alike[0]
+    return Size()
+
+
+def leaf_types(found: Any) -> Iterator[Type]:
+    """The types in what :func:`infer` answered."""
+    if isinstance(found, (tuple, list)):
+        for item in found:
+            yield from leaf_types(item)
+    elif isinstance(found, (Number, ArrayType)):
+        yield found

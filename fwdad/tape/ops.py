@@ -1,0 +1,378 @@
+"""A program as data: values in single-assignment form, arrays as memory, structured control flow.
+
+Every operation says what it reads, what it writes and what its results may alias; passes ask
+nothing else. A ``Loop`` has one body whatever its trip count, a ``Branch`` both its sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fwdad.errors import Location
+from fwdad.tape.types import INT, ArrayType, Type
+
+
+class Value:
+    """A result of an operation, or a parameter of a block: assigned once.
+
+    Attributes
+    ----------
+    type : Number or ArrayType
+        What is known of it.
+    name : str or None
+        The user's name for it, if it has one.
+    """
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, type: Type, name: str | None = None) -> None:  # noqa: A002
+        self.type = type
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name or 'value'}: {self.type}>"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands where a value would not be used: a name that one side of a branch leaves unbound."""
+
+    type: Type
+
+
+Operand = Any
+"""A ``Value``, a constant, or a tuple, list or slice of operands."""
+
+
+def values_in(operand: Operand) -> Iterator[Value]:
+    """Every value in a structure of operands."""
+    if isinstance(operand, Value):
+        yield operand
+    elif isinstance(operand, (tuple, list)):
+        for item in operand:
+            yield from values_in(item)
+    elif isinstance(operand, slice):
+        yield from values_in((operand.start, operand.stop, operand.step))
+    elif isinstance(operand, dict):
+        yield from values_in(list(operand.values()))
+
+
+def map_values(f: Callable[[Value], Operand], operand: Operand) -> Operand:
+    """A structure of operands with every value replaced."""
+    if isinstance(operand, Value):
+        return f(operand)
+    if isinstance(operand, (tuple, list)):
+        return type(operand)(map_values(f, item) for item in operand)
+    if isinstance(operand, slice):
+        return slice(*map_values(f, (operand.start, operand.stop, operand.step)))
+    if isinstance(operand, dict):
+        return {key: map_values(f, item) for key, item in operand.items()}
+    return operand
+
+
+@dataclass
+class Block:
+    """A sequence of operations with parameters and results.
+
+    Attributes
+    ----------
+    params : list of Value
+        Bound when the block is entered.
+    ops : list of Op
+        In the order of their effects.
+    results : list of operands
+        What the block answers.
+    """
+
+    params: list[Value] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    results: list[Operand] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Op:
+    """One operation. Compared by identity.
+
+    Attributes
+    ----------
+    outputs : tuple of Value
+        What it defines.
+    location : Location or None
+        The user's line.
+    """
+
+    outputs: tuple[Value, ...] = field(default=(), kw_only=True)
+    location: Location | None = field(default=None, kw_only=True)
+
+    def operands(self) -> list[Operand]:
+        """What it uses, blocks apart."""
+        raise NotImplementedError
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite what it uses, blocks apart."""
+        raise NotImplementedError
+
+    def blocks(self) -> list[Block]:
+        """The blocks inside it."""
+        return []
+
+    def writes(self) -> list[Value]:
+        """The arrays that it writes by itself (not those that its blocks write)."""
+        return []
+
+    @property
+    def pure(self) -> bool:
+        """Whether leaving it out, if nobody uses its outputs, changes nothing."""
+        return not self.writes() and not self.blocks()
+
+
+@dataclass(eq=False)
+class Apply(Op):
+    """A call of a function on values; ``mutated`` are the positions of arguments that it writes."""
+
+    function: Callable[..., Any]
+    args: tuple[Operand, ...]
+    kwargs: dict[str, Operand] = field(default_factory=dict)
+    mutated: tuple[int, ...] = ()
+    views: tuple[int, ...] = ()  # positions of arguments whose memory the result may be
+
+    def operands(self) -> list[Operand]:
+        """Arguments."""
+        return [*self.args, *self.kwargs.values()]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite the arguments."""
+        self.args = map_values(f, self.args)
+        self.kwargs = map_values(f, self.kwargs)
+
+    def writes(self) -> list[Value]:
+        """The arguments that the function writes."""
+        return [v for k in self.mutated for v in values_in(self.args[k])]
+
+
+@dataclass(eq=False)
+class Load(Op):
+    """``a[index]``: an element, a view (basic index), or a copy (fancy index)."""
+
+    array: Value
+    index: tuple[Operand, ...]
+    view: bool
+
+    def operands(self) -> list[Operand]:
+        """Array and index."""
+        return [self.array, self.index]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite array and index."""
+        self.array = f(self.array)
+        self.index = map_values(f, self.index)
+
+
+@dataclass(eq=False)
+class Store(Op):
+    """``a[index] = value``."""
+
+    array: Value
+    index: tuple[Operand, ...]
+    value: Operand
+
+    def operands(self) -> list[Operand]:
+        """Array, index and value."""
+        return [self.array, self.index, self.value]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite array, index and value."""
+        self.array = f(self.array)
+        self.index = map_values(f, self.index)
+        self.value = map_values(f, self.value)
+
+    def writes(self) -> list[Value]:
+        """The array."""
+        return [self.array]
+
+
+@dataclass(eq=False)
+class Update(Op):
+    """``a[index] op= value`` in place; with ``operator.add`` or ``sub`` it accumulates."""
+
+    array: Value
+    index: tuple[Operand, ...]
+    function: Callable[[Any, Any], Any]
+    value: Operand
+
+    def operands(self) -> list[Operand]:
+        """Array, index and value."""
+        return [self.array, self.index, self.value]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite array, index and value."""
+        self.array = f(self.array)
+        self.index = map_values(f, self.index)
+        self.value = map_values(f, self.value)
+
+    def writes(self) -> list[Value]:
+        """The array."""
+        return [self.array]
+
+
+@dataclass(eq=False)
+class Check(Op):
+    """Raise an exception unless a condition holds: ``assert``, and ``raise`` under an ``if``."""
+
+    condition: Operand
+    exception: Operand  # a class, or an instance, of the user's
+    arguments: tuple[Operand, ...] = ()
+
+    def operands(self) -> list[Operand]:
+        """Condition and arguments of the exception."""
+        return [self.condition, self.arguments]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite condition and arguments."""
+        self.condition = map_values(f, self.condition)
+        self.arguments = map_values(f, self.arguments)
+
+    @property
+    def pure(self) -> bool:
+        """It may raise: kept."""
+        return False
+
+
+@dataclass(eq=False)
+class Branch(Op):
+    """Both sides of an ``if`` on a value; their results are the outputs."""
+
+    condition: Operand
+    then: Block
+    other: Block
+
+    def operands(self) -> list[Operand]:
+        """The condition."""
+        return [self.condition]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite the condition."""
+        self.condition = map_values(f, self.condition)
+
+    def blocks(self) -> list[Block]:
+        """Both sides."""
+        return [self.then, self.other]
+
+
+@dataclass(eq=False)
+class Loop(Op):
+    """A body that is run again and again, carrying values.
+
+    Over a range, ``test`` is None and the body's first parameter is the counter. Under a condition,
+    ``span`` is None and ``test`` is a block of the carried values that answers it. The other
+    parameters are the carried values, whose next values are the body's results. With ``leaves``,
+    the body's last result says whether to leave the loop.
+
+    Attributes
+    ----------
+    span : tuple of operands or None
+        start, stop and step.
+    initial : list of operands
+        The carried values at the entry; the outputs are those at the exit.
+    exec_count : Value
+        How many times the body ran (also one of the things that a tape may use).
+    """
+
+    span: tuple[Operand, Operand, Operand] | None
+    initial: list[Operand]
+    body: Block
+    test: Block | None = None
+    leaves: bool = False
+    exec_count: Value = field(default_factory=lambda: Value(INT))
+
+    def operands(self) -> list[Operand]:
+        """Range and initial values."""
+        return [self.span, self.initial]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite range and initial values."""
+        self.span = map_values(f, self.span)
+        self.initial = map_values(f, self.initial)
+
+    def blocks(self) -> list[Block]:
+        """Condition and body."""
+        return [self.body] if self.test is None else [self.test, self.body]
+
+    @property
+    def carried(self) -> list[Value]:
+        """The body's parameters for the carried values."""
+        return self.body.params[1:] if self.span is not None else self.body.params
+
+
+@dataclass(eq=False)
+class Call(Op):
+    """A call of another program: recursion, and functions that are not worth repeating."""
+
+    program: Program
+    args: list[Operand]
+
+    def operands(self) -> list[Operand]:
+        """Arguments."""
+        return [self.args]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite the arguments."""
+        self.args = map_values(f, self.args)
+
+    def writes(self) -> list[Value]:
+        """The arrays among the arguments that the callee writes."""
+        return [
+            a
+            for a, written in zip(self.args, self.program.written, strict=True)
+            if written and isinstance(a, Value)
+        ]
+
+    @property
+    def pure(self) -> bool:
+        """It may not come back, or raise: kept."""
+        return False
+
+
+@dataclass(eq=False)
+class Program:
+    """A traced function: what a tape holds, and what a ``Call`` runs.
+
+    Attributes
+    ----------
+    name : str
+        The function's.
+    block : Block
+        Its parameters are the leaves of the arguments, then the captured values.
+    filename : str
+        The user's file.
+    written : list of bool
+        For each parameter, whether the program writes into it.
+    """
+
+    name: str
+    block: Block
+    filename: str = ""
+    written: list[bool] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Op]:
+        """Every operation, in order, those inside blocks after the one that holds them."""
+        yield from walk(self.block)
+
+    def count(self, kind: type[Op] | tuple[type[Op], ...] = Op) -> int:
+        """How many operations of a kind there are."""
+        return sum(isinstance(op, kind) for op in self.walk())
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Every operation of a block and of the blocks inside it."""
+    for op in block.ops:
+        yield op
+        for inner in op.blocks():
+            yield from walk(inner)
+
+
+def is_array(operand: Operand) -> bool:
+    """Whether an operand is an array value."""
+    return isinstance(operand, Value) and isinstance(operand.type, ArrayType)

@@ -1,0 +1,451 @@
+"""The recorder: writes operations into the block that is open, and journals the heap.
+
+While a side of a branch or the body of a loop is traced, every change of a namespace or container
+is journalled, so that it can be taken back and the changes of several ways be merged.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.rules.define import find_rule, function_name
+from fwdad.tape import infer
+from fwdad.tape.ops import Apply, Block, Check, Load, Missing, Op, Operand, Store, Update, Value
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
+
+# Functions whose result may be a view of their first argument.
+VIEWING = {
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.squeeze, np.expand_dims, np.moveaxis,
+    np.broadcast_to, np.asarray, np.atleast_1d, np.atleast_2d, np.real, np.imag, np.diagonal,
+    np.flip, np.flipud, np.fliplr, np.rot90, np.rollaxis, np.asanyarray, np.ascontiguousarray,
+    np.matrix_transpose, np.split, np.array_split, np.nan_to_num,
+}  # fmt: skip
+
+
+class Region:
+    """What changed on the heap since a place in the program."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, tuple[Any, Any]] = {}
+        self.fresh: set[int] = set()  # containers that were made since: nobody else's
+
+    def changes(self) -> list[tuple[Any, Any, Any]]:
+        """The containers that changed: (container, before, now)."""
+        found = []
+        for o, before in self.saved.values():
+            now = _content(o)
+            if not _same_content(before, now):
+                found.append((o, before, now))
+        return found
+
+    def undo(self) -> None:
+        """Put every container back."""
+        for o, before in self.saved.values():
+            set_content(o, before)
+
+
+def _content(o: Any) -> Any:
+    return type(o)(o) if type(o) in (dict, list, set) else o.copy()
+
+
+def set_content(o: Any, content: Any) -> None:
+    """Give a container a content."""
+    if isinstance(o, list):
+        o[:] = content
+    else:
+        o.clear()
+        (o.extend if hasattr(o, "extend") else o.update)(content)
+
+
+def _same_content(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(a[key] is b[key] for key in a)
+    if isinstance(a, set):
+        return a == b
+    return all(x is y for x, y in zip(a, b, strict=True))
+
+
+class Recorder:
+    """Writes one tape.
+
+    Attributes
+    ----------
+    block : Block
+        The block that is open.
+    place : callable
+        Answers the location of the expression that is being evaluated.
+    """
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.regions: list[Region] = []
+        self.place: Callable[[], Location | None] = lambda: None
+        self.known: dict[Size, int] = {}
+        self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
+        self.value_guards: dict[int, Any] = {}  # input: value
+        self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
+        self._definitions: dict[Value, Op] = {}
+        self._own: dict[int, Any] = {}
+        self.capture: Callable[[Any], Symbol] | None = None
+
+    # -- the heap
+
+    def touch(self, o: Any) -> None:
+        """Keep the content of a container that is about to change."""
+        if self.regions:
+            region = self.regions[-1]
+            if id(o) not in region.saved and id(o) not in region.fresh:
+                region.saved[id(o)] = (o, _content(o))
+
+    def own(self, o: Any) -> None:
+        """Note a container that the traced program has made: it may be changed."""
+        self._own[id(o)] = o
+        if self.regions:
+            self.regions[-1].fresh.add(id(o))
+
+    def fresh(self, o: Any) -> Any:
+        """A container that the traced program has just made."""
+        self.own(o)
+        return o
+
+    def is_own(self, o: Any) -> bool:
+        """Whether the traced program has made a container."""
+        return id(o) in self._own
+
+    def bind(self, namespace: dict[str, Any], name: str, value: Any) -> None:
+        """Give a name a content; UNBOUND takes it away."""
+        self.touch(namespace)
+        if value is UNBOUND:
+            namespace.pop(name, None)
+        else:
+            namespace[name] = value
+
+    @contextmanager
+    def region(self, block: Block) -> Iterator[Region]:
+        """Write into a block, and journal what changes; the caller undoes or keeps it."""
+        outer, made = self.block, Region()
+        self.block = block
+        self.regions.append(made)
+        try:
+            yield made
+        except BaseException:
+            made.undo()
+            raise
+        finally:
+            self.regions.pop()
+            self.block = outer
+            if self.regions:
+                self.regions[-1].fresh |= made.fresh
+
+    # -- operations
+
+    def emit(self, op: Op) -> None:
+        """Append an operation."""
+        op.location = self.place()
+        self.block.ops.append(op)
+        for value in op.outputs:
+            self._definitions[value] = op
+
+    def forced(self, value: Value) -> Any:
+        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs."""
+        if value in self.examples:
+            k, example = self.examples[value]
+            self.value_guards[k] = example
+            return example
+        op = self._definitions.get(value)
+        if not isinstance(op, Apply) or op.mutated:
+            return UNBOUND
+        if op.function is length_of:
+            try:
+                return self.known_length(Symbol(op.args[0], self), op.args[1])
+            except UntraceableError:
+                return UNBOUND
+        made = []
+        for a in op.args:
+            known = self.forced(a) if isinstance(a, Value) else a
+            if known is UNBOUND:
+                return UNBOUND
+            made.append(known)
+        return op.function(*made) if not op.kwargs else UNBOUND
+
+    def operand(self, x: Any) -> Operand:
+        """A traced value as an operand: symbols become values, arrays are captured."""
+        if type(x) is Symbol:
+            return x.value
+        if isinstance(x, (tuple, list)):
+            made = [self.operand(item) for item in x]
+            return tuple(made) if isinstance(x, tuple) else made
+        if isinstance(x, slice):
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, dict):
+            return {key: self.operand(item) for key, item in x.items()}
+        if isinstance(x, np.ndarray):
+            return self.as_symbol(x).value
+        if x is None or isinstance(
+            x, (int, float, complex, str, bytes, np.generic, np.dtype, type, type(Ellipsis))
+        ):
+            return x
+        if isinstance(x, range):
+            return [self.operand(i) for i in x]
+        if callable(x):
+            return x
+        message = f"a {type(x).__name__} is used as a value where numbers and arrays are known"
+        raise UntraceableError(message)
+
+    def as_symbol(self, x: Any) -> Symbol:
+        """A number or array as a symbol."""
+        if type(x) is Symbol:
+            return x
+        if isinstance(x, np.ndarray):
+            if self.capture is None:
+                message = "an array is captured where no array can be"
+                raise UntraceableError(message)
+            return self.capture(x)
+        t = number_type(x)
+        if t is None:
+            message = f"a {type(x).__name__} where a number or an array is wanted"
+            raise UntraceableError(message)
+        value = Value(t)
+        self.emit(Apply(_identity, (x,), outputs=(value,)))
+        return Symbol(value, self)
+
+    def symbols(self, found: Any) -> tuple[Any, list[Value]]:
+        """Symbols for the types of a result, in its structure, and their values."""
+        if isinstance(found, (tuple, list)):
+            parts = [self.symbols(item) for item in found]
+            made = [p for p, _ in parts]
+            whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            return whole, [v for _, values in parts for v in values]
+        if isinstance(found, (Number, ArrayType)):
+            value = Value(found)
+            return Symbol(value, self), [value]
+        return found, []
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Write a call of a function without side effects.
+
+        Raises
+        ------
+        UntraceableError
+            If the type of its result cannot be told.
+        """
+        out = kwargs.get("out")
+        if out is not None:
+            rest = {key: value for key, value in kwargs.items() if key != "out"}
+            target = out[0] if isinstance(out, tuple) else out
+            self.store(target, Ellipsis, self.apply(function, args, rest))
+            return target
+        inputs = tuple(self.operand(a) for a in args)
+        options = {key: self.operand(a) for key, a in kwargs.items()}
+        found = self._infer(function, inputs, options)
+        made, values = self.symbols(found)
+        views = (0,) if function in VIEWING else ()
+        self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
+        return made
+
+    def _infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        try:
+            return infer.infer(function, inputs, options)
+        except infer.CannotInferError as error:
+            message = (
+                f"the type of what {function_name(function)} answers cannot be told beforehand: "
+                f"{error}"
+            )
+            raise UntraceableError(message) from error
+
+    def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
+        """Write a call of a function that writes into its first argument."""
+        inputs = tuple(self.operand(a) for a in args)
+        options = {key: self.operand(a) for key, a in kwargs.items()}
+        self.emit(Apply(function, inputs, options, mutated=(0,)))
+
+    def check(self, condition: Any, exception: Any, arguments: tuple[Any, ...] = ()) -> None:
+        """Write that an exception is raised unless a condition holds."""
+        given = tuple(self.operand(a) for a in arguments)
+        self.emit(Check(self.operand(condition), exception, given))
+
+    # -- arrays
+
+    def shape(self, a: Symbol) -> tuple[Any, ...]:
+        """The lengths of an array: ints where they are known, else symbols."""
+        return tuple(self.length(a, axis) for axis in range(a.type.ndim))
+
+    def length(self, a: Symbol, axis: int) -> Any:
+        """One length of an array."""
+        d = a.type.shape[axis]
+        if isinstance(d, Size):
+            if d in self.known:
+                return self.known[d]
+            value = Value(INT)
+            self.emit(Apply(length_of, (a.value, axis), outputs=(value,)))
+            return Symbol(value, self)
+        return d
+
+    def known_length(self, a: Symbol, axis: int) -> int:
+        """One length of an array as an int: an assumption that the tape keeps as a guard."""
+        d = a.type.shape[axis]
+        if not isinstance(d, Size):
+            return d
+        if d in self.known:
+            return self.known[d]
+        if d.origin is None or d.hint is None:
+            message = "the length of this array must be known beforehand, and it is computed"
+            raise UntraceableError(message)
+        self.known[d] = d.hint
+        self.length_guards.append((*d.origin, d.hint))
+        return d.hint
+
+    def load(self, a: Symbol, index: Any) -> Any:
+        """Write ``a[index]``."""
+        at = _as_tuple(index)
+        found, view = self._indexed(a, at)
+        value = Value(found)
+        self.emit(Load(a.value, self.operand(at), view, outputs=(value,)))
+        return Symbol(value, self)
+
+    def _indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
+        t = a.value.type
+        if not isinstance(t, ArrayType):
+            message = f"a {t} cannot be indexed"
+            raise UntraceableError(message)
+        basic = all(_is_basic(i) for i in at)
+        used = sum(i is not None and i is not Ellipsis and not _is_mask(i) for i in at)
+        used += sum(_mask_rank(i) for i in at)
+        if used > t.ndim:
+            message = f"too many indices for array: array is {t.ndim}-dimensional, but {used} were indexed"
+            raise IndexError(message)
+        if not basic:
+            return self._fancy(a, at), False
+        dims: list[Any] = []
+        rest = list(t.shape)
+        for position, i in enumerate(at):
+            if i is None:
+                dims.append(1)
+            elif i is Ellipsis:
+                later = sum(j is not None for j in at[position + 1 :])
+                while len(rest) > later:
+                    dims.append(rest.pop(0))
+            elif isinstance(i, slice):
+                dims.append(_sliced(rest.pop(0), i))
+            else:
+                rest.pop(0)
+        dims.extend(rest)
+        if not dims and Ellipsis not in [i for i in at if i is Ellipsis]:
+            return Number(t.dtype, python=False), False
+        return ArrayType(t.dtype, tuple(dims)), True
+
+    def _fancy(self, a: Symbol, at: tuple[Any, ...]) -> Type:
+        masked = any(_is_mask(i) for i in at)
+        arrays = tuple(i if not isinstance(i, list) else np.asarray(i) for i in at)
+        found = self._infer(
+            _sample_index, (a.value, self.operand(tuple(_as_index(i) for i in arrays))), {}
+        )
+        if masked and isinstance(found, ArrayType):
+            return ArrayType(found.dtype, tuple(Size() for _ in found.shape))
+        return found
+
+    def store(self, a: Any, index: Any, value: Any) -> None:
+        """Write ``a[index] = value``."""
+        if type(a) is not Symbol:
+            a = self.as_symbol(a)
+        self._castable(a, value)
+        self.emit(Store(a.value, self.operand(_as_tuple(index)), self.operand(value)))
+
+    def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
+        """Write ``a[index] op= value``, in place."""
+        self._castable(a, value)
+        self.emit(Update(a.value, self.operand(_as_tuple(index)), function, self.operand(value)))
+
+    def _castable(self, a: Symbol, value: Any) -> None:
+        """A complex number does not go into a float array; NumPy says so only for scalars."""
+        dtype = a.type.dtype
+        given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
+        if given is not None and given.kind == "c" and dtype.kind != "c":
+            message = f"a complex value is stored into an array of dtype {dtype}"
+            raise UntraceableError(message)
+
+    def is_missing(self, t: Type) -> Missing:
+        """A value that nobody will use."""
+        return Missing(t)
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def length_of(a: Any, axis: int) -> int:
+    """``a.shape[axis]``."""
+    return a.shape[axis]
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if type(index) is tuple else (index,)
+
+
+def _is_basic(i: Any) -> bool:
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return True
+    if type(i) is Symbol:
+        return isinstance(i.type, Number) and i.type.dtype.kind in "iu"
+    return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
+
+
+def _is_mask(i: Any) -> bool:
+    dtype = i.type.dtype if type(i) is Symbol else getattr(np.asarray(i), "dtype", None)
+    return (
+        dtype is not None
+        and dtype.kind == "b"
+        and not isinstance(i, slice)
+        and i is not None
+        and i is not Ellipsis
+    )
+
+
+def _mask_rank(i: Any) -> int:
+    if not _is_mask(i):
+        return 0
+    return i.type.ndim if type(i) is Symbol else np.ndim(i)
+
+
+def _as_index(i: Any) -> Any:
+    return i
+
+
+def _sample_index(a: Any, at: tuple[Any, ...]) -> Any:
+    """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
+    zero = [
+        i
+        if i is None or i is Ellipsis or isinstance(i, slice) or np.asarray(i).dtype.kind == "b"
+        else np.zeros_like(i)
+        for i in at
+    ]
+    return a[tuple(zero)]
+
+
+def _sliced(d: Any, s: slice) -> Any:
+    """The length of a slice of a dimension, where it can be told."""
+    if s.start is None and s.stop is None and s.step in (None, -1, 1):
+        return d
+    plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
+    if isinstance(d, int) and plain:
+        return len(range(*s.indices(d)))
+    return Size()
+
+
+def has_rule(function: Any) -> bool:
+    """Whether a function is a primitive."""
+    return find_rule(function) is not None
+
+
+__all__ = ["BOOL", "Recorder", "Region", "has_rule", "operator", "set_content", "type_of"]

@@ -1,0 +1,499 @@
+"""From operations to lines that a person can read; the same lines are Python source."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import operator
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Check,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+
+_INFIX = {
+    operator.or_: ("|", 1), operator.xor: ("^", 2), operator.and_: ("&", 3),
+    operator.lshift: ("<<", 4), operator.rshift: (">>", 4),
+    operator.add: ("+", 5), operator.sub: ("-", 5),
+    operator.mul: ("*", 6), operator.truediv: ("/", 6), operator.floordiv: ("//", 6),
+    operator.mod: ("%", 6), operator.matmul: ("@", 6), operator.pow: ("**", 8),
+    operator.lt: ("<", 0), operator.le: ("<=", 0), operator.gt: (">", 0), operator.ge: (">=", 0),
+    operator.eq: ("==", 0), operator.ne: ("!=", 0),
+}  # fmt: skip
+_PREFIX = {operator.neg: ("-", 7), operator.pos: ("+", 7), operator.invert: ("~", 7),
+           operator.not_: ("not ", -1)}  # fmt: skip
+_ATOM, _LOWEST = 20, -2
+
+
+class Writer:
+    """Writes a program as lines.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.lines: list[str] = []
+        self.places: list[Any] = []  # the user's location of each line
+        self.globals: dict[str, Any] = {}
+        self._names: dict[Value, str] = {}
+        self._used: Counter[str] = Counter()
+        self._uses = _count_uses(program.block)
+        self._inlined: dict[Value, tuple[str, int]] = {}
+        self._reading: set[Value] = set()  # inlined values that read memory
+        self._pending: list[Value] = []  # those of them that no line uses yet
+        self._indent = 0
+        self._functions: dict[int, str] = {}
+
+    # -- names
+
+    def name(self, value: Value) -> str:
+        """A value's name: the user's where it has one, told apart by a number."""
+        if value not in self._names:
+            self._names[value] = self._unique(value.name or _hint(value))
+        return self._names[value]
+
+    def _unique(self, wanted: str) -> str:
+        wanted = wanted if wanted.isidentifier() else "t"
+        while True:
+            self._used[wanted] += 1
+            k = self._used[wanted]
+            made = wanted if k == 1 else f"{wanted}_{k}"
+            if not keyword.iskeyword(made) and not hasattr(builtins, made) and made not in _TAKEN:
+                if k == 1 or made not in self._used:
+                    return made
+
+    def alias(self, value: Value, like: Value) -> None:
+        """Give a value the name of another."""
+        self._names[value] = self.name(like)
+
+    # -- lines
+
+    def line(self, text: str, op: Op | None = None) -> None:
+        """Write one line."""
+        self.lines.append("    " * self._indent + text)
+        self.places.append(op.location if op is not None else None)
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Lines inside a block."""
+        self._indent += 1
+        yield
+        self._indent -= 1
+
+    def body(self, block: Block) -> None:
+        """Write the operations of a block."""
+        for k, op in enumerate(block.ops):
+            self._op(op, block, k)
+
+    def _op(self, op: Op, block: Block, k: int) -> None:
+        if op.writes() or op.blocks():
+            self.flush(op)
+        if isinstance(op, (Apply, Load)) and op.outputs:
+            self._definition(op, block, k)
+        elif isinstance(op, Apply):
+            self.line(self._call(op)[0], op)
+        elif isinstance(op, Store):
+            self.line(f"{self._target(op)} = {self.text(op.value)}", op)
+        elif isinstance(op, Update):
+            symbol = _INFIX[op.function][0]
+            self.line(f"{self._target(op)} {symbol}= {self.text(op.value)}", op)
+        elif isinstance(op, Check):
+            self._check(op)
+        elif isinstance(op, Branch):
+            self._branch(op)
+        elif isinstance(op, Loop):
+            self._loop(op)
+        elif isinstance(op, Call):
+            self._called(op)
+        else:
+            raise TypeError(type(op))
+
+    def _definition(self, op: Apply | Load, block: Block, k: int) -> None:
+        used = [v for o in op.operands() for v in values_in(o)]
+        reads = _reads_memory(op) or any(v in self._reading for v in used)
+        expression = self._load(op) if isinstance(op, Load) else self._call(op)
+        if len(op.outputs) == 1:
+            (value,) = op.outputs
+            if self._may_inline(op, value, block, k):
+                self._inlined[value] = expression
+                if reads:
+                    self._reading.add(value)
+                    self._pending.append(value)
+                return
+            if not self._uses[value] and op.pure and not isinstance(op, Apply):
+                return
+            self.line(f"{self.name(value)} = {expression[0]}", op)
+            return
+        names = ", ".join(self.name(v) for v in op.outputs)
+        self.line(f"{names} = {expression[0]}", op)
+
+    def _may_inline(self, op: Op, value: Value, block: Block, k: int) -> bool:
+        """Whether a value is written where it is used: once, later in the same block."""
+        if value.name is not None or self._uses[value] != 1 or not op.pure:
+            return False
+        if any(value in list(values_in(o)) for o in block.results):
+            return True
+        return any(
+            value in list(values_in(o)) for later in block.ops[k + 1 :] for o in later.operands()
+        )
+
+    def flush(self, upto: Op | None = None) -> None:
+        """Write pending expressions out before memory that they may read is written."""
+        if upto is not None:
+            held = {v for o in upto.operands() for v in values_in(o)}
+            keep = [v for v in self._pending if v in held and not upto.blocks()]
+        else:
+            keep = []
+        for value in self._pending:
+            if value in self._inlined and value not in keep:
+                text, _ = self._inlined.pop(value)
+                self.line(f"{self.name(value)} = {text}")
+        self._pending = keep
+
+    # -- expressions
+
+    def text(self, operand: Operand, level: int = _LOWEST) -> str:
+        """An operand as source, in parentheses if it binds weaker than ``level``."""
+        if isinstance(operand, Value):
+            if operand in self._inlined:
+                if operand in self._pending:
+                    self._pending.remove(operand)
+                text, own = self._inlined[operand]
+                return f"({text})" if own < level else text
+            return self.name(operand)
+        if isinstance(operand, tuple):
+            inner = ", ".join(self.text(x) for x in operand)
+            return f"({inner},)" if len(operand) == 1 else f"({inner})"
+        if isinstance(operand, list):
+            return f"[{', '.join(self.text(x) for x in operand)}]"
+        if isinstance(operand, slice):
+            return self._slice(operand)
+        if operand is Ellipsis:
+            return "..."
+        if isinstance(operand, Missing):
+            return self.missing(operand)
+        return self._constant(operand, level)
+
+    def missing(self, operand: Missing) -> str:
+        """A value that nobody will use."""
+        return "None"
+
+    def _constant(self, x: Any, level: int) -> str:
+        if isinstance(x, (bool, int, str, bytes, type(None))) and type(x) in _PLAIN:
+            text = repr(x)
+            return f"({text})" if text.startswith("-") and level > 6 else text
+        if type(x) is float and x == x and abs(x) != float("inf"):
+            text = repr(x)
+            return f"({text})" if text.startswith("-") and level > 6 else text
+        if type(x) in (float, complex):
+            return (
+                f'{type(x).__name__}("{x}")'
+                if type(x) is float
+                else f"complex({x.real!r}, {x.imag!r})"
+            )
+        if isinstance(x, np.dtype):
+            return f'np.dtype("{x.str}")'
+        if isinstance(x, np.generic):
+            return f"np.{x.dtype.name}({x.item()!r})"
+        return self.function(x)
+
+    def _slice(self, s: slice) -> str:
+        start, stop = ("" if x is None else self.text(x) for x in (s.start, s.stop))
+        return f"{start}:{stop}" + ("" if s.step is None else f":{self.text(s.step)}")
+
+    def _index(self, index: tuple[Operand, ...]) -> str:
+        if not index:
+            return "()"
+        inner = ", ".join(self.text(i) for i in index)
+        return f"{inner}," if len(index) == 1 and isinstance(index[0], tuple) else inner
+
+    def _target(self, op: Store | Update) -> str:
+        return f"{self.text(op.array, _ATOM)}[{self._index(op.index)}]"
+
+    def _load(self, op: Load) -> tuple[str, int]:
+        return f"{self.text(op.array, _ATOM)}[{self._index(op.index)}]", _ATOM
+
+    def _call(self, op: Apply) -> tuple[str, int]:
+        f, args = op.function, op.args
+        if f in _INFIX and len(args) == 2 and not op.kwargs:
+            symbol, level = _INFIX[f]
+            if level == 8:
+                return f"{self.text(args[0], 9)}**{self.text(args[1], 8)}", 8
+            return (
+                f"{self.text(args[0], level + (level == 0))} {symbol} {self.text(args[1], level + 1)}",
+                level,
+            )
+        if f in _PREFIX and len(args) == 1:
+            symbol, level = _PREFIX[f]
+            return f"{symbol}{self.text(args[0], level + (level < 0))}", level
+        special = _SPECIAL.get(getattr(f, "__qualname__", ""))
+        if special is not None and getattr(f, "__module__", "").startswith("fwdad."):
+            return special(self, *args), _ATOM
+        kwargs = [f"{key}={self.text(x)}" for key, x in op.kwargs.items()]
+        if type(f).__name__ == "method_descriptor":
+            rest = ", ".join([*(self.text(a) for a in args[1:]), *kwargs])
+            return f"{self.text(args[0], _ATOM)}.{f.__name__}({rest})", _ATOM
+        return f"{self.function(f)}({', '.join([*(self.text(a) for a in args), *kwargs])})", _ATOM
+
+    def function(self, f: Any) -> str:
+        """How a function or class is called in the source; others than NumPy's become globals."""
+        name = getattr(f, "__name__", type(f).__name__)
+        module = getattr(f, "__module__", None) or ""
+        if getattr(builtins, name, None) is f:
+            return name
+        found = _numpy_name(f)
+        if found:
+            return found
+        if module == "math":
+            return f"math.{name}"
+        key = id(f)
+        if key not in self._functions:
+            short = self._unique(name if name.isidentifier() else "function")
+            self._functions[key] = short
+            self.globals[short] = f
+        return self._functions[key]
+
+    # -- control flow
+
+    def _check(self, op: Check) -> None:
+        self.flush(op)
+        self.line(f"if not {self.text(op.condition, 0)}:", op)
+        exception = self.text(op.exception)
+        if isinstance(op.exception, type):
+            exception += f"({', '.join(self.text(a) for a in op.arguments)})"
+        self._indent += 1
+        self.line(f"raise {exception}", op)
+        self._indent -= 1
+
+    def _branch(self, op: Branch) -> None:
+        self.line(f"if {self.text(op.condition)}:", op)
+        self._side(op.then, op)
+        if op.other.ops or op.outputs:
+            self.line("else:")
+            self._side(op.other, op)
+
+    def _side(self, block: Block, op: Branch) -> None:
+        self._indent += 1
+        before = len(self.lines)
+        for k, inner in enumerate(block.ops):
+            self._op(inner, block, k)
+        used = [(v, r) for v, r in zip(op.outputs, block.results, strict=True)
+                if self._uses[v]]  # fmt: skip
+        self._assign([self.name(v) for v, _ in used], [r for _, r in used])
+        self.flush()
+        if len(self.lines) == before:
+            self.line("pass")
+        self._indent -= 1
+
+    def _assign(self, names: list[str], operands: list[Operand]) -> None:
+        """Assign in parallel, leaving out what is already there."""
+        texts = [self.text(x) for x in operands]
+        pairs = [(n, t) for n, t in zip(names, texts, strict=True) if n != t]
+        if not pairs:
+            return
+        clash = any(n in _words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])
+        if clash:
+            left, right = ", ".join(n for n, _ in pairs), ", ".join(t for _, t in pairs)
+            self.line(f"{left} = {right}")
+        else:
+            for n, t in pairs:
+                self.line(f"{n} = {t}")
+
+    def _loop(self, op: Loop) -> None:
+        carried = op.carried
+        self._assign([self.name(p) for p in carried], op.initial)
+        for p, v in zip(carried, op.outputs, strict=True):
+            self.alias(v, p)
+        counted = bool(self._uses[op.exec_count])
+        if counted:
+            self.line(f"{self.name(op.exec_count)} = 0")
+        if op.span is not None:
+            self.line(f"for {self.name(op.body.params[0])} in {self._range(op.span)}:", op)
+            self._indent += 1
+        else:
+            assert op.test is not None
+            self._while(op)
+        if counted:
+            self.line(f"{self.name(op.exec_count)} += 1")
+        before = len(self.lines)
+        self._coalesce(op)
+        for k, inner in enumerate(op.body.ops):
+            self._op(inner, op.body, k)
+        results = op.body.results[: len(carried)]
+        leave = self._leave(op)
+        self._assign([self.name(p) for p in carried], results)
+        if leave is not None:
+            self.line(f"if {leave}:")
+            self.line("    break")
+        self.flush()
+        if len(self.lines) == before and not counted:
+            self.line("pass")
+        self._indent -= 1
+
+    def _leave(self, op: Loop) -> str | None:
+        """The condition to leave, read before the carried values change."""
+        if not op.leaves:
+            return None
+        last = op.body.results[-1]
+        text = self.text(last)
+        if isinstance(last, Value) and last in self._inlined:
+            name = self._unique("leave")
+            self.line(f"{name} = {text}")
+            return name
+        return text
+
+    def _while(self, op: Loop) -> None:
+        assert op.test is not None
+        before, place = len(self.lines), len(self.places)
+        self._indent += 1
+        for k, inner in enumerate(op.test.ops):
+            self._op(inner, op.test, k)
+        condition = self.text(op.test.results[0])
+        if len(self.lines) == before:
+            self._indent -= 1
+            self.line(f"while {condition}:", op)
+            self._indent += 1
+            return
+        head = "    " * (self._indent - 1) + "while True:"
+        self.lines.insert(before, head)
+        self.places.insert(place, op.location)
+        self.line(f"if not ({condition}):")
+        self.line("    break")
+
+    def _range(self, span: tuple[Operand, ...]) -> str:
+        start, stop, step = span
+        parts = [start, stop, step] if step != 1 or isinstance(step, Value) else [start, stop]
+        if len(parts) == 2 and not isinstance(start, Value) and start == 0:
+            parts = [stop]
+        return f"range({', '.join(self.text(p) for p in parts)})"
+
+    def _coalesce(self, op: Loop) -> None:
+        """Let the next value of a carried one have its name, where the old is not needed later."""
+        body = op.body
+        for param, result in zip(op.carried, body.results, strict=False):
+            if not isinstance(result, Value) or result in self._names or is_array(result):
+                continue
+            at = next((k for k, o in enumerate(body.ops) if result in o.outputs), None)
+            if at is None or body.results.count(result) != 1 or isinstance(body.ops[at], Loop):
+                continue
+            later = [o for inner in body.ops[at + 1 :] for o in _all_operands(inner)]
+            inside = [o for b in body.ops[at].blocks() for i in b.ops for o in _all_operands(i)]
+            others = [r for r in body.results if r is not result]
+            if param in [v for o in [*later, *inside, *others] for v in values_in(o)]:
+                continue
+            self._names[result] = self.name(param)
+
+    def _called(self, op: Call) -> None:
+        name = self._functions.setdefault(id(op.program), self._unique(op.program.name))
+        self.globals[name] = op.program
+        args = ", ".join(self.text(a) for a in op.args)
+        outputs = ", ".join(self.name(v) for v in op.outputs)
+        self.line(f"{outputs} = {name}({args})" if outputs else f"{name}({args})", op)
+
+
+_PLAIN = {bool, int, str, bytes, type(None)}
+_TAKEN = {"np", "math"}
+_SPECIAL: dict[str, Callable[..., str]] = {
+    "length_of": lambda w, a, axis: f"{w.text(a, _ATOM)}.shape[{axis}]",
+    "range_length": lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
+    "_identity": lambda w, x: w.text(x),
+}
+
+
+def _words(text: str) -> set[str]:
+    found, word = set(), ""
+    for c in text + " ":
+        if c.isalnum() or c == "_":
+            word += c
+        elif word:
+            found.add(word)
+            word = ""
+    return found
+
+
+def _hint(value: Value) -> str:
+    return "a" if is_array(value) else "t"
+
+
+def _all_operands(op: Op) -> list[Operand]:
+    inner = [o for b in op.blocks() for i in b.ops for o in _all_operands(i)]
+    return [*op.operands(), *inner, *(r for b in op.blocks() for r in b.results)]
+
+
+def _count_uses(block: Block) -> Counter[Value]:
+    """How often each value is used; inside a loop's blocks a value from outside counts double."""
+    uses: Counter[Value] = Counter()
+    for op in walk(block):
+        for operand in op.operands():
+            uses.update(values_in(operand))
+        for inner in op.blocks():
+            for result in inner.results:
+                uses.update(values_in(result))
+        if isinstance(op, Loop):
+            defined = {v for b in op.blocks() for i in walk(b) for v in i.outputs}
+            outside = [v for b in op.blocks() for i in walk(b) for o in i.operands()
+                       for v in values_in(o) if v not in defined]  # fmt: skip
+            uses.update(outside)
+    for result in block.results:
+        uses.update(values_in(result))
+    return uses
+
+
+def _reads_memory(op: Op) -> bool:
+    return isinstance(op, Load) or any(is_array(v) for o in op.operands() for v in values_in(o))
+
+
+def _numpy_name(f: Any) -> str | None:
+    name = getattr(f, "__name__", "")
+    for prefix, module in (("np", np), ("np.linalg", np.linalg), ("np.fft", np.fft)):
+        if getattr(module, name, None) is f:
+            return f"{prefix}.{name}"
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return f"np.{owner.__name__}.{name}"
+    if isinstance(f, types.BuiltinFunctionType) and getattr(np, name, None) is f:
+        return f"np.{name}"
+    return None
+
+
+def show_program(program: Program) -> str:
+    """A program as readable lines, with the types of its parameters.
+
+    Parameters
+    ----------
+    program : Program
+        What to show.
+    """
+    writer = Writer(program)
+    params = [f"{writer.name(p)}: {p.type}" for p in program.block.params]
+    writer.line(f"tape {program.name}({', '.join(params)}):")
+    with writer.indented():
+        writer.body(program.block)
+        writer.line(f"return {', '.join(writer.text(r) for r in program.block.results)}")
+    return "\n".join(writer.lines)

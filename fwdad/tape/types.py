@@ -1,0 +1,150 @@
+"""The types of a tape's values: what is known of a value before any number is."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_names = itertools.count()
+
+
+class Size:
+    """A length that is not known when a tape is made.
+
+    Two dimensions that share one ``Size`` are equal whenever the tape runs.
+
+    Parameters
+    ----------
+    origin : tuple or None
+        ``(input, axis)``: the input of the tape that has this length.
+    hint : int or None
+        The length in the example that was traced.
+    """
+
+    __slots__ = ("hint", "number", "origin")
+
+    def __init__(self, origin: tuple[int, int] | None = None, hint: int | None = None) -> None:
+        self.origin = origin
+        self.hint = hint
+        self.number = next(_names)
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+Dimension = int | Size
+
+
+@dataclass(frozen=True)
+class Number:
+    """A scalar; Python's and NumPy's are apart, because ``1/0.0`` raises for one of them."""
+
+    dtype: np.dtype[Any]
+    python: bool
+
+    def __str__(self) -> str:
+        return _PYTHON_NAMES[self.dtype.kind] if self.python else str(self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Zero, as for a 0-d array."""
+        return 0
+
+    @property
+    def shape(self) -> tuple[Dimension, ...]:
+        """Empty."""
+        return ()
+
+
+_PYTHON_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """An array: dtype and rank are known, each dimension is an int or a :class:`Size`."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[Dimension, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(str(d) for d in self.shape)}]"
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+
+Type = Number | ArrayType
+
+BOOL = Number(np.dtype(bool), python=True)
+INT = Number(np.dtype(np.int64), python=True)
+FLOAT = Number(np.dtype(np.float64), python=True)
+COMPLEX = Number(np.dtype(np.complex128), python=True)
+
+_OF_PYTHON = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}
+_ORDER = (BOOL, INT, FLOAT, COMPLEX)
+
+
+def number_type(x: Any) -> Number | None:
+    """The type of a number, or None of anything else.
+
+    Parameters
+    ----------
+    x : object
+        Any value.
+    """
+    known = _OF_PYTHON.get(type(x))
+    if known is not None:
+        return known
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        return Number(x.dtype, python=False)
+    return None
+
+
+def type_of(x: Any) -> Type | None:
+    """The type of a concrete value with every dimension known, or None if it has none."""
+    if isinstance(x, np.ndarray):
+        return ArrayType(x.dtype, x.shape) if x.dtype.kind in "biufc" else None
+    return number_type(x)
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The smallest type that holds values of both, or None if there is none.
+
+    Numbers widen as Python's arithmetic would: int to float, Python's to NumPy's. Arrays join if
+    dtype and rank agree; dimensions that differ become unknown.
+    """
+    if a == b:
+        return a
+    if isinstance(a, Number) and isinstance(b, Number):
+        if a.python and b.python:
+            return max(a, b, key=_ORDER.index)
+        return Number(np.result_type(_weak(a), _weak(b)), python=False)
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType):
+        if a.dtype != b.dtype or a.ndim != b.ndim:
+            return None
+        shape = tuple(m if m == n else Size() for m, n in zip(a.shape, b.shape, strict=True))
+        return ArrayType(a.dtype, shape)
+    return None
+
+
+def _weak(t: Number) -> Any:
+    """A Python number promotes by its kind only, as in NumPy 2."""
+    return {"b": True, "i": 1, "f": 1.0, "c": 1j}[t.dtype.kind] if t.python else t.dtype
+
+
+def covers(wide: Type, narrow: Type) -> bool:
+    """Whether code for one type serves values of another without a conversion."""
+    if isinstance(wide, ArrayType) and isinstance(narrow, ArrayType):
+        return (
+            wide.dtype == narrow.dtype
+            and wide.ndim == narrow.ndim
+            and all(
+                isinstance(m, Size) or m == n for m, n in zip(wide.shape, narrow.shape, strict=True)
+            )
+        )
+    return wide == narrow

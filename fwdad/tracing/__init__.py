@@ -1,0 +1,1 @@
+"""From a function's source to a tape: its ``ast`` is evaluated on symbols."""

@@ -1,0 +1,419 @@
+"""Builtins and methods of arrays, by their meaning."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import FLOAT, Number
+from fwdad.tracing import iteration
+from fwdad.tracing.calls import BUILTINS, METHODS
+from fwdad.tracing.control import AlwaysRaises, branch
+from fwdad.tracing.symbols import Optional
+
+
+def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give builtins their meaning."""
+
+    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            BUILTINS[function] = handle
+        return handle
+
+    return register
+
+
+def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a method of arrays its meaning."""
+
+    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
+        METHODS[name] = handle
+        return handle
+
+    return register
+
+
+@builtin(len)
+def _len(tracer: Any, x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol:
+        if not x.type.ndim:
+            raise AlwaysRaises(TypeError, ("len() of unsized object",))
+        return tracer.recorder.length(x, 0)
+    special = tracer.python_method(x, "__len__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
+    return tracer.native(len, x)
+
+
+@builtin(range)
+def _range(tracer: Any, *bounds: Any) -> Any:
+    if not any(type(b) is Symbol for b in bounds):
+        return tracer.native(range, *bounds)
+    for b in bounds:
+        if type(b) is Symbol and not (isinstance(b.type, Number) and b.type.dtype.kind in "biu"):
+            message = f"'{b.type}' object cannot be interpreted as an integer"
+            raise AlwaysRaises(TypeError, (message,))
+    start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
+    return iteration.Range(start, stop, step)
+
+
+@builtin(enumerate)
+def _enumerate(tracer: Any, x: Any, start: Any = 0) -> Any:
+    return iteration.Enumerated(x, start)
+
+
+@builtin(zip)
+def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
+    if all(iteration.sequence(x) is not None for x in xs):
+        return tracer.native(lambda: list(zip(*xs, strict=strict)))
+    return iteration.Zipped(xs)
+
+
+@builtin(reversed)
+def _reversed(tracer: Any, x: Any) -> Any:
+    held = iteration.sequence(x)
+    return held[::-1] if held is not None else iteration.Reversed(x)
+
+
+@builtin(map)
+def _map(tracer: Any, f: Any, *xs: Any) -> Any:
+    columns = [iteration.items(tracer, x) for x in xs]
+    return [tracer.call(f, row, {}) for row in zip(*columns, strict=False)]
+
+
+@builtin(filter)
+def _filter(tracer: Any, f: Any, xs: Any) -> Any:
+    kept = []
+    for x in iteration.items(tracer, xs):
+        keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
+        if type(keep) is Symbol:
+            message = "`filter` on values cannot be traced: its length would depend on them"
+            raise UntraceableError(message, tracer.location())
+        if keep:
+            kept.append(x)
+    return kept
+
+
+@builtin(list)
+def _list(tracer: Any, x: Any = ()) -> Any:
+    return tracer.recorder.fresh(list(iteration.items(tracer, x)))
+
+
+@builtin(tuple)
+def _tuple(tracer: Any, x: Any = ()) -> Any:
+    return tuple(iteration.items(tracer, x))
+
+
+@builtin(dict)
+def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    return tracer.recorder.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+
+
+@builtin(set)
+def _set(tracer: Any, x: Any = ()) -> Any:
+    return tracer.recorder.fresh(set(iteration.items(tracer, x)))
+
+
+@builtin(sorted)
+def _sorted(tracer: Any, x: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    held = iteration.items(tracer, x)
+    keys = held if key is None else [tracer.call(key, (item,), {}) for item in held]
+    if any(type(k) is Symbol for k in keys):
+        message = "`sorted` by values that are not known cannot be traced: use numpy.sort"
+        raise UntraceableError(message, tracer.location())
+    order = sorted(range(len(held)), key=keys.__getitem__, reverse=reverse)
+    return tracer.recorder.fresh([held[k] for k in order])
+
+
+@builtin(sum)
+def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
+    total = start
+    for x in iteration.items(tracer, xs):
+        total = tracer.binary(operator.add, total, x)
+    return total
+
+
+def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    own = getattr(builtins, name)
+
+    def handle(tracer: Any, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
+        if not values:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise AlwaysRaises(ValueError, (f"{name}() arg is an empty sequence",))
+        keys = [v if key is None else tracer.call(key, (v,), {}) for v in values]
+        if not any(type(k) is Symbol for k in keys):
+            return values[keys.index(own(keys))]
+        best, best_key = values[0], keys[0]
+        for value, k in zip(values[1:], keys[1:], strict=True):
+            wins = tracer.truth(tracer.binary(better, k, best_key))
+            best, best_key = branch(
+                tracer.recorder,
+                wins,
+                lambda value=value, k=k: (value, k),
+                lambda best=best, best_key=best_key: (best, best_key),
+            )
+        return best
+
+    return handle
+
+
+BUILTINS[max] = _extreme("max", operator.gt)
+BUILTINS[min] = _extreme("min", operator.lt)
+
+
+@builtin(any)
+def _any(tracer: Any, xs: Any) -> Any:
+    return _joined(tracer, xs, operator.or_, start=False)
+
+
+@builtin(all)
+def _all(tracer: Any, xs: Any) -> Any:
+    return _joined(tracer, xs, operator.and_, start=True)
+
+
+def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
+    found: Any = start
+    for x in iteration.items(tracer, xs):
+        held = tracer.truth(x)
+        if type(held) is not Symbol:
+            if held is not start:
+                return held
+        elif found is start:
+            found = held
+        else:
+            found = tracer.recorder.apply(function, (found, held), {})
+    return found
+
+
+@builtin(abs)
+def _abs(tracer: Any, x: Any) -> Any:
+    special = tracer.python_method(x, "__abs__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
+    x = tracer.number(x)
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    return tracer.recorder.apply(abs, (x,), {}) if type(x) is Symbol else tracer.native(abs, x)
+
+
+def _conversion(cls: type) -> Callable[..., Any]:
+    def handle(tracer: Any, *args: Any) -> Any:
+        args = tuple(tracer.number(a) for a in args)
+        if not any(type(a) is Symbol for a in args):
+            return tracer.native(cls, *args)
+        (x,) = args if len(args) == 1 else (None,)
+        if x is not None and x.type == FLOAT and cls is float:
+            return x
+        return tracer.truth(x) if cls is bool else tracer.recorder.apply(cls, args, {})
+
+    return handle
+
+
+for _cls in (int, float, complex, bool):
+    BUILTINS[_cls] = _conversion(_cls)
+
+
+@builtin(round)
+def _round(tracer: Any, x: Any, digits: Any = None) -> Any:
+    args = (x,) if digits is None else (x, digits)
+    return (
+        tracer.recorder.apply(round, args, {}) if type(x) is Symbol else tracer.native(round, *args)
+    )
+
+
+@builtin(divmod)
+def _divmod(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.binary(operator.floordiv, a, b), tracer.binary(operator.mod, a, b)
+
+
+@builtin(pow)
+def _pow(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.binary(operator.pow, a, b)
+
+
+def _class_of(x: Any) -> type:
+    if type(x) is not Symbol:
+        return type(x)
+    if x.is_array:
+        return np.ndarray
+    t = x.type
+    if t.python:
+        return {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
+    return t.dtype.type
+
+
+@builtin(isinstance)
+def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
+    if isinstance(x, Optional):
+        x = tracer.number(x)
+    return issubclass(_class_of(x), classes) if type(x) is Symbol else isinstance(x, classes)
+
+
+@builtin(type)
+def _type(tracer: Any, x: Any, *rest: Any) -> Any:
+    if rest:
+        message = "a class is made by `type`, which cannot be traced"
+        raise UntraceableError(message, tracer.location())
+    return _class_of(x)
+
+
+@builtin(print)
+def _print(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
+    """Output is not part of the tape."""
+
+
+@builtin(getattr)
+def _getattr(tracer: Any, o: Any, name: str, *default: Any) -> Any:
+    if default and not hasattr(_class_of(o) if type(o) is Symbol else o, name):
+        return default[0]
+    return tracer.attribute(o, name)
+
+
+@builtin(setattr)
+def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
+    tracer.set_attribute(o, name, value)
+
+
+@builtin(hasattr)
+def _hasattr(tracer: Any, o: Any, name: str) -> bool:
+    return hasattr(_class_of(o) if type(o) is Symbol else o, name)
+
+
+@builtin(callable)
+def _callable(tracer: Any, x: Any) -> bool:
+    return type(x) is not Symbol and (callable(x) or hasattr(x, "node"))
+
+
+@builtin(functools.partial)
+def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    if callable(f):
+        return functools.partial(f, *args, **kwargs)
+    return functools.partial(lambda *a, **k: tracer.call(f, a, k), *args, **kwargs)
+
+
+@builtin(functools.reduce)
+def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
+    values = [*initial, *iteration.items(tracer, xs)]
+    total = values[0]
+    for x in values[1:]:
+        total = tracer.call(f, (total, x), {})
+    return total
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt",
+              "ge", "eq", "ne"):  # fmt: skip
+    BUILTINS[getattr(operator, _name)] = functools.partial(
+        lambda tracer, a, b, function: tracer.binary(function, a, b),
+        function=getattr(operator, _name),
+    )
+
+
+@builtin(np.ndim)
+def _ndim(tracer: Any, x: Any) -> Any:
+    return x.type.ndim if type(x) is Symbol else tracer.native(np.ndim, x)
+
+
+@builtin(np.shape)
+def _shape(tracer: Any, x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    return tracer.recorder.shape(x) if type(x) is Symbol else tracer.native(np.shape, x)
+
+
+@builtin(np.size)
+def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
+    if type(x) is Symbol or isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+        if axis is not None:
+            return tracer.recorder.length(x, tracer.known(axis))
+        return tracer.attribute(x, "size")
+    return tracer.native(np.size, x)
+
+
+# -- methods of arrays
+
+
+@method("copy")
+def _copy(tracer: Any, a: Symbol, order: str = "C") -> Any:
+    return tracer.recorder.apply(np.ndarray.copy, (a,), {} if order == "C" else {"order": order})
+
+
+@method("fill")
+def _fill(tracer: Any, a: Symbol, value: Any) -> None:
+    tracer.recorder.store(a, Ellipsis, value)
+
+
+@method("astype")
+def _astype(tracer: Any, a: Symbol, dtype: Any, **options: Any) -> Any:
+    if not a.is_array:
+        return tracer.recorder.apply(np.dtype(dtype).type, (a,), {})
+    return tracer.recorder.apply(np.ndarray.astype, (a, np.dtype(dtype)), options)
+
+
+@method("item")
+def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
+    if index:
+        a = tracer.recorder.load(a, index[0] if len(index) == 1 else tuple(index))
+    cls = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[a.type.dtype.kind]
+    return tracer.recorder.apply(cls, (a,), {})
+
+
+@method("flatten")
+def _flatten(tracer: Any, a: Symbol, order: str = "C") -> Any:
+    return tracer.recorder.apply(np.ndarray.flatten, (a,), {} if order == "C" else {"order": order})
+
+
+@method("reshape")
+def _reshape(tracer: Any, a: Symbol, *shape: Any, **options: Any) -> Any:
+    new = shape[0] if len(shape) == 1 else shape
+    return tracer.recorder.apply(np.reshape, (a, new), options)
+
+
+@method("transpose")
+def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
+    order = axes[0] if len(axes) == 1 else axes or None
+    return tracer.recorder.apply(np.transpose, (a,) if order is None else (a, order), {})
+
+
+@method("sort")
+def _sort(tracer: Any, a: Symbol, axis: int = -1) -> None:
+    tracer.recorder.mutate(np.ndarray.sort, (a, axis), {})
+
+
+@method("conjugate")
+def _conjugate(tracer: Any, a: Symbol) -> Any:
+    return tracer.recorder.apply(np.conjugate, (a,), {})
+
+
+@method("dot")
+def _dot(tracer: Any, a: Symbol, b: Any) -> Any:
+    return tracer.call(np.dot, (a, b), {})
+
+
+@method("put")
+def _put(tracer: Any, a: Symbol, indices: Any, values: Any) -> None:
+    tracer.recorder.mutate(np.put, (a, indices, values), {})
+
+
+@method("tolist")
+def _tolist(tracer: Any, a: Symbol) -> Any:
+    if not a.is_array:
+        return _item(tracer, a)
+    parts = iteration.items(tracer, a)
+    return tracer.recorder.fresh([_tolist(tracer, p) for p in parts])
+
+
+@method("is_integer")
+def _is_integer(tracer: Any, a: Symbol) -> Any:
+    return tracer.recorder.apply(float.is_integer, (a,), {})

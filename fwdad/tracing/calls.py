@@ -1,0 +1,502 @@
+"""Calls: traced functions in line, NumPy's as operations, builtins by their meaning."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.source import find_source
+from fwdad.errors import UntraceableError, is_library_file
+from fwdad.rules.define import find_rule, function_name
+from fwdad.tape.ops import Apply, Value
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import ArrayType, Number, number_type
+from fwdad.tracing.control import AlwaysRaises
+from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.symbols import Maybe, Optional
+
+MAX_DEPTH = 60
+
+BUILTINS: dict[Any, Callable[..., Any]] = {}
+"""Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of arrays and numbers: ``handle(tracer, symbol, *args, **kwargs)``."""
+
+_NumpyFunction = type(np.sum)
+_C_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
+_CONTAINERS = (list, dict, set)
+
+
+class Calls:
+    """Calls and attributes."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.frame: Any = None
+        self.node: Any = None
+        self.depth = 0
+        self.active: list[Any] = []  # code objects and definitions that are being traced
+        self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
+        self.inputs: dict[Value, Any] = {}
+
+    # -- what comes from outside
+
+    def captured(self, x: Any, path: Any, name: str) -> Any:
+        """A value of the world outside: numbers and arrays become inputs of the tape."""
+        if number_type(x) is not None and not isinstance(x, bool):
+            return self.capture_value(x, path, name)
+        if isinstance(x, np.ndarray):
+            return self.capture_value(x, path, name)
+        return x
+
+    def force(self, x: Any) -> Any:
+        """The value of a symbol as it was in the example; the tape assumes it from now on."""
+        if type(x) is not Symbol:
+            return x
+        found = self.recorder.forced(x.value)
+        if found is UNBOUND:
+            message = (
+                "a value that is computed when the program runs is needed to trace it (as a "
+                "length, an axis, a key or an option)"
+            )
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        return found
+
+    def may_change(self, o: Any) -> None:
+        """Refuse to change what existed before the trace."""
+        if not self.recorder.is_own(o):
+            message = (
+                f"a {type(o).__name__} that existed before the call is changed: a tape cannot do "
+                "that. Pass it as an argument and return it"
+            )
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+
+    # -- calls
+
+    def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a value."""
+        if isinstance(f, Closure):
+            return self.inline_closure(f, args, kwargs)
+        if isinstance(f, Method):
+            return self.call(f.function, (f.owner, *args), kwargs)
+        if isinstance(f, functools.partial):
+            return self.call(f.func, (*f.args, *args), {**f.keywords, **kwargs})
+        try:
+            handle = BUILTINS.get(f)
+        except TypeError:
+            handle = None
+        if handle is not None:
+            return handle(self, *args, **kwargs)
+        if isinstance(f, types.MethodType):
+            return self._call_bound(f, args, kwargs)
+        if isinstance(f, types.FunctionType):
+            return self._call_function(f, args, kwargs)
+        if isinstance(f, _BoundArrayMethod):
+            return f.call(self, args, kwargs)
+        if isinstance(f, type):
+            return self._call_class(f, args, kwargs)
+        if hasattr(f, "py_func"):  # a function under numba.njit
+            return self.call(f.py_func, args, kwargs)
+        if isinstance(f, (*_C_FUNCTIONS, _NumpyFunction)) or callable(f):
+            method = getattr(type(f), "__call__", None)
+            if isinstance(method, types.FunctionType):
+                return self.call(method, (f, *args), kwargs)
+            return self._call_native(f, args, kwargs)
+        message = f"'{type(f).__name__}' object is not callable"
+        raise AlwaysRaises(TypeError, (message,))
+
+    def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
+        return self.call(f.__func__, (f.__self__, *args), kwargs)
+
+    def _call_function(self, f: types.FunctionType, args: Any, kwargs: Any) -> Any:
+        if find_rule(f) is not None:
+            return self._call_native(f, args, kwargs)
+        library = is_library_file(f.__code__.co_filename)
+        if library and not _mentions_symbols((args, kwargs)):
+            return self._call_native(f, args, kwargs)
+        source = find_source(f)
+        if source is None:
+            message = (
+                f"{function_name(f)} has no source that can be read, and is called with values "
+                "that are not known"
+            )
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        frame = Frame(
+            source.node,
+            f.__code__.co_filename,
+            f.__globals__,
+            cells_of(f),
+            classes=source.classes,
+            owner=cells_of(f).get("__class__"),
+        )
+        bound = self._bind(source.node, f.__defaults__ or (), f.__kwdefaults__ or {}, args, kwargs)
+        return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
+        """Call a function that was defined while tracing."""
+        frame = Frame(
+            f.node, f.frame.filename, f.frame.globals, outer=f.frame, classes=f.frame.classes
+        )
+        bound = self._bind(f.node, f.defaults, f.kw_defaults, args, kwargs)
+        return self._run_frame(frame, f.node, bound, f.node)
+
+    def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
+        if self.depth >= MAX_DEPTH:
+            message = (
+                f"calls are nested more than {MAX_DEPTH} deep: recursion that ends on values "
+                "cannot be traced"
+            )
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        frame.names = names_of(node)
+        self.recorder.own(frame.locals)
+        frame.locals.update({"$break": False, "$continue": False, "$return": False})
+        for name, value in bound.items():
+            frame.locals[name] = value
+            if type(value) is Symbol and value.value.name is None:
+                value.value.name = name
+        outer, at = self.frame, self.node
+        self.frame = frame
+        self.depth += 1
+        try:
+            if isinstance(node, ast.Lambda):
+                return self.evaluate(node.body)  # type: ignore[attr-defined]
+            if _is_generator(node):
+                message = f"a generator ({node.name}) cannot be traced"
+                raise UntraceableError(message, self.location_of(node))  # type: ignore[attr-defined]
+            self.run_block(node.body)  # type: ignore[attr-defined]
+            return self._returned(frame)
+        finally:
+            self.depth -= 1
+            self.frame, self.node = outer, at
+
+    def _returned(self, frame: Frame) -> Any:
+        flag = frame.locals["$return"]
+        if flag is False:
+            return None
+        value = frame.locals["$value"]
+        if isinstance(value, Maybe):  # some ways end without a `return`: None
+            return Optional(value.flag, value.value) if flag is not True else value.value
+        return value
+
+    def _bind(
+        self, node: Any, defaults: tuple[Any, ...], kw: dict[str, Any], args: Any, kwargs: Any
+    ) -> dict[str, Any]:
+        """Arguments bound to parameters, by Python's rules."""
+        a = node.args
+        name = getattr(node, "name", "<lambda>")
+        positional = [p.arg for p in [*a.posonlyargs, *a.args]]
+        bound: dict[str, Any] = {}
+        extra = dict(kwargs)
+        for parameter, value in zip(positional, args, strict=False):
+            bound[parameter] = value
+        rest = args[len(positional) :]
+        if a.vararg is not None:
+            bound[a.vararg.arg] = tuple(rest)
+        elif rest:
+            message = (
+                f"{name}() takes {len(positional)} positional arguments but {len(args)} were given"
+            )
+            raise AlwaysRaises(TypeError, (message,))
+        only = {p.arg for p in a.posonlyargs}
+        for parameter in [*positional, *(p.arg for p in a.kwonlyargs)]:
+            if parameter in extra and parameter not in only:
+                if parameter in bound:
+                    message = f"{name}() got multiple values for argument {parameter!r}"
+                    raise AlwaysRaises(TypeError, (message,))
+                bound[parameter] = extra.pop(parameter)
+        for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
+            bound.setdefault(parameter, self._default(value))
+        for parameter, value in kw.items():
+            bound.setdefault(parameter, self._default(value))
+        missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
+        if missing:
+            message = f"{name}() missing required arguments: {', '.join(missing)}"
+            raise AlwaysRaises(TypeError, (message,))
+        if a.kwarg is not None:
+            bound[a.kwarg.arg] = self.recorder.fresh(extra)
+        elif extra:
+            message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
+            raise AlwaysRaises(TypeError, (message,))
+        return bound
+
+    def _default(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self.recorder.as_symbol(value)
+        return value
+
+    def _call_class(self, cls: type, args: Any, kwargs: Any) -> Any:
+        if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
+            return self._call_native(cls, args, kwargs)
+        if issubclass(cls, BaseException):
+            return cls(*args, **kwargs)
+        init = getattr(cls, "__init__", None)
+        if isinstance(init, types.FunctionType) and find_source(init) is not None:
+            if cls.__new__ is not object.__new__:
+                message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
+                raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            made = cls.__new__(cls)
+            if not hasattr(made, "__dict__"):
+                message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
+                raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            self.recorder.own(made.__dict__)
+            self.call(init, (made, *args), kwargs)
+            return made
+        made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
+        if hasattr(made, "__dict__"):
+            self.recorder.own(made.__dict__)
+        if isinstance(made, _CONTAINERS):
+            self.recorder.own(made)
+        return made
+
+    def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
+        args = tuple(self.number(a) for a in args)  # type: ignore[attr-defined]
+        owner = getattr(f, "__self__", None)
+        if isinstance(owner, _CONTAINERS):
+            self.may_change(owner)
+            self.recorder.touch(owner)
+            return self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
+        if isinstance(owner, (np.random.Generator, np.random.RandomState)) or (
+            getattr(f, "__module__", "") or ""
+        ).startswith("numpy.random"):
+            message = "random numbers are drawn: pass them as an argument"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        symbolic = _mentions_symbols((args, kwargs))
+        if not symbolic and not _makes_arrays(f):
+            return self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
+        if f in _MUTATING:
+            target, *others = args
+            target = self.recorder.as_symbol(target)
+            return self.recorder.mutate(f, (target, *others), kwargs)
+        implementation = _implementation(f)
+        if implementation is not None:
+            return self._call_function(implementation, args, kwargs)
+        if isinstance(f, types.FunctionType) or _is_known(f):
+            args, kwargs = self._static_options(f, args, kwargs)
+            return self.recorder.apply(f, args, kwargs)
+        message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
+        raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+
+    def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Axes and the like must be known; those that are inputs are assumed."""
+        made = {
+            key: self.known(value) if key in _STATIC else value  # type: ignore[attr-defined]
+            for key, value in kwargs.items()
+        }
+        return args, made
+
+    # -- attributes
+
+    def attribute(self, o: Any, name: str) -> Any:
+        """``o.name``."""
+        if isinstance(o, np.ndarray):
+            o = self.recorder.as_symbol(o)
+        if isinstance(o, Optional):
+            o = self.number(o)  # type: ignore[attr-defined]
+        if type(o) is Symbol:
+            return self._symbol_attribute(o, name)
+        if isinstance(o, types.ModuleType):
+            found = self.native(getattr, o, name)  # type: ignore[attr-defined]
+            if is_library_file(getattr(o, "__file__", None) or "<frozen"):
+                return found
+            return self.captured(found, ("attribute", o, name), name)
+        if isinstance(o, _SuperOf):
+            return o.attribute(self, name)
+        found = _class_attribute(type(o), name)
+        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+            return self.call(found.fget, (o,), {})
+        held = getattr(o, "__dict__", None)
+        if isinstance(held, dict) and name in held:
+            if not self.recorder.is_own(held):
+                return self.captured(held[name], ("attribute", o, name), name)
+            return self.readable(held[name], name, held)  # type: ignore[attr-defined]
+        if isinstance(found, types.FunctionType) and not isinstance(o, type):
+            return Method(found, o)
+        value = self.native(getattr, o, name)  # type: ignore[attr-defined]
+        if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+            return value
+        return self.captured(value, ("attribute", o, name), name)
+
+    def set_attribute(self, o: Any, name: str, value: Any) -> None:
+        """``o.name = value``."""
+        if type(o) is Symbol or isinstance(o, np.ndarray):
+            message = f"the attribute `{name}` of an array is set, which cannot be traced"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        found = _class_attribute(type(o), name)
+        if isinstance(found, property) and isinstance(found.fset, types.FunctionType):
+            self.call(found.fset, (o, value), {})
+            return
+        held = getattr(o, "__dict__", None)
+        if not isinstance(held, dict):
+            message = f"attributes of a {type(o).__name__} cannot be set in a traced program"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        self.may_change(held)
+        self.recorder.bind(held, name, value)
+
+    def _symbol_attribute(self, o: Symbol, name: str) -> Any:
+        t = o.type
+        if name == "shape":
+            return self.recorder.shape(o)
+        if name == "ndim":
+            return t.ndim
+        if name == "dtype":
+            return t.dtype
+        if name == "size":
+            return functools.reduce(
+                lambda a, b: self.binary(operator.mul, a, b),  # type: ignore[attr-defined]
+                self.recorder.shape(o) or (1,),
+            )
+        if name == "T":
+            return self.recorder.apply(np.transpose, (o,), {})
+        if name == "mT":
+            return self.recorder.apply(np.matrix_transpose, (o,), {})
+        if name in ("real", "imag"):
+            if t.dtype.kind != "c" and name == "real":
+                return o
+            return self.recorder.apply(getattr(np, name), (o,), {})
+        if name == "flat":
+            message = "`.flat` cannot be traced: use reshape(-1)"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        if name in METHODS or (hasattr(np.ndarray, name) and hasattr(np, name)):
+            return _BoundArrayMethod(o, name)
+        if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):
+            return _BoundArrayMethod(o, name)
+        message = f"'{name}' of a {t} cannot be traced"
+        raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+
+    def super(self) -> Any:
+        """``super()`` in a method."""
+        frame = self.frame
+        while frame is not None and frame.owner is None:
+            frame = frame.outer
+        if frame is None:
+            raise AlwaysRaises(RuntimeError, ("super(): __class__ cell not found",))
+        first = frame.node.args.args[0].arg
+        return _SuperOf(frame.owner.cell_contents, frame.locals[first])
+
+
+class _SuperOf:
+    """``super()``: attributes of the classes after one, bound to an object."""
+
+    def __init__(self, cls: type, owner: Any) -> None:
+        self.cls = cls
+        self.owner = owner
+
+    def attribute(self, tracer: Calls, name: str) -> Any:
+        order = type(self.owner).__mro__
+        for cls in order[order.index(self.cls) + 1 :]:
+            if name in cls.__dict__:
+                found = cls.__dict__[name]
+                if isinstance(found, property):
+                    return tracer.call(found.fget, (self.owner,), {})
+                if isinstance(found, types.FunctionType):
+                    return Method(found, self.owner)
+                if name == "__init__":
+                    return lambda: None
+                return found
+        message = f"'super' object has no attribute {name!r}"
+        raise AlwaysRaises(AttributeError, (message,))
+
+
+class _BoundArrayMethod:
+    """A method of an array or number that is not known."""
+
+    def __init__(self, owner: Symbol, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def call(self, tracer: Calls, args: Any, kwargs: Any) -> Any:
+        handle = METHODS.get(self.name)
+        if handle is not None:
+            return handle(tracer, self.owner, *args, **kwargs)
+        return tracer.call(getattr(np, self.name), (self.owner, *args), kwargs)
+
+
+def _class_attribute(t: type, name: str) -> Any:
+    for cls in t.__mro__:
+        if name in cls.__dict__:
+            return cls.__dict__[name]
+    return None
+
+
+_EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}
+_STATIC = {"axis", "axes", "keepdims", "dtype", "order", "ord", "ddof", "k", "offset", "mode", "n"}
+
+_MUTATING = {
+    np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
+    np.add.at, np.subtract.at, np.multiply.at, np.divide.at, np.ndarray.sort,
+}  # fmt: skip
+
+
+def _mentions_symbols(x: Any) -> bool:
+    if type(x) is Symbol or isinstance(x, (Maybe, Optional)):
+        return True
+    if isinstance(x, (list, tuple, set)):
+        return any(_mentions_symbols(item) for item in x)
+    if isinstance(x, dict):
+        return any(_mentions_symbols(item) for item in x.values())
+    if isinstance(x, slice):
+        return _mentions_symbols((x.start, x.stop, x.step))
+    if isinstance(x, np.ndarray):
+        return True
+    held = getattr(x, "__dict__", None)
+    if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
+        return any(type(item) is Symbol for item in held.values())
+    return isinstance(x, Closure)
+
+
+def _makes_arrays(f: Any) -> bool:
+    """Whether a function answers arrays: they are made anew whenever the tape runs."""
+    module = getattr(f, "__module__", None) or ""
+    return (
+        module.split(".")[0] in ("numpy", "scipy")
+        and not isinstance(f, (type, np.ufunc))
+        and (f not in _SCALAR)
+    )
+
+
+_SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
+           np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
+
+_KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
+
+
+def _is_known(f: Any) -> bool:
+    if isinstance(f, np.ufunc) or find_rule(f) is not None:
+        return True
+    if isinstance(f, type):
+        return issubclass(f, np.generic) or f in (int, float, complex, bool)
+    module = (getattr(f, "__module__", None) or "").split(".")[0]
+    return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
+
+
+def _implementation(f: Any) -> types.FunctionType | None:
+    """The Python code of a NumPy function that has no rule."""
+    if find_rule(f) is not None or isinstance(f, np.ufunc):
+        return None
+    inner = getattr(f, "_implementation", None)
+    if isinstance(inner, types.FunctionType) and find_source(inner) is not None:
+        return inner
+    return None
+
+
+def _is_generator(node: Any) -> bool:
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
+            stack.extend(ast.iter_child_nodes(inner))
+    return False
+
+
+__all__ = ["BUILTINS", "METHODS", "Apply", "ArrayType", "Calls", "math"]

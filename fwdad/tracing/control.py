@@ -1,0 +1,354 @@
+"""Branches and loops: every way is traced on the same heap, and the ways are merged."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Block, Branch, Loop, Missing, Operand, Value
+from fwdad.tape.recorder import Recorder, set_content
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import BOOL, INT, Number, Type, join
+from fwdad.tracing.merge import Build, Leaf, Merger
+
+_ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
+
+
+class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
+    """The traced way ends in an exception.
+
+    Parameters
+    ----------
+    exception : type or Exception
+        What the program raises.
+    arguments : tuple
+        Of the exception, perhaps symbols.
+    """
+
+    def __init__(self, exception: Any, arguments: tuple[Any, ...] = ()) -> None:
+        super().__init__(exception)
+        self.exception = exception
+        self.arguments = arguments
+
+
+class NotOneBodyError(UntraceableError):
+    """A loop's iterations differ in structure."""
+
+
+# -- branches
+
+
+def truth(recorder: Recorder, x: Any) -> Any:
+    """The truth of a value: a bool, or a symbol of one."""
+    if type(x) is not Symbol:
+        return bool(x)
+    if x.type == BOOL or (isinstance(x.type, Number) and x.type.dtype.kind == "b"):
+        return x
+    return recorder.apply(bool, (x,), {})
+
+
+def negation(recorder: Recorder, x: Any) -> Any:
+    """``not x``."""
+    x = truth(recorder, x)
+    return recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
+
+
+@dataclass
+class _Side:
+    block: Block
+    value: Any = None
+    changes: Any = ()
+    raises: AlwaysRaises | None = None
+
+
+def branch(
+    recorder: Recorder,
+    condition: Any,
+    then: Callable[[], Any],
+    other: Callable[[], Any],
+) -> Any:
+    """Trace both sides of a branch and merge what they answer and what they changed.
+
+    A side that always raises becomes a check, and the other is taken in line.
+    """
+    condition = truth(recorder, condition)
+    if type(condition) is not Symbol:
+        return then() if condition else other()
+    sides = [_trace_side(recorder, then), _trace_side(recorder, other)]
+    for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
+        if side.raises is not None:
+            if alive.raises is not None:
+                # both raise: the one that is met says which
+                recorder.block.ops.append(Branch(condition.value, sides[0].block, sides[1].block))
+                recorder.check(condition, side.raises.exception, side.raises.arguments)
+                raise alive.raises
+            held = condition if wanted else negation(recorder, condition)
+            recorder.check(held, side.raises.exception, side.raises.arguments)
+            recorder.block.ops.extend(alive.block.ops)
+            for o, _, now in alive.changes:
+                recorder.touch(o)
+                set_content(o, now)
+            return alive.value
+    return _merge_sides(recorder, condition, *sides)
+
+
+def _trace_side(recorder: Recorder, run: Callable[[], Any]) -> _Side:
+    side = _Side(Block())
+    with recorder.region(side.block) as region:
+        try:
+            side.value = run()
+        except AlwaysRaises as raised:
+            side.raises = raised
+        side.changes = region.changes()
+        region.undo()
+    return side
+
+
+def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Side) -> Any:
+    merger = Merger(recorder)
+    value = merger.pair(then.value, other.value)
+    places = [
+        (o, key, merger.pair(a, b), str(key))
+        for o, key, a, b in _places(then.changes, other.changes)
+    ]
+    outputs: list[Value] = []
+    symbols: list[Symbol] = []
+    for leaf in merger.leaves:
+        flag = _is_condition(recorder, condition, leaf)
+        if flag is not None:
+            symbols.append(flag)
+            continue
+        then.block.results.append(_converted(recorder, then.block, leaf.first, leaf.type))
+        other.block.results.append(_converted(recorder, other.block, leaf.second, leaf.type))
+        outputs.append(Value(leaf.type))
+        symbols.append(Symbol(outputs[-1], recorder))
+    if then.block.ops or other.block.ops or outputs:
+        recorder.emit(Branch(condition.value, then.block, other.block, outputs=tuple(outputs)))
+    _write(recorder, places, symbols)
+    return value(symbols)
+
+
+def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol | None:
+    """True on one side and False on the other: the condition itself, or its negation."""
+    if leaf.first is True and leaf.second is False and leaf.type == BOOL:
+        return condition if condition.type == BOOL else recorder.apply(bool, (condition,), {})
+    if leaf.first is False and leaf.second is True and leaf.type == BOOL:
+        return negation(recorder, condition)
+    return None
+
+
+def _places(first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
+    """The places that changed on either way, with both contents."""
+    one = {id(o): (o, before, now) for o, before, now in first}
+    two = {id(o): (o, before, now) for o, before, now in second}
+    found = []
+    for key in {**one, **two}:
+        o, before, _ = one.get(key) or two[key]
+        a = one[key][2] if key in one else before
+        b = two[key][2] if key in two else before
+        found.extend((o, place, x, y) for place, x, y in _differing(o, a, b))
+    return found
+
+
+def _differing(o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
+    if isinstance(o, dict):
+        keys = list(dict.fromkeys([*a, *b]))
+        pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
+        return [(key, x, y) for key, x, y in pairs if x is not y]
+    if isinstance(o, list) and len(a) == len(b):
+        return [(k, x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)) if x is not y]
+    message = (
+        f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
+        "another: its length must be the same on all ways"
+    )
+    raise NotOneBodyError(message)
+
+
+def _converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
+    """One side's value of a leaf as an operand of the joined type."""
+    if isinstance(x, Missing):
+        return Missing(t)
+    held = x.type if type(x) is Symbol else None
+    if held == t or not isinstance(t, Number):
+        return recorder.operand(x)
+    convert = {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
+    function = convert if t.python else t.dtype.type
+    if type(x) is not Symbol:
+        return function(x)
+    outer, recorder.block = recorder.block, block
+    try:
+        return recorder.operand(recorder.apply(function, (x,), {}))
+    finally:
+        recorder.block = outer
+
+
+def _write(recorder: Recorder, places: Any, symbols: list[Symbol]) -> None:
+    for o, key, build, name in places:
+        content = build(symbols)
+        if type(content) is Symbol and content.value.name is None and not name.startswith("$"):
+            content.value.name = name
+        recorder.touch(o)
+        if content is UNBOUND:
+            o.pop(key, None)
+        else:
+            o[key] = content
+
+
+# -- loops
+
+
+@dataclass
+class _Place:
+    """A name or item that changes from one iteration to the next."""
+
+    container: Any
+    key: Any
+    initial: Any
+    build: Build
+    leaves: slice
+
+    @property
+    def where(self) -> tuple[int, Any]:
+        return id(self.container), self.key
+
+
+@dataclass
+class _Carried:
+    """All that a loop carries: its places, and the leaves of their contents."""
+
+    places: list[_Place]
+    leaves: list[Leaf]
+    types: list[Type]
+
+    def bind(self, recorder: Recorder, symbols: list[Symbol]) -> None:
+        """Give every place the content that these leaves make."""
+        _write(recorder, [(p.container, p.key, p.build, str(p.key)) for p in self.places], symbols)
+
+
+@dataclass
+class _Attempt:
+    body: Block
+    test: Block | None
+    leaves: Any
+    now: dict[tuple[int, Any], Any]
+    before: dict[tuple[int, Any], tuple[Any, Any, Any]]
+
+
+def loop(
+    recorder: Recorder,
+    span: tuple[Any, Any, Any] | None,
+    test: Callable[[], Any] | None,
+    body: Callable[[Symbol | None], Any],
+) -> Symbol:
+    """Trace a loop's body until its carried values and their types no longer change.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    span : tuple or None
+        start, stop and step of a range.
+    test : callable or None
+        Evaluates the condition of a ``while``.
+    body : callable
+        Traces one iteration; takes the counter; answers whether to leave the loop.
+
+    Returns
+    -------
+    Symbol
+        How many times the body ran.
+
+    Raises
+    ------
+    NotOneBodyError
+        If the iterations differ in structure, or types do not settle.
+    """
+    carried = _Carried([], [], [])
+    for _ in range(_ATTEMPTS):
+        attempt = _trace_body(recorder, span, test, body, carried)
+        settled, carried = _settle(recorder, attempt, carried)
+        if settled:
+            return _emit_loop(recorder, span, attempt, carried)
+    message = "the types of what this loop carries do not settle"
+    raise NotOneBodyError(message)
+
+
+def _trace_body(
+    recorder: Recorder,
+    span: Any,
+    test: Callable[[], Any] | None,
+    body: Callable[[Symbol | None], Any],
+    carried: _Carried,
+) -> _Attempt:
+    block = Block()
+    counter = Symbol(Value(INT), recorder) if span is not None else None
+    params = [Symbol(Value(t), recorder) for t in carried.types]
+    test_block = None
+    with recorder.region(block) as region:
+        carried.bind(recorder, params)
+        if test is not None:
+            test_block = recorder.block = Block()
+            test_block.results.append(recorder.operand(truth(recorder, test())))
+            recorder.block = block
+        leaves = body(counter)
+        now, before = {}, {}
+        for place in carried.places:
+            before[place.where] = (place.container, place.key, place.initial)
+            now[place.where] = _get(place.container, place.key)
+        for o, old, new in region.changes():
+            for key, x, y in _differing(o, old, new):
+                if (id(o), key) not in before:
+                    before[id(o), key] = (o, key, x)
+                    now[id(o), key] = y
+        region.undo()
+    heads = [counter.value] if counter is not None else []
+    block.params = [*heads, *(p.value for p in params)]
+    return _Attempt(block, test_block, leaves, now, before)
+
+
+def _get(o: Any, key: Any) -> Any:
+    return o.get(key, UNBOUND) if isinstance(o, dict) else o[key]
+
+
+def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[bool, _Carried]:
+    """What has to be carried after one more attempt, and whether that is what was carried."""
+    merger = Merger(recorder)
+    known = {p.where: p for p in carried.places}
+    places, types = [], []
+    for where, (o, key, initial) in attempt.before.items():
+        first = len(merger.leaves)
+        build = merger.pair(initial, attempt.now[where])
+        held = slice(first, len(merger.leaves))
+        own = [leaf.type for leaf in merger.leaves[held]]
+        old = carried.types[known[where].leaves] if where in known else []
+        if len(old) == len(own):
+            own = [join(a, b) or b for a, b in zip(old, own, strict=True)]
+        places.append(_Place(o, key, initial, build, held))
+        types.extend(own)
+    settled = list(known) == [p.where for p in places] and types == carried.types
+    return settled, _Carried(places, merger.leaves, types)
+
+
+def _emit_loop(recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried) -> Symbol:
+    initial, outputs = [], []
+    for leaf, t in zip(carried.leaves, carried.types, strict=True):
+        initial.append(_converted(recorder, recorder.block, leaf.first, t))
+        attempt.body.results.append(_converted(recorder, attempt.body, leaf.second, t))
+        outputs.append(Value(t))
+    leaving = attempt.leaves is not False
+    if leaving:
+        attempt.body.results.append(recorder.operand(attempt.leaves))
+    op = Loop(
+        recorder.operand(span) if span is not None else None,
+        initial,
+        attempt.body,
+        attempt.test,
+        leaving,
+        outputs=tuple(outputs),
+    )
+    recorder.emit(op)
+    carried.bind(recorder, [Symbol(v, recorder) for v in outputs])
+    return Symbol(op.exec_count, recorder)

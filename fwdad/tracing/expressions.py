@@ -1,0 +1,598 @@
+"""Expressions: names, operators, subscripts, attributes, displays and comprehensions."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import Number, number_type
+from fwdad.tracing import iteration
+from fwdad.tracing.calls import Calls
+from fwdad.tracing.control import AlwaysRaises, branch, truth
+from fwdad.tracing.frame import Closure, Frame, Method, names_of
+from fwdad.tracing.symbols import Maybe, Optional, Poison
+
+
+class Expressions(Calls):
+    """Evaluates expressions."""
+
+    # -- where we are
+
+    def at(self, node: ast.AST) -> None:
+        """Note the place that is being evaluated."""
+        self.node = node
+
+    def location(self) -> Location | None:
+        """The place that is being evaluated."""
+        return self.location_of(self.node) if self.node is not None else None
+
+    def location_of(self, node: ast.AST) -> Location:
+        """A node's place in the user's file."""
+        end = getattr(node, "end_col_offset", None)
+        return Location(
+            self.frame.filename,
+            getattr(node, "lineno", 1),
+            getattr(node, "col_offset", 0) + 1,
+            getattr(node, "end_lineno", None),
+            None if end is None else end + 1,
+        )
+
+    # -- values
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        self.at(node)
+        handle = getattr(self, f"eval_{type(node).__name__}", None)
+        if handle is None:
+            message = f"a {type(node).__name__} expression cannot be traced"
+            raise UntraceableError(message, self.location())
+        value = handle(node)
+        self.at(node)
+        return value
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        return self.lookup(node.id)
+
+    def lookup(self, name: str) -> Any:
+        """The content of a name, in Python's order of scopes."""
+        frame: Frame | None = self.frame
+        home = frame.home(name)
+        if home is not None:
+            held = home.locals.get(name, UNBOUND)
+            return self.readable(held, name, home.locals)
+        cell = self.frame.find_cell(name)
+        if cell is not None:
+            return self.captured(cell.cell_contents, ("cell", cell), name)
+        held = self.frame.globals.get(name, UNBOUND)
+        if held is not UNBOUND:
+            return self.captured(held, ("item", self.frame.globals, name), name)
+        held = self.frame.find_builtin(name)
+        if held is UNBOUND:
+            raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
+        return held
+
+    def readable(self, held: Any, name: str, namespace: dict[str, Any]) -> Any:
+        """What a local name holds, or the exception that Python would raise."""
+        if held is UNBOUND:
+            message = (
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+            raise AlwaysRaises(UnboundLocalError, (message,))
+        if isinstance(held, Poison):
+            message = f"`{name}` cannot be used here: {held.reason}"
+            raise UntraceableError(message, self.location())
+        if isinstance(held, Maybe):
+            message = (
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+            self.recorder.check(held.flag, UnboundLocalError, (message,))
+            self.recorder.bind(namespace, name, held.value)
+            return held.value
+        return held
+
+    def number(self, x: Any) -> Any:
+        """A value used as a number: an optional one is checked not to be None."""
+        if isinstance(x, Optional):
+            message = "unsupported operand type(s): 'NoneType'"
+            self.recorder.check(x.flag, TypeError, (message,))
+            return x.value
+        return x
+
+    # -- operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        from fwdad.tracing.interpreter import OPERATORS
+
+        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        self.at(node)
+        return self.binary(OPERATORS[type(node.op)], a, b)
+
+    def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
+        """An operator on two values."""
+        a, b = self.number(a), self.number(b)
+        if isinstance(a, np.ndarray):
+            a = self.recorder.as_symbol(a)
+        if isinstance(b, np.ndarray):
+            b = self.recorder.as_symbol(b)
+        name = function.__name__.strip("_")
+        for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
+            method = self.python_method(x, special)
+            if method is not None:
+                value = self.call(method, (x, y), {})
+                if value is not NotImplemented:
+                    return value
+        if type(a) is Symbol or type(b) is Symbol:
+            a, b = self._numeric(a, b), self._numeric(b, a)
+            return self.recorder.apply(function, (a, b), {})
+        return self.native(function, a, b)
+
+    def _numeric(self, x: Any, other: Any) -> Any:
+        """A list beside an array is an array."""
+        if isinstance(x, (list, tuple)) and type(other) is Symbol and other.is_array:
+            return self.recorder.apply(np.array, (x,), {})
+        return x
+
+    def python_method(self, x: Any, name: str) -> Any:
+        """A special method that the user's class defines in Python, or None."""
+        found = getattr(type(x), name, None)
+        return found if isinstance(found, types.FunctionType) and type(x) is not Symbol else None
+
+    def native(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call something on known values; what it raises is raised by the program."""
+        try:
+            return function(*args)
+        except UntraceableError:
+            raise
+        except Exception as error:
+            raise AlwaysRaises(error) from error
+
+    def binary_add(self, a: Any, b: Any) -> Any:
+        """``a + b`` of ints, which may be symbols."""
+        if isinstance(a, int) and a == 0:
+            return b
+        if isinstance(b, int) and b == 0:
+            return a
+        return self.binary(operator.add, a, b)
+
+    def binary_sub(self, a: Any, b: Any) -> Any:
+        """``a - b`` of ints, which may be symbols."""
+        return a if isinstance(b, int) and b == 0 else self.binary(operator.sub, a, b)
+
+    def binary_mul(self, a: Any, b: Any) -> Any:
+        """``a * b`` of ints, which may be symbols."""
+        return a if isinstance(b, int) and b == 1 else self.binary(operator.mul, a, b)
+
+    def range_length(self, start: Any, stop: Any, step: Any) -> Any:
+        """The length of a range."""
+        return self.recorder.apply(range_length, (start, stop, step), {})
+
+    def shortest(self, lengths: list[Any]) -> Any:
+        """The smallest of several lengths."""
+        known = [n for n in lengths if isinstance(n, int)]
+        others = [n for n in lengths if not isinstance(n, int)]
+        values = {id(n.value) for n in others}
+        if not known and len(values) == 1:
+            return others[0]
+        if not others:
+            return min(known)
+        return self.recorder.apply(min, (*([min(known)] if known else []), *others), {})
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        x = self.evaluate(node.operand)
+        self.at(node)
+        if isinstance(node.op, ast.Not):
+            x = self.truth(x)
+            return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
+        function = _UNARY[type(node.op)]
+        x = self.number(x)
+        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
+        if method is not None:
+            return self.call(method, (x,), {})
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        if type(x) is Symbol:
+            return self.recorder.apply(function, (x,), {})
+        return self.native(function, x)
+
+    def truth(self, x: Any) -> Any:
+        """The truth of a value: a bool, or a symbol of one."""
+        if isinstance(x, Optional):
+            return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
+        method = self.python_method(x, "__bool__")
+        if method is not None:
+            return self.truth(self.call(method, (x,), {}))
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        return truth(self.recorder, x)
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._chain(node.values, isinstance(node.op, ast.And))
+
+    def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
+        first = self.evaluate(nodes[0])
+        if len(nodes) == 1:
+            return first
+        held = self.truth(first)
+        if type(held) is not Symbol:
+            go_on = held if conjunction else not held
+            return self._chain(nodes[1:], conjunction) if go_on else first
+        rest = lambda: self._chain(nodes[1:], conjunction)  # noqa: E731
+        sides = (rest, lambda: first) if conjunction else (lambda: first, rest)
+        return branch(self.recorder, held, *sides)
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
+
+    def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
+        (op, right_node), later = rest[0], rest[1:]
+        right = self.evaluate(right_node)
+        self.at(node)
+        value = self.compare(op, left, right)
+        if not later:
+            return value
+        held = self.truth(value)
+        if type(held) is Symbol:
+            return branch(
+                self.recorder, held, lambda: self._compared(right, later, node), lambda: value
+            )
+        return self._compared(right, later, node) if held else value
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        """One comparison."""
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return self._is(a, b, isinstance(op, ast.Is))
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = self._contains(b, a)
+            if isinstance(op, ast.In):
+                return found
+            return (
+                self.recorder.apply(operator.not_, (found,), {})
+                if type(found) is Symbol
+                else not found
+            )
+        function = _COMPARISONS[type(op)]
+        if (isinstance(a, Optional) and b is None) or (isinstance(b, Optional) and a is None):
+            return self._is(a, b, isinstance(op, ast.Eq))
+        return self.binary(function, a, b)
+
+    def _is(self, a: Any, b: Any, same: bool) -> Any:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Optional) and y is None:
+                present = x.flag
+                if not same:
+                    return present
+                return (
+                    self.recorder.apply(operator.not_, (present,), {})
+                    if type(present) is Symbol
+                    else not present
+                )
+        if type(a) is Symbol and type(b) is Symbol:
+            found = a.value is b.value
+        else:
+            found = a is b
+        return found if same else not found
+
+    def _contains(self, container: Any, item: Any) -> Any:
+        if type(container) is Symbol or type(item) is Symbol:
+            held = iteration.sequence(container)
+            if held is None or isinstance(container, (set, dict)):
+                message = "`in` of a value that is not known cannot be traced"
+                raise UntraceableError(message, self.location())
+            found: Any = False
+            for x in held:
+                same = self.truth(self.binary(operator.eq, item, x))
+                if found is False:
+                    found = same
+                elif type(found) is Symbol or type(same) is Symbol:
+                    found = self.recorder.apply(operator.or_, (found, same), {})
+                else:
+                    found = found or same
+            return found
+        method = self.python_method(container, "__contains__")
+        if method is not None:
+            return self.truth(self.call(method, (container, item), {}))
+        return self.native(operator.contains, container, item)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        condition = self.truth(self.evaluate(node.test))
+        self.at(node)
+        return branch(
+            self.recorder,
+            condition,
+            lambda: self.evaluate(node.body),
+            lambda: self.evaluate(node.orelse),
+        )
+
+    def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)  # type: ignore[attr-defined]
+        return value
+
+    # -- subscripts
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        o, index = self.evaluate(node.value), self.evaluate_index(node.slice)
+        self.at(node)
+        return self.subscript(o, index)
+
+    def evaluate_index(self, node: ast.expr) -> Any:
+        """An index, with slices."""
+        if isinstance(node, ast.Slice):
+            parts = [node.lower, node.upper, node.step]
+            return slice(*(None if p is None else self.number(self.evaluate(p)) for p in parts))
+        if isinstance(node, ast.Tuple):
+            return tuple(self.evaluate_index(item) for item in node.elts)
+        return self.number(self.evaluate(node))
+
+    def subscript(self, o: Any, index: Any) -> Any:
+        """``o[index]``."""
+        if isinstance(o, np.ndarray):
+            o = self.recorder.as_symbol(o)
+        if type(o) is Symbol:
+            try:
+                return self.recorder.load(o, index)
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
+        method = self.python_method(o, "__getitem__")
+        if method is not None:
+            return self.call(method, (o, index), {})
+        if isinstance(o, iteration.Range | iteration.Zipped | iteration.Enumerated):
+            message = "an item of this cannot be taken in a traced program"
+            raise UntraceableError(message, self.location())
+        return self.native(operator.getitem, o, self.known(index))
+
+    def set_subscript(self, o: Any, index: Any, value: Any) -> None:
+        """``o[index] = value``."""
+        if type(o) is Symbol or isinstance(o, np.ndarray):
+            self.recorder.store(o, index, self.number(value))
+            return
+        method = self.python_method(o, "__setitem__")
+        if method is not None:
+            self.call(method, (o, index, value), {})
+            return
+        self.may_change(o)
+        self.recorder.touch(o)
+        self.native(operator.setitem, o, self.known(index), value)
+
+    def known(self, x: Any) -> Any:
+        """A value that must be known beforehand; an input is assumed to keep its value."""
+        if type(x) is Symbol:
+            return self.force(x)
+        if isinstance(x, tuple):
+            return tuple(self.known(item) for item in x)
+        if isinstance(x, slice):
+            return slice(self.known(x.start), self.known(x.stop), self.known(x.step))
+        return x
+
+    # -- attributes
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        o = self.evaluate(node.value)
+        self.at(node)
+        return self.attribute(o, self.mangled(node.attr))
+
+    def mangled(self, name: str) -> str:
+        """A private name as Python writes it inside a class."""
+        if not name.startswith("__") or name.endswith("__") or not self.frame.classes:
+            return name
+        stem = self.frame.classes[-1].lstrip("_")
+        return f"_{stem}{name}" if stem else name
+
+    # -- displays and comprehensions
+
+    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+        made = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                made.extend(iteration.items(self, self.evaluate(node.value)))
+            else:
+                made.append(self.evaluate(node))
+        return made
+
+    def eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._items(node.elts))
+
+    def eval_List(self, node: ast.List) -> Any:
+        return self.recorder.fresh(self._items(node.elts))
+
+    def eval_Set(self, node: ast.Set) -> Any:
+        return self.recorder.fresh(set(self._items(node.elts)))
+
+    def eval_Dict(self, node: ast.Dict) -> Any:
+        made = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                made.update(self.evaluate(value))
+            else:
+                made[self.known(self.evaluate(key))] = self.evaluate(value)
+        return self.recorder.fresh(made)
+
+    def eval_Lambda(self, node: ast.Lambda) -> Any:
+        return self.closure(node)
+
+    def closure(self, node: Any) -> Closure:
+        """A function that is defined here."""
+        a = node.args
+        return Closure(
+            node,
+            self.frame,
+            tuple(self.evaluate(d) for d in a.defaults),
+            {
+                p.arg: self.evaluate(d)
+                for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)
+                if d is not None
+            },
+        )
+
+    def eval_ListComp(self, node: ast.ListComp) -> Any:
+        return self.recorder.fresh(self._comprehended(node.generators, node.elt))
+
+    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self._comprehended(node.generators, node.elt)
+
+    def eval_SetComp(self, node: ast.SetComp) -> Any:
+        return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
+
+    def eval_DictComp(self, node: ast.DictComp) -> Any:
+        both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
+        pairs = self._comprehended(node.generators, both)
+        return self.recorder.fresh({self.known(key): value for key, value in pairs})
+
+    def _comprehended(self, generators: list[ast.comprehension], element: ast.expr) -> list[Any]:
+        frame = Frame(
+            self.frame.node,
+            self.frame.filename,
+            self.frame.globals,
+            outer=self.frame,
+            classes=self.frame.classes,
+        )
+        self.recorder.own(frame.locals)
+        for generator in generators:
+            for name in ast.walk(generator.target):
+                if isinstance(name, ast.Name):
+                    frame.names.own.add(name.id)
+        made: list[Any] = []
+        first = iteration.items(self, self.evaluate(generators[0].iter))
+        outer, self.frame = self.frame, frame
+        try:
+            self._nest(generators, 0, first, element, made)
+        finally:
+            self.frame = outer
+        return made
+
+    def _nest(
+        self,
+        generators: list[ast.comprehension],
+        depth: int,
+        values: list[Any],
+        element: ast.expr,
+        made: list[Any],
+    ) -> None:
+        generator = generators[depth]
+        for value in values:
+            self.assign(generator.target, value)  # type: ignore[attr-defined]
+            conditions = [self.truth(self.evaluate(test)) for test in generator.ifs]
+            if any(type(c) is Symbol for c in conditions):
+                message = "a comprehension whose length depends on values cannot be traced"
+                raise UntraceableError(message, self.location())
+            if not all(conditions):
+                continue
+            if depth + 1 == len(generators):
+                made.append(self.evaluate(element))
+            else:
+                inner = iteration.items(self, self.evaluate(generators[depth + 1].iter))
+                self._nest(generators, depth + 1, inner, element, made)
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        parts = []
+        for part in node.values:
+            if isinstance(part, ast.Constant):
+                parts.append(str(part.value))
+                continue
+            assert isinstance(part, ast.FormattedValue)
+            value = self.evaluate(part.value)
+            if type(value) is Symbol:
+                parts.append("…")  # only the text of exceptions can get here
+                continue
+            converted = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)(value)
+            spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
+            parts.append(format(converted, spec))
+        return "".join(parts)
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            return self.super()
+        if self._is_sum_of_generator(node):
+            return self._sum(node)
+        f = self.evaluate(node.func)
+        args = self._items(node.args)
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is None:
+                kwargs.update(value)
+            else:
+                kwargs[keyword.arg] = value
+        self.at(node)
+        return self.call(f, tuple(args), kwargs)
+
+    def _is_sum_of_generator(self, node: ast.Call) -> bool:
+        return (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "sum"
+            and len(node.args) == 1
+            and not node.keywords
+            and isinstance(node.args[0], ast.GeneratorExp)
+            and self.lookup("sum") is sum
+        )
+
+    def _sum(self, node: ast.Call) -> Any:
+        """``sum(… for …)`` as the loop that it is, so that its length need not be known."""
+        generator = node.args[0]
+        assert isinstance(generator, ast.GeneratorExp)
+        names = {n.id for g in generator.generators for n in ast.walk(g.target)
+                 if isinstance(n, ast.Name)}  # fmt: skip
+        total = "$sum"
+        frame = Frame(
+            self.frame.node,
+            self.frame.filename,
+            self.frame.globals,
+            outer=self.frame,
+            classes=self.frame.classes,
+        )
+        self.recorder.own(frame.locals)
+        frame.names.own |= {*names, total}
+        frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False})
+        statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
+        for g in reversed(generator.generators):
+            for test in reversed(g.ifs):
+                statement = ast.If(test, [statement], [])
+            statement = ast.For(g.target, g.iter, [statement], [], None)
+        ast.fix_missing_locations(ast.copy_location(statement, node))
+        outer, self.frame = self.frame, frame
+        try:
+            self.run(statement)  # type: ignore[attr-defined]
+        finally:
+            self.frame = outer
+        return frame.locals[total]
+
+    def names(self, node: Any) -> Any:
+        """The names that a function binds."""
+        return names_of(node)
+
+    def is_number(self, x: Any) -> bool:
+        """Whether a value is a number, known or not."""
+        if type(x) is Symbol:
+            return isinstance(x.type, Number)
+        return number_type(x) is not None
+
+    def method(self, function: Any, owner: Any) -> Method:
+        """A bound method."""
+        return Method(function, owner)
+
+
+def range_length(start: int, stop: int, step: int) -> int:
+    """How many numbers a range holds."""
+    return len(range(start, stop, step))
+
+
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_COMPARISONS = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}

@@ -1,0 +1,461 @@
+"""The interpreter: evaluates a function's ``ast`` on symbols; statements are here."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tracing import iteration
+from fwdad.tracing.control import AlwaysRaises, branch, loop, negation
+from fwdad.tracing.expressions import Expressions
+from fwdad.tracing.frame import FLOW, Closure
+from fwdad.tracing.symbols import Maybe
+
+UNROLLED_AT_MOST = 64
+
+
+class TraceWarning(UserWarning):
+    """A loop was unrolled, because its iterations are not one body."""
+
+
+class Interpreter(Expressions):
+    """Traces one program."""
+
+    def run_block(self, statements: Sequence[ast.stmt]) -> None:
+        """Execute statements, the rest of them under a branch once a jump may have happened."""
+        for k, statement in enumerate(statements):
+            self.run(statement)
+            stopped = self.stopped()
+            if stopped is True:
+                return
+            if stopped is not False:
+                rest = statements[k + 1 :]
+                if rest:
+                    branch(
+                        self.recorder,
+                        stopped,
+                        self.has_returned,
+                        lambda rest=rest: self.run_block(rest),
+                    )
+                return
+
+    def has_returned(self) -> None:
+        """On a way where only ``return`` can have jumped, the value is there."""
+        held = self.frame.locals
+        if held["$break"] is False and held["$continue"] is False:
+            value = held.get("$value")
+            self.recorder.bind(held, "$return", True)
+            if isinstance(value, Maybe):
+                self.recorder.bind(held, "$value", value.value)
+
+    def stopped(self) -> Any:
+        """Whether a jump has been made in this frame: a bool, or a symbol of one."""
+        flags = [self.frame.locals.get(name, False) for name in FLOW]
+        if any(flag is True for flag in flags):
+            return True
+        symbolic = [flag for flag in flags if flag is not False]
+        if not symbolic:
+            return False
+        found = symbolic[0]
+        for flag in symbolic[1:]:
+            found = self.recorder.apply(operator.or_, (found, flag), {})
+        return found
+
+    def run(self, node: ast.stmt) -> None:
+        """Execute one statement."""
+        handle = getattr(self, f"run_{type(node).__name__}", None)
+        self.at(node)
+        if handle is None:
+            message = f"a `{_keyword(node)}` statement cannot be traced"
+            raise UntraceableError(message, self.location())
+        handle(node)
+
+    def run_Expr(self, node: ast.Expr) -> None:
+        self.evaluate(node.value)
+
+    def run_Pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def run_Assign(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def run_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.evaluate(node.value))
+
+    def run_AugAssign(self, node: ast.AugAssign) -> None:
+        function = OPERATORS[type(node.op)]
+        target = node.target
+        if isinstance(target, ast.Name):
+            held = self.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            value = self.evaluate(node.value)
+            self.at(node)
+            if _is_memory(held):
+                self.update(held, Ellipsis, function, value)
+            else:
+                self.assign(target, self.augmented(function, held, value))
+        elif isinstance(target, ast.Subscript):
+            o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
+            if _is_memory(o):
+                value = self.evaluate(node.value)
+                self.at(node)
+                self.update(o, index, function, value)
+                return
+            held = self.subscript(o, index)
+            value = self.evaluate(node.value)
+            self.at(node)
+            if _is_memory(held):
+                self.update(held, Ellipsis, function, value)
+            else:
+                self.set_subscript(o, index, self.augmented(function, held, value))
+        else:
+            assert isinstance(target, ast.Attribute)
+            o = self.evaluate(target.value)
+            held = self.attribute(o, target.attr)
+            value = self.evaluate(node.value)
+            self.at(node)
+            if _is_memory(held):
+                self.update(held, Ellipsis, function, value)
+            else:
+                self.set_attribute(o, target.attr, self.augmented(function, held, value))
+
+    def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
+        """``held op= value`` of something that is not an array."""
+        if isinstance(held, (list, dict, set)):
+            self.recorder.touch(held)
+            in_place = getattr(operator, "i" + function.__name__.strip("_"))
+            return in_place(held, value)
+        return self.binary(function, held, value)
+
+    def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:
+        """``a[index] op= value`` of an array."""
+        self.recorder.update(self.recorder.as_symbol(a), index, function, value)
+
+    def run_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.recorder.bind(self.frame.locals, target.id, UNBOUND)
+            elif isinstance(target, ast.Subscript):
+                o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
+                self.recorder.touch(o)
+                del o[index]
+            else:
+                message = "`del` of an attribute cannot be traced"
+                raise UntraceableError(message, self.location())
+
+    def run_Return(self, node: ast.Return) -> None:
+        value = self.evaluate(node.value) if node.value is not None else None
+        self.recorder.bind(self.frame.locals, "$value", value)
+        self.recorder.bind(self.frame.locals, "$return", True)
+
+    def run_Break(self, node: ast.Break) -> None:
+        self.recorder.bind(self.frame.locals, "$break", True)
+
+    def run_Continue(self, node: ast.Continue) -> None:
+        self.recorder.bind(self.frame.locals, "$continue", True)
+
+    def run_If(self, node: ast.If) -> None:
+        condition = self.evaluate(node.test)
+        self.at(node)
+        branch(
+            self.recorder,
+            condition,
+            lambda: self.run_block(node.body),
+            lambda: self.run_block(node.orelse),
+        )
+
+    def run_Assert(self, node: ast.Assert) -> None:
+        condition = self.truth(self.evaluate(node.test))
+        arguments = () if node.msg is None else (self.evaluate(node.msg),)
+        self.at(node)
+        if type(condition) is Symbol:
+            self.recorder.check(condition, AssertionError, arguments)
+        elif not condition:
+            raise AlwaysRaises(AssertionError, arguments)
+
+    def run_Raise(self, node: ast.Raise) -> None:
+        if node.exc is None:
+            message = "a bare `raise` cannot be traced"
+            raise UntraceableError(message, self.location())
+        if isinstance(node.exc, ast.Call) and not node.exc.keywords:
+            cls = self.evaluate(node.exc.func)
+            if isinstance(cls, type) and issubclass(cls, BaseException):
+                raise AlwaysRaises(cls, tuple(self.evaluate(a) for a in node.exc.args))
+        raise AlwaysRaises(self.evaluate(node.exc))
+
+    def run_FunctionDef(self, node: ast.FunctionDef) -> None:
+        made: Any = self.closure(node)
+        for decorator in reversed(node.decorator_list):
+            made = self.call(self.evaluate(decorator), (made,), {})
+        self.recorder.bind(self.frame.locals, node.name, made)
+
+    def run_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            module = __import__(alias.name)
+            if alias.asname:
+                for part in alias.name.split(".")[1:]:
+                    module = getattr(module, part)
+            self.recorder.bind(self.frame.locals, alias.asname or alias.name.split(".")[0], module)
+
+    def run_ImportFrom(self, node: ast.ImportFrom) -> None:
+        names = [a.name for a in node.names]
+        module = __import__(node.module or "", self.frame.globals, None, names, node.level)
+        for alias in node.names:
+            name = alias.asname or alias.name
+            self.recorder.bind(self.frame.locals, name, getattr(module, alias.name))
+
+    def run_Nonlocal(self, node: ast.Nonlocal) -> None:
+        """A declaration."""
+
+    def run_Global(self, node: ast.Global) -> None:
+        """A declaration."""
+
+    def run_With(self, node: ast.With) -> None:
+        for item in node.items:
+            manager = self.evaluate(item.context_expr)
+            if not isinstance(manager, np.errstate):
+                message = f"`with` of a {type(manager).__name__} cannot be traced"
+                raise UntraceableError(message, self.location())
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, None)
+        self.run_block(node.body)
+
+    # -- loops
+
+    def run_While(self, node: ast.While) -> None:
+        self._start_loop()
+
+        def body(_: Any) -> Any:
+            self._start_iteration()
+            self.run_block(node.body)
+            return self._leaving()
+
+        self._as_one_body(
+            lambda: loop(self.recorder, None, lambda: self.evaluate(node.test), body), node
+        )
+        self._end_loop(node.orelse)
+
+    def run_For(self, node: ast.For) -> None:
+        iterable = self.evaluate(node.iter)
+        self.at(node)
+        self._start_loop()
+        steps = iteration.steps(self, iterable)
+        if not steps.one_body:
+            self._unrolled(node, steps)
+        else:
+
+            def body(counter: Any) -> Any:
+                self._start_iteration()
+                self.assign(node.target, steps.item(counter))
+                self.run_block(node.body)
+                return self._leaving()
+
+            length = steps.length
+            known = length if isinstance(length, int) else None
+            self._as_one_body(
+                lambda: loop(self.recorder, steps.span, None, body),
+                node,
+                known,
+                lambda: self._unrolled(node, steps),
+            )
+        self._end_loop(node.orelse)
+
+    def _start_loop(self) -> None:
+        for name in ("$break", "$continue"):
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def _start_iteration(self) -> None:
+        """No jump has been made where an iteration begins: the loop would have been left."""
+        for name in FLOW:
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def _leaving(self) -> Any:
+        """After the body: whether to leave the loop. ``continue`` has done its work."""
+        held = self.frame.locals
+        flags = [held["$break"], held["$return"]]
+        self.recorder.bind(held, "$continue", False)
+        if any(flag is True for flag in flags):
+            return True
+        symbolic = [flag for flag in flags if flag is not False]
+        if len(symbolic) == 2:
+            return self.recorder.apply(operator.or_, tuple(symbolic), {})
+        return symbolic[0] if symbolic else False
+
+    def _end_loop(self, orelse: list[ast.stmt]) -> None:
+        held = self.frame.locals
+        left = held["$break"]
+        self.recorder.bind(held, "$break", False)
+        if not orelse:
+            return
+        if left is False:
+            done = held["$return"]
+            if done is False:
+                self.run_block(orelse)
+            elif done is not True:
+                branch(self.recorder, done, self.has_returned, lambda: self.run_block(orelse))
+        elif left is not True:
+            branch(
+                self.recorder,
+                negation(self.recorder, left),
+                lambda: self.run_block(orelse),
+                lambda: None,
+            )
+
+    def _as_one_body(
+        self,
+        run: Callable[[], Any],
+        node: ast.stmt,
+        known: int | None = None,
+        unroll: Callable[[], None] | None = None,
+    ) -> None:
+        location = self.location_of(node)
+        ops = len(self.recorder.block.ops)
+        try:
+            run()
+        except UntraceableError as error:
+            if unroll is None or known is None or known > UNROLLED_AT_MOST:
+                if error.lineno is None:
+                    raise UntraceableError(error.msg, location) from error
+                raise
+            del self.recorder.block.ops[ops:]
+            warnings.warn(
+                f"{location.filename}:{location.line}: this loop is unrolled {known} times, "
+                f"because its iterations are not one body: {error.msg}",
+                TraceWarning,
+                stacklevel=2,
+            )
+            self._start_loop()
+            unroll()
+
+    def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
+        def run(k: int) -> None:
+            if k == steps.length:
+                return
+            self.assign(node.target, steps.item(k))
+            self.run_block(node.body)
+            leaving = self._leaving()
+            if leaving is False:
+                run(k + 1)
+            elif leaving is not True:
+                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
+
+        if not isinstance(steps.length, int) or steps.length > 20 * UNROLLED_AT_MOST:
+            message = "a loop over this cannot be traced: its length is not known, or too large"
+            raise UntraceableError(message, self.location_of(node))
+        run(0)
+
+    def run_Try(self, node: ast.Try) -> None:
+        ops = self.recorder.block.ops
+        before = len(ops)
+        try:
+            self.run_block(node.body)
+        except AlwaysRaises as raised:
+            self._handle(node, raised)
+        else:
+            if node.handlers and any(iteration.may_raise(op) for op in ops[before:]):
+                message = (
+                    "a `try` around operations that may raise when the program runs cannot be "
+                    "traced"
+                )
+                raise UntraceableError(message, self.location_of(node))
+            self.run_block(node.orelse)
+        self.run_block(node.finalbody)
+
+    def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
+        cls = raised.exception if isinstance(raised.exception, type) else type(raised.exception)
+        for handler in node.handlers:
+            wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
+            if issubclass(cls, wanted):
+                if handler.name:
+                    error = cls(*raised.arguments) if raised.exception is cls else raised.exception
+                    self.recorder.bind(self.frame.locals, handler.name, error)
+                self.run_block(handler.body)
+                return
+        raise raised
+
+    # -- assignment
+
+    def assign(self, target: ast.AST, value: Any) -> None:
+        """Bind a target to a value."""
+        if isinstance(target, ast.Name):
+            self.bind_name(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value)
+        elif isinstance(target, ast.Subscript):
+            o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
+            self.at(target)
+            self.set_subscript(o, index, value)
+        elif isinstance(target, ast.Attribute):
+            o = self.evaluate(target.value)
+            self.at(target)
+            self.set_attribute(o, self.mangled(target.attr), value)
+        else:
+            message = "this target of an assignment cannot be traced"
+            raise UntraceableError(message, self.location_of(target))
+
+    def bind_name(self, name: str, value: Any) -> None:
+        """Bind a local name, or one of an enclosing traced function."""
+        home = self.frame.home(name)
+        if home is None:
+            message = (
+                f"`{name}` is a global name, or one of a function that is not traced: assigning to "
+                "it cannot be traced. Pass it as an argument and return it"
+            )
+            raise UntraceableError(message, self.location())
+        if type(value) is Symbol and value.value.name is None:
+            value.value.name = name
+        self.recorder.bind(home.locals, name, value)
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
+        names = target.elts
+        starred = [k for k, t in enumerate(names) if isinstance(t, ast.Starred)]
+        items = iteration.items(self, value, len(names) if not starred else None)
+        if starred:
+            (k,) = starred
+            after = len(names) - k - 1
+            middle = items[k : len(items) - after]
+            items = [*items[:k], list(middle), *items[len(items) - after :]]
+        if len(items) != len(names):
+            few = len(items) < len(names)
+            what = "not enough values to unpack" if few else "too many values to unpack"
+            raise AlwaysRaises(ValueError, (f"{what} (expected {len(names)})",))
+        for t, item in zip(names, items, strict=True):
+            self.assign(t.value if isinstance(t, ast.Starred) else t, item)
+
+
+def _is_memory(x: Any) -> bool:
+    return (type(x) is Symbol and x.is_array) or isinstance(x, np.ndarray)
+
+
+def _keyword(node: ast.stmt) -> str:
+    return {"AsyncFunctionDef": "async def", "ClassDef": "class", "AsyncFor": "async for"}.get(
+        type(node).__name__, type(node).__name__.lower()
+    )
+
+
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
+}
+
+__all__ = ["Closure", "Interpreter", "Location", "TraceWarning"]

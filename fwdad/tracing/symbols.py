@@ -1,0 +1,48 @@
+"""What a name can hold while a program is traced, beside values and symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Maybe:
+    """The content of a name that is bound on some ways only.
+
+    Parameters
+    ----------
+    flag : Symbol
+        Whether it is bound.
+    value : object
+        Its content if so.
+    """
+
+    __slots__ = ("flag", "value")
+
+    def __init__(self, flag: Any, value: Any) -> None:
+        self.flag = flag
+        self.value = value
+
+
+class Optional:
+    """None on some ways, a number or array on others: ``best = None`` before a loop."""
+
+    __slots__ = ("flag", "value")
+
+    def __init__(self, flag: Any, value: Any) -> None:
+        self.flag = flag
+        self.value = value
+
+
+class Poison:
+    """The content of a name whose values on two ways cannot be one value: raises when read.
+
+    Parameters
+    ----------
+    reason : str
+        Why, as the end of a sentence about the name.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason

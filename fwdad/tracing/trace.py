@@ -1,0 +1,229 @@
+"""``trace``: a function and example arguments make a tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.rules.define import function_name
+from fwdad.tape.ops import Operand, Program, Value, values_in, walk
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.show import show_program
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+from fwdad.tracing import builtin_calls  # noqa: F401  (installs the builtins)
+from fwdad.tracing.arguments import Flattened, leaf_type
+from fwdad.tracing.control import AlwaysRaises
+from fwdad.tracing.interpreter import Interpreter
+from fwdad.tracing.merge import Merger
+from fwdad.tracing.symbols import Maybe, Optional, Poison
+
+
+@dataclass
+class Capture:
+    """Something of the world outside that a program reads: where it stands, and its input."""
+
+    path: Any
+    value: Value
+
+    def fetch(self) -> Any:
+        """What is there now."""
+        kind, *where = self.path
+        if kind == "cell":
+            return where[0].cell_contents
+        if kind == "item":
+            return where[0][where[1]]
+        if kind == "attribute":
+            return getattr(where[0], where[1])
+        return where[0]
+
+
+@dataclass
+class Tape:
+    """A traced function: prints as readable lines.
+
+    Attributes
+    ----------
+    program : Program
+        The operations.
+    captures : list of Capture
+        What it reads beside its arguments.
+    length_guards : list of tuple
+        ``(input, axis, length)``: lengths that it assumes.
+    value_guards : dict
+        Inputs whose values it assumes.
+    rebuild : callable
+        The value that f returns, from the program's results.
+    """
+
+    program: Program
+    captures: list[Capture]
+    length_guards: list[tuple[int, int, int]]
+    value_guards: dict[int, Any]
+    rebuild: Callable[[list[Any]], Any]
+    arguments: int
+
+    def __str__(self) -> str:
+        return show_program(self.program)
+
+    def holds(self, leaves: list[Any]) -> bool:
+        """Whether the tape's assumptions hold for other arguments."""
+        return all(leaves[k].shape[axis] == n for k, axis, n in self.length_guards) and all(
+            leaves[k] == value for k, value in self.value_guards.items()
+        )
+
+
+def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+    """Write a function down as a tape.
+
+    Parameters
+    ----------
+    f : callable
+        A Python function whose source can be read.
+    *args, **kwargs
+        Example arguments: types, ranks and structure count, numbers do not.
+
+    Returns
+    -------
+    Tape
+
+    Raises
+    ------
+    UntraceableError
+        If a value would have to be known beforehand; with the user's line and the reason.
+    """
+    return trace_flat(f, Flattened(args, kwargs))
+
+
+def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
+    """:func:`trace` for arguments that are taken apart already."""
+    recorder = Recorder()
+    tracer = Interpreter(recorder)
+    recorder.place = lambda: tracer.location() if tracer.frame is not None else None
+    inputs = []
+    for k, leaf in enumerate(flat.leaves):
+        value = Value(leaf_type(leaf, k))
+        inputs.append(value)
+        if isinstance(value.type, Number):
+            recorder.examples[value] = (k, leaf)
+    captures = _Captures(recorder, len(inputs))
+    tracer.capture_value = captures.value
+    recorder.capture = captures.array
+    leaves: list[Any] = [Symbol(v, recorder) for v in inputs]
+    for leaf in leaves:
+        recorder.own(leaf)
+    call_args, call_kwargs = flat.rebuild(leaves)
+    try:
+        y = tracer.call(f, call_args, call_kwargs)
+    except AlwaysRaises as raised:
+        _raise(raised)
+    results, rebuild = _results(y, recorder)
+    recorder.block.params = [*inputs, *(c.value for c in captures.found)]
+    recorder.block.results = results
+    program = Program(function_name(f).split(".")[-1], recorder.block)
+    code = getattr(f, "__code__", None)
+    program.filename = code.co_filename if code is not None else ""
+    program.written = _written(program)
+    return Tape(
+        program,
+        captures.found,
+        recorder.length_guards,
+        recorder.value_guards,
+        rebuild,
+        len(inputs),
+    )
+
+
+def _raise(raised: AlwaysRaises) -> None:
+    """The program raises whatever its arguments are."""
+    exception = raised.exception
+    if isinstance(exception, type):
+        known = [a if type(a) is not Symbol else "…" for a in raised.arguments]
+        raise exception(*known) from raised
+    raise exception
+
+
+class _Captures:
+    """What is captured, each place and each array once."""
+
+    def __init__(self, recorder: Recorder, arguments: int) -> None:
+        self.recorder = recorder
+        self.arguments = arguments
+        self.found: list[Capture] = []
+        self._by_place: dict[Any, Symbol] = {}
+
+    def value(self, x: Any, path: Any, name: str) -> Symbol:
+        place = (path[0], *(id(p) if not isinstance(p, str) else p for p in path[1:]))
+        if isinstance(x, np.ndarray):
+            place = ("array", id(x))
+        if place not in self._by_place:
+            k = self.arguments + len(self.found)
+            value = Value(leaf_type(x, k), name)
+            if isinstance(value.type, Number):
+                self.recorder.examples[value] = (k, x)
+            self.found.append(Capture(path, value))
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
+
+    def array(self, x: np.ndarray) -> Symbol:
+        """An array that is a constant of the program: the object itself is kept."""
+        return self.value(x, ("object", x), "a")
+
+
+def _results(y: Any, recorder: Recorder) -> tuple[list[Operand], Callable[[list[Any]], Any]]:
+    """The leaves of what f returns, and how to put them together again."""
+    results: list[Operand] = []
+
+    def take(x: Any) -> Callable[[list[Any]], Any]:
+        if isinstance(x, Poison):
+            message = f"the value that is returned cannot be traced: {x.reason}"
+            raise UntraceableError(message)
+        if type(x) is Symbol or isinstance(x, np.ndarray):
+            k = len(results)
+            results.append(recorder.as_symbol(x).value)
+            return lambda values: values[k]
+        if isinstance(x, (Maybe, Optional)):
+            flag, value = take(x.flag), take(x.value)
+            return lambda values: value(values) if flag(values) else None
+        if isinstance(x, (tuple, list)):
+            parts = [take(item) for item in x]
+            cls = type(x)
+            if hasattr(x, "_fields"):
+                return lambda values: cls(*(p(values) for p in parts))
+            return lambda values: cls(p(values) for p in parts)
+        if isinstance(x, dict):
+            items = {key: take(item) for key, item in x.items()}
+            return lambda values: {key: p(values) for key, p in items.items()}
+        held = getattr(x, "__dict__", None)
+        if isinstance(held, dict) and recorder.is_own(held):
+            attributes = take(dict(held))
+
+            def build(values: list[Any]) -> Any:
+                made = type(x).__new__(type(x))
+                made.__dict__.update(attributes(values))
+                return made
+
+            return build
+        return lambda _: x
+
+    return results, take(y)
+
+
+def _written(program: Program) -> list[bool]:
+    """Which parameters the program writes into, by itself or through views."""
+    roots: dict[Value, set[Value]] = {p: {p} for p in program.block.params}
+    from fwdad.tape.alias import memory_of  # the analysis is only needed here and in passes
+
+    memory_of(program, roots)
+    written: set[Value] = set()
+    for op in walk(program.block):
+        for v in op.writes():
+            written |= roots.get(v, set())
+    return [p in written for p in program.block.params]
+
+
+__all__ = ["Capture", "Merger", "Tape", "trace", "trace_flat", "values_in"]
