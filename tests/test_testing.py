@@ -10,9 +10,11 @@ from fwdad.errors import (
     MissingTransposeError,
     NonlinearTangentError,
 )
-from fwdad.rules.define import RULES, TRANSPOSES, ZERO, Chunk, frule, transpose
-from fwdad.tangents.chunk import map_lanes, plain
-from fwdad.tangents.zero import Zero, undefined
+from fwdad.rules.adjoints import TRANSPOSES, transpose
+from fwdad.rules.define import frule
+from fwdad.rules.registry import RULES
+from fwdad.tangents.chunk import Chunk, map_lanes, plain
+from fwdad.tangents.zero import ZERO, Zero, undefined
 from fwdad.testing import CheckError, check_derivatives, check_frule, check_transpose
 from fwdad.testing.frules import failing_checks
 from fwdad.testing.recording import OpaqueTangentError, RecordingTangent, pull_back

@@ -22,7 +22,8 @@ from fwdad.builder.dual import (
 from fwdad.builder.memory import owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
-from fwdad.rules.define import Rule, as_numpy_numbers, own_partial
+from fwdad.rules.partials import as_numpy_numbers, own_partial
+from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero

@@ -16,7 +16,8 @@ from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.run import STATE, Tag
 from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
-from fwdad.rules.define import find_rule, set_builder
+from fwdad.rules.define import set_builder
+from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.zero import ZERO

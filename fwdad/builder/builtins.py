@@ -30,7 +30,7 @@ from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, t
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
-from fwdad.rules.define import find_rule
+from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import plain
 
 TRANSPARENT.update(

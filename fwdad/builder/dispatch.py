@@ -28,7 +28,7 @@ from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
-from fwdad.rules.define import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad.rules  # noqa: F401  (fills the closed list)
 from fwdad.errors import ChunkMismatchError, NonlinearTangentError
-from fwdad.rules.define import import_pending
+from fwdad.rules.registry import import_pending
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws import dense, listed
 from fwdad.tangents.zero import ZERO
