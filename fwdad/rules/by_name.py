@@ -15,7 +15,7 @@ import numpy as np
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.registry import RULES, when_imported
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.laws import law
+from fwdad.tangents.laws.listing import law
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 

@@ -23,7 +23,7 @@ from fwdad.rules.define import linear
 from fwdad.rules.fft import resized
 from fwdad.rules.registry import when_imported
 from fwdad.tangents.chunk import LAWS, Chunk
-from fwdad.tangents.laws import law
+from fwdad.tangents.laws.listing import law
 
 _SIGNATURE = (
     "(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None)"

@@ -19,7 +19,7 @@ from fwdad.rules.by_name import transpose_by_name
 from fwdad.rules.define import linear
 from fwdad.rules.registry import when_imported
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.laws import law
+from fwdad.tangents.laws.listing import law
 
 _OPPOSITE: dict[Any, Any] = {
     None: "forward",

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-import fwdad.tangents.laws_linalg  # noqa: F401  (enters its functions into the closed list)
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import linear, multilinear
 from fwdad.rules.registry import find_rule

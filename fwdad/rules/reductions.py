@@ -13,7 +13,7 @@ import numpy as np
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.define import frule, linear, locally_constant
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
+from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(

@@ -13,7 +13,7 @@ from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, linear
 from fwdad.rules.gathering import scatter_add
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.laws import cast, dense
+from fwdad.tangents.laws.listing import cast, dense
 from fwdad.tangents.zero import ZERO, Zero
 
 for _function in (

@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.reductions import element_at, with_reduced_last
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
+from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(np.argsort, np.argpartition, np.lexsort)

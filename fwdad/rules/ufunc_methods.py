@@ -17,7 +17,7 @@ from fwdad.rules.reductions import (
     with_reduced_last,
 )
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast, dense
+from fwdad.tangents.laws.listing import cast, dense
 from fwdad.tangents.zero import ZERO, Zero
 
 REDUCE = (

@@ -12,7 +12,7 @@ from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.define import frule
 from fwdad.rules.registry import RULES, find_rule, function_name, import_pending
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.laws import listed
+from fwdad.tangents.laws.listing import listed
 
 HERE = Path(__file__).parent
 

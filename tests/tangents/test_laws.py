@@ -12,7 +12,7 @@ import fwdad.rules  # noqa: F401  (fills the closed list)
 from fwdad.errors import ChunkMismatchError, NonlinearTangentError
 from fwdad.rules.registry import import_pending
 from fwdad.tangents.chunk import LAWS, Chunk
-from fwdad.tangents.laws import dense, listed
+from fwdad.tangents.laws.listing import dense, listed
 from fwdad.tangents.zero import ZERO
 
 import_pending()  # the laws of scipy.fft wait for their rules
