@@ -8,7 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from fwdad import errors
-from fwdad.builder import builtins, hooks, operators, sparse  # noqa: F401  (install themselves)
+from fwdad.builder import (  # noqa: F401  (they install themselves)
+    builtins,
+    hooks,
+    matching,
+    operators,
+    sparse,
+)
 from fwdad.builder.dispatch import call, call_protocol
 from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow, forget

@@ -154,6 +154,12 @@ def _compare(name: str) -> Callable[[Any, Any], Any]:
     return hook
 
 
+def compare_then(compare: Any, a: Any, b: Any, then: Any) -> Any:
+    """``a < b < …`` where the language allows no name for ``b``: ``then(b)`` is the rest."""
+    value = compare(a, b)
+    return then(b) if value else value
+
+
 def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
     if _has_python(type(container), "__contains__"):
@@ -672,6 +678,7 @@ install_hooks(
         "pos": pos,
         "invert": invert,
         "contains": contains,
+        "compare_then": compare_then,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         **COMPARISONS,

@@ -8,6 +8,7 @@ the function's own bytecode.
 from __future__ import annotations
 import __future__
 
+import _collections_abc
 import ast
 import linecache
 import sys
@@ -73,9 +74,13 @@ def find_source(f: FunctionType) -> Source | None:
         return Source(node, classes, code.co_flags & _FUTURES)
 
 
+_FROZEN = {"<frozen _collections_abc>": _collections_abc.__file__}
+"""Where the source of code stands that is frozen into the interpreter: the abstract containers."""
+
+
 def _module(code: CodeType) -> _Module | None:
     name = code.co_filename
-    lines = linecache.getlines(name)
+    lines = linecache.getlines(_FROZEN.get(name, name))
     text = "".join(lines)
     held = _MODULES.get(name)
     if held is not None and held.text == text:
