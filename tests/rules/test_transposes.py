@@ -18,7 +18,7 @@ from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose
 from fwdad.testing.recording import RecordingTangent, pull_back
 from tests.rules.linalg_case import Case, Draw, transposes
-from tests.tangents.test_laws import FLAT, seeds
+from tests.tangents.law_cases import FLAT, seeds
 
 draw = Draw(33)
 X, M, C = draw.real(3), draw.real(2, 3), draw.real(2, 4, 3)
