@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from fwdad.errors import (
-    UndefinedDerivativeError,
-)
+from fwdad.errors import UndefinedDerivativeError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, undefined
 
