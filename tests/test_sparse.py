@@ -13,7 +13,6 @@ import fwdad
 from tests.sparse_cases import (
     BASE,
     FORMATS,
-    NEW,
     OTHER,
     PATTERN,
     B,
