@@ -65,6 +65,8 @@ def find_source(f: FunctionType) -> Source | None:
         candidates = module.definitions.get(key, [])
         if len(candidates) > 1:
             candidates = [c for c in candidates if _covers(c[0], code)]
+        if len(candidates) > 1 and not _is_placed(code):
+            candidates = [c for c in candidates if _compiles_to(c[0], code)]
         if not candidates:
             return None
         # lambdas inside a lambda cover its positions too: the innermost one is meant
@@ -141,6 +143,23 @@ def _covers(node: Definition, code: CodeType) -> bool:
             if not (within <= (line, column) and (end_line, end_column) <= until):
                 return False
     return True
+
+
+def _is_placed(code: CodeType) -> bool:
+    """Whether some instruction tells its columns.
+
+    Python 3.12 tells none of a lambda that returns a constant, and Python tells none at all where
+    it was asked to forget them.
+    """
+    return any(end for _, _, _, end in code.co_positions())
+
+
+def _compiles_to(node: Definition, code: CodeType) -> bool:
+    """Whether a lambda's source gives a code object by itself, without what surrounds it."""
+    if not isinstance(node, ast.Lambda):
+        return True
+    made = compile(ast.Expression(node), code.co_filename, "eval", dont_inherit=True)
+    return any(isinstance(c, CodeType) and _same(c, code) for c in made.co_consts)
 
 
 def _is_own(f: FunctionType, code: CodeType, module: _Module) -> bool:
