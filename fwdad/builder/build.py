@@ -16,10 +16,11 @@ from fwdad.builder import (  # noqa: F401  (they install themselves)
     sparse,
 )
 from fwdad.builder.dispatch import call, call_protocol
-from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
+from fwdad.builder.dual import OPAQUE, Array, Scalar, check_alive, isinstance_dual, split, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.run import STATE, Tag
+from fwdad.builder.opaque import make_opaque
 from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
 from fwdad.rules.define import set_builder
@@ -27,6 +28,7 @@ from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.zero import ZERO
+from fwdad.tangents.registrations import OWN
 
 operators.PROTOCOL.update(
     {
@@ -106,13 +108,15 @@ class Run:
         terms = {lanes: 1.0 if d is None else d for lanes, d in t.terms.items()}
         return Scalar(x, terms, self.tag)
 
+        if OWN and type(plain(x)) in OWN:
+            return make_opaque(x, t, self.tag, "a seed")
     def parts(self, y: Any) -> tuple[Any, Any]:
         """Primal and tangent of a leaf of the output, both free of memory that is put back."""
         if isinstance(y, np.ndarray):
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
                 y = wrap(raw, copy=True)
-        if not isinstance_dual(y):
+        if not isinstance_dual(y) and type(y) not in OPAQUE:
             return y, ZERO
         check_alive(y.tag)
         return split(y, self.tag)

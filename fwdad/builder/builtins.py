@@ -26,7 +26,7 @@ from fwdad.builder import hooks, methods, numpy_calls, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, bind, call, handler, is_active
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag
+from fwdad.builder.dual import OPAQUE, Array, Scalar, explicit, isinstance_dual, leak, top_tag
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
@@ -37,7 +37,7 @@ TRANSPARENT.update(
     {
         abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id,
         callable,
-        isinstance, issubclass, hasattr, tuple, list, dict, set, frozenset, range, slice, zip,
+        isinstance, issubclass, tuple, list, dict, set, frozenset, range, slice, zip,
         enumerate, reversed, sorted, min, max, sum, any, all, type, object, super, ascii,
         operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
         math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
@@ -103,7 +103,7 @@ def _bool(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 
 @handler(type)
 def _type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if len(args) == 1 and isinstance_dual(args[0]):
+    if len(args) == 1 and (isinstance_dual(args[0]) or type(args[0]) in OPAQUE):
         return type(plain(args[0]))
     return type(*args, **kwargs)
 
@@ -125,6 +125,12 @@ def _getattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 def _setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     o, name, value = args
     hooks.set_attr(value, o, name)
+@handler(hasattr)
+def _hasattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o, name = args
+    return hasattr(plain(o) if type(o) in OPAQUE else explicit(o), name)
+
+
 
 
 @handler(delattr)
@@ -549,7 +555,7 @@ def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _some_dual(v: Any) -> Any:
     """A dual in a value, at any depth of its lists and dicts."""
     v = explicit(v)
-    if isinstance_dual(v):
+    if isinstance_dual(v) or type(v) in OPAQUE:
         return v
     if isinstance(v, dict):
         v = list(v.values())

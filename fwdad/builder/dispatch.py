@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import apply, numpy_calls
+from fwdad.builder import apply, numpy_calls, opaque
 from fwdad.builder.dual import (
+    OPAQUE,
     Array,
     Scalar,
     explicit,
@@ -122,6 +123,8 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return f(*args, **kwargs)
     lifted = lift(f)
     if lifted is None:
+        if OPAQUE:
+            opaque.check_sourceless(f, args, kwargs)
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     return lifted(*args, **kwargs)
 
@@ -473,7 +476,7 @@ def _identities(values: Any) -> tuple[Any, ...]:
     """A key for cached arguments: a dual is known by its identity, the rest by value."""
     return tuple(
         ("dual", id(v))
-        if isinstance_dual(v)
+        if isinstance_dual(v) or type(v) in OPAQUE
         else _identities(v)
         if type(v) is tuple
         else (type(v), v)
@@ -564,3 +567,4 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
 __all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]
+opaque.CALL[:] = [call]

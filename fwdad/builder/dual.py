@@ -70,6 +70,9 @@ class Dual:
 
 
 _ELEMENTS_KEPT = 4096
+OPAQUE: set[type] = set()
+"""The dual classes of values whose tangents have a class of their own (see ``opaque.py``)."""
+
 
 
 def _item(d: Any, i: int) -> Any:
@@ -272,6 +275,10 @@ def with_explicit(values: Any) -> Any:
     """Make the tangents in the memory of plain arrays explicit, also inside lists."""
     if not SHADOWED:
         return values
+        elif OPAQUE and t in OPAQUE:
+            check_alive(x.tag)
+            if top is None or x.tag.order > top.order:
+                top = x.tag
     made = []
     for x in values:
         t = type(x)
@@ -282,3 +289,5 @@ def with_explicit(values: Any) -> Any:
             x = t(items)
         made.append(x)
     return tuple(made)
+    if OPAQUE and t in OPAQUE and x.tag is tag:
+        return x.p, x.t

@@ -13,11 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, numpy_calls, store
+from fwdad.builder import methods, numpy_calls, opaque, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
+from fwdad.builder.dual import (
+    OPAQUE,
+    Array,
+    Scalar,
+    explicit,
+    isinstance_dual,
+    leak,
+    top_tag,
+    wrap,
+)
 from fwdad.builder.lift import LIFTED, install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
@@ -144,6 +153,9 @@ def _compare(name: str) -> Callable[[Any, Any], Any]:
         t, u = type(a), type(b)
         if t in _SIMPLE and u in _SIMPLE:
             return function(a, b)
+        if OPAQUE and (t in OPAQUE or u in OPAQUE):
+            top_tag((a, b))  # raises for one that has outlived its call
+            return function(primal_part(a), primal_part(b))
         if _has_python(t, forward) or _has_python(u, reflected):
             try:
                 return _dunder(function, forward, reflected, a, b)
@@ -242,6 +254,8 @@ def attr(o: Any, name: str) -> Any:
         return getattr(o, name)
     if t is super:
         return _super_attribute(o, name)
+    if OPAQUE and t in OPAQUE:
+        return opaque.attribute(o, name)
     found = _class_attribute(t, name)
     kind = type(found)
     if kind is property:
@@ -312,6 +326,8 @@ def _array_attribute(o: np.ndarray, name: str) -> Any:
 def set_attr(value: Any, o: Any, name: str) -> None:
     """``o.name = value``; what the object held is kept, to be put back when the call ends."""
     t = type(o)
+    if OPAQUE and t in OPAQUE:
+        opaque.refuse_write(o, name)
     found = _class_attribute(t, name) if not isinstance(o, (type, types.ModuleType)) else None
     if type(found) is property and found.fset is not None:
         call(found.fset, o, value)
@@ -343,6 +359,8 @@ def set_attr(value: Any, o: Any, name: str) -> None:
 
 def del_attr(o: Any, name: str) -> None:
     """``del o.name``."""
+    if OPAQUE and type(o) in OPAQUE:
+        opaque.refuse_write(o, name)
     found = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
     if type(found) is property and found.fdel is not None:
         call(found.fdel, o)
