@@ -19,16 +19,16 @@ from fwdad.builder.dispatch import call, call_protocol
 from fwdad.builder.dual import OPAQUE, Array, Scalar, check_alive, isinstance_dual, split, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
-from fwdad.builder.run import STATE, Tag
 from fwdad.builder.opaque import make_opaque
+from fwdad.builder.run import STATE, Tag
 from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
 from fwdad.rules.define import set_builder
 from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
-from fwdad.tangents.zero import ZERO
 from fwdad.tangents.registrations import OWN
+from fwdad.tangents.zero import ZERO
 
 operators.PROTOCOL.update(
     {
@@ -105,11 +105,11 @@ class Run:
             return x
         if isinstance(x, np.ndarray):
             return Array(x, t, self.tag)
+        if OWN and type(plain(x)) in OWN:
+            return make_opaque(x, t, self.tag, "a seed")
         terms = {lanes: 1.0 if d is None else d for lanes, d in t.terms.items()}
         return Scalar(x, terms, self.tag)
 
-        if OWN and type(plain(x)) in OWN:
-            return make_opaque(x, t, self.tag, "a seed")
     def parts(self, y: Any) -> tuple[Any, Any]:
         """Primal and tangent of a leaf of the output, both free of memory that is put back."""
         if isinstance(y, np.ndarray):

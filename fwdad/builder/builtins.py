@@ -121,16 +121,16 @@ def _getattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return hooks.attr(*args)
 
 
-@handler(setattr)
-def _setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    o, name, value = args
-    hooks.set_attr(value, o, name)
 @handler(hasattr)
 def _hasattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     o, name = args
     return hasattr(plain(o) if type(o) in OPAQUE else explicit(o), name)
 
 
+@handler(setattr)
+def _setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o, name, value = args
+    hooks.set_attr(value, o, name)
 
 
 @handler(delattr)

@@ -565,6 +565,6 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(f, *args, **kwargs)
 
 
+opaque.CALL[:] = [call]
 apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
 __all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]
-opaque.CALL[:] = [call]

@@ -69,10 +69,10 @@ class Dual:
         raise DualLeakError(leak("a plain array", self))
 
 
-_ELEMENTS_KEPT = 4096
 OPAQUE: set[type] = set()
 """The dual classes of values whose tangents have a class of their own (see ``opaque.py``)."""
 
+_ELEMENTS_KEPT = 4096
 
 
 def _item(d: Any, i: int) -> Any:
@@ -257,6 +257,10 @@ def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
             top = top_tag(x, top)
         elif t is dict and x:
             top = top_tag(x.values(), top)
+        elif OPAQUE and t in OPAQUE:
+            check_alive(x.tag)
+            if top is None or x.tag.order > top.order:
+                top = x.tag
     return top
 
 
@@ -268,6 +272,8 @@ def split(x: Any, tag: Tag) -> tuple[Any, Any]:
     if (t is list or t is tuple) and top_tag(x) is not None:
         pairs = [split(item, tag) for item in x]
         return t(p for p, _ in pairs), t(d for _, d in pairs)
+    if OPAQUE and t in OPAQUE and x.tag is tag:
+        return x.p, x.t
     return x, ZERO
 
 
@@ -275,10 +281,6 @@ def with_explicit(values: Any) -> Any:
     """Make the tangents in the memory of plain arrays explicit, also inside lists."""
     if not SHADOWED:
         return values
-        elif OPAQUE and t in OPAQUE:
-            check_alive(x.tag)
-            if top is None or x.tag.order > top.order:
-                top = x.tag
     made = []
     for x in values:
         t = type(x)
@@ -289,5 +291,3 @@ def with_explicit(values: Any) -> Any:
             x = t(items)
         made.append(x)
     return tuple(made)
-    if OPAQUE and t in OPAQUE and x.tag is tag:
-        return x.p, x.t
