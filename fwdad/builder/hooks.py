@@ -16,14 +16,7 @@ import numpy as np
 from fwdad.builder import methods, numpy_calls, opaque, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
-from fwdad.builder.dispatch import (
-    ATTR,
-    BY_NAME,
-    CONTAINER_METHODS,
-    METHOD,
-    _note_generator,
-    call,
-)
+from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
 from fwdad.builder.dual import (
     OPAQUE,
     Array,
