@@ -10,6 +10,7 @@ import numpy as np
 from fwdad import errors
 from fwdad.builder import (  # noqa: F401  (they install themselves)
     builtins,
+    copying,
     hooks,
     matching,
     operators,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import bisect
 import builtins
-import copy
 import functools
 import heapq
 import itertools
@@ -44,7 +43,7 @@ TRANSPARENT.update(
         itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
         itertools.combinations, itertools.permutations, sys.getsizeof, sys.getrefcount,
         bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest,
-        copy.copy, copy.deepcopy, np.ndim, np.shape,
+        np.ndim, np.shape,
     }
 )  # fmt: skip
 
@@ -99,6 +98,11 @@ def _int(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @handler(bool)
 def _bool(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return bool(*args)
+
+
+@handler(id)
+def _id(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return id(*args)  # of the array itself, not of the dual that stands for it
 
 
 @handler(type)
@@ -599,34 +603,6 @@ def _vars(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return builtins.vars(*args)
 
 
-@handler(copy.deepcopy)
-def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    o, *_ = args
-    own = getattr(type(o), "__deepcopy__", None)
-    if isinstance(own, types.FunctionType) and not isinstance_dual(o):
-        return call(own, o, args[1] if len(args) > 1 else {})
-    if not SHADOWED:
-        return copy.deepcopy(*args, **kwargs)
-    memo: dict[int, Any] = {}
-    _deep_arrays(o, memo, set())
-    return copy.deepcopy(o, memo)
-
-
-def _deep_arrays(o: Any, memo: dict[int, Any], seen: set[int]) -> None:
-    """Enter the copies of arrays whose memory carries tangents into deepcopy's memo."""
-    if id(o) in seen:
-        return
-    seen.add(id(o))
-    if type(o) is np.ndarray:
-        if find_shadow(o) is not None:
-            memo[id(o)] = methods.call_method(explicit(o), "copy", (), {})
-        return
-    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
-    held = getattr(o, "__dict__", None) if not isinstance(o, (type, types.ModuleType)) else None
-    for item in (*items, *(held or {}).values()):
-        _deep_arrays(item, memo, seen)
-
-
 _refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
 
 
@@ -708,14 +684,6 @@ def _pool_map(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ThreadPoolExecutor.map(pool, wrapped, *map(hooks.iterate, rest), **kwargs)
 
 
-@handler(copy.copy)
-def _copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    (o,) = args
-    if top_tag((o,)) is None and type(o) is np.ndarray and SHADOWED and find_shadow(o) is not None:
-        return methods.call_method(explicit(o), "copy", (), {})
-    return copy.copy(o, **kwargs)
-
-
 for _function, _dunder_name in (
     (abs, "__abs__"),
     (round, "__round__"),
@@ -724,7 +692,6 @@ for _function, _dunder_name in (
     (reversed, "__reversed__"),
     (complex, "__complex__"),
     (bool, "__bool__"),
-    (copy.copy, "__copy__"),
     (math.floor, "__floor__"),
     (math.ceil, "__ceil__"),
     (math.trunc, "__trunc__"),

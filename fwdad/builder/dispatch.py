@@ -272,8 +272,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         t = type(owner)
         if t is types.GeneratorType:
             return f(*args, **kwargs)
-        if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
+        if t in BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
+        if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
+            return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
         if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
             if f.__name__ == "__call__" and isinstance(owner, type):
                 return _call_class(owner, args, kwargs, by_metaclass=False)
@@ -289,7 +291,7 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _call_class(args[0], args[1:], kwargs, by_metaclass=False)
         if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
             return f(*args, **kwargs)
-        if type(args[0]) is np.ndarray or isinstance_dual(args[0]):
+        if type(args[0]) in BY_NAME or isinstance_dual(args[0]):
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
         if _note_generator(args[0]):
             _log_drawn_into((*args[1:], *kwargs.values()))
@@ -305,6 +307,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if rule is not None:
         return numpy_calls.with_out(rule, args, kwargs)
     raise missing_rule(f, args, kwargs)
+
+
+BY_NAME = {np.ndarray, np.flatiter, memoryview}
+"""Types whose methods are known by their names."""
 
 
 def _writes_container(o: Any) -> bool:

@@ -16,7 +16,14 @@ import numpy as np
 from fwdad.builder import methods, numpy_calls, opaque, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
-from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
+from fwdad.builder.dispatch import (
+    ATTR,
+    BY_NAME,
+    CONTAINER_METHODS,
+    METHOD,
+    _note_generator,
+    call,
+)
 from fwdad.builder.dual import (
     OPAQUE,
     Array,
@@ -386,8 +393,8 @@ def getitem(o: Any, index: Any) -> Any:
                 return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:
-        if type(index) is str:
-            return o[index]
+        if type(index) is slice or type(index) is str:
+            return o[index]  # a view: its memory has what tangents it has
         if SHADOWED and find_shadow(o) is not None:
             return store.load(o, index)
         return o[index]
@@ -459,7 +466,8 @@ def aug_setitem(o: Any, index: Any, old: Any, new: Any) -> None:
 
 def _shares(o: Any, view: Any) -> bool:
     a, b = store.plain(o), store.plain(view)
-    return b.base is not None and np.may_share_memory(a, b)
+    base = b.base
+    return base is not None and (base is a or base is a.base or np.may_share_memory(a, b))
 
 
 def delitem(o: Any, index: Any) -> None:
@@ -523,6 +531,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return methods.call_plain_method(o, name, args, kwargs)
     if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])
+    if t is np.flatiter:
+        return _flat_method(o, name, args, kwargs)
     mutating = CONTAINER_METHODS.get(t)
     if mutating is not None:
         if name in mutating:
@@ -538,6 +548,23 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(o, CONTAINERS):
         _log_container(o)
     return call(attr(o, name), *args, **kwargs)
+
+
+def _flat_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of ``a.flat`` by its name."""
+    own = _FLAT_METHODS.get(name)
+    if own is not None:
+        return own(o, *args)
+    return getattr(o, name)(*args, **kwargs)
+
+
+_FLAT_METHODS: dict[str, Callable[..., Any]] = {
+    "__setitem__": lambda o, index, value: setitem(value, o, index),
+    "__getitem__": getitem,
+    "__next__": lambda o: call(next, o),
+    "__array__": lambda o, *args: call(np.array, np.ravel(explicit(o.base)), *args),
+    "copy": lambda o: call(np.array, np.ravel(explicit(o.base))),
+}
 
 
 # -- iteration, with, decorators, names
@@ -678,6 +705,7 @@ OPERATORS = {name: _binary(name) for name in _NAMES}
 INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
+BY_NAME.add(methods.Flat)
 methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
 COMPARISONS = {name: _compare(name) for name in _MIRRORED}
