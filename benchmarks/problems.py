@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.examples.pollu import Y_END, pollu
+from fwdad.examples.pollu import Y_END, pollu, pollu_stored
 
 
 @dataclass(frozen=True)
@@ -53,57 +53,6 @@ def _rebind(f: types.FunctionType, namespace: Any) -> types.FunctionType:
 def pollu_returned(y):
     """Build the result as a list of scalars: ``return np.array([...])``."""
     return pollu(0.0, y)
-
-
-def pollu_stored(y):
-    """Write the result into an array made beforehand, element by element."""
-    f = np.empty(20)
-    r1 = 0.35 * y[0]
-    r2 = 26.6 * y[1] * y[3]
-    r3 = 1.23e4 * y[4] * y[1]
-    r4 = 8.6e-4 * y[6]
-    r5 = 8.2e-4 * y[6]
-    r6 = 1.5e4 * y[6] * y[5]
-    r7 = 1.3e-4 * y[8]
-    r8 = 2.4e4 * y[8] * y[5]
-    r9 = 1.65e4 * y[10] * y[1]
-    r10 = 9e3 * y[10] * y[0]
-    r11 = 2.2e-2 * y[12]
-    r12 = 1.2e4 * y[9] * y[1]
-    r13 = 1.88 * y[13]
-    r14 = 1.63e4 * y[0] * y[5]
-    r15 = 4.8e6 * y[2]
-    r16 = 3.5e-4 * y[3]
-    r17 = 1.75e-2 * y[3]
-    r18 = 1e8 * y[15]
-    r19 = 4.44e11 * y[15]
-    r20 = 1.24e3 * y[16] * y[5]
-    r21 = 2.1 * y[18]
-    r22 = 5.78 * y[18]
-    r23 = 4.74e-2 * y[0] * y[3]
-    r24 = 1.78e3 * y[18] * y[0]
-    r25 = 3.12 * y[19]
-    f[0] = -r1 - r10 - r14 - r23 - r24 + r2 + r3 + r9 + r11 + r12 + r22 + r25
-    f[1] = -r2 - r3 - r9 - r12 + r1 + r21
-    f[2] = -r15 + r1 + r17 + r19 + r22
-    f[3] = -r2 - r16 - r17 - r23 + r15
-    f[4] = -r3 + 2 * r4 + r6 + r7 + r13 + r20
-    f[5] = -r6 - r8 - r14 - r20 + r3 + 2 * r18
-    f[6] = -r4 - r5 - r6 + r13
-    f[7] = r4 + r5 + r6 + r7
-    f[8] = -r7 - r8
-    f[9] = -r12 + r7 + r9
-    f[10] = -r9 - r10 + r8 + r11
-    f[11] = r9
-    f[12] = -r11 + r10
-    f[13] = -r13 + r12
-    f[14] = r14
-    f[15] = -r18 - r19 + r16
-    f[16] = -r20
-    f[17] = r20
-    f[18] = -r21 - r22 - r24 + r23 + r25
-    f[19] = -r25 + r24
-    return f
 
 
 # -- the Brusselator on a line: two species on n/2 points, slices and assignment in place

@@ -35,17 +35,9 @@ from fwdad.errors import (
     UndefinedDerivativeError,
     UnsupportedTypeError,
 )
-from fwdad.rules.define import (
-    Space,
-    call_rule,
-    elementwise,
-    frule,
-    linear,
-    locally_constant,
-    multilinear,
-    no_derivative,
-    transpose,
-)
+from fwdad.rules.adjoints import Space, transpose
+from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
+from fwdad.rules.partials import no_derivative
 from fwdad.support import (
     Support,
     supported,

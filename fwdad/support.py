@@ -11,7 +11,8 @@ import numpy as np
 
 from fwdad.builder.dispatch import HANDLERS, TRANSPARENT
 from fwdad.builder.lift import lift
-from fwdad.rules.define import TRANSPOSES, find_rule, function_name
+from fwdad.rules.adjoints import TRANSPOSES
+from fwdad.rules.registry import find_rule, function_name
 
 
 @dataclass(frozen=True)

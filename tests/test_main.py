@@ -5,12 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.__main__ import main
 from fwdad.examples import demo
-from fwdad.examples.pollu import SPECIES, Y_END, Y_START, pollu
+from fwdad.examples.pollu import SPECIES, Y_END, Y_START, pollu, pollu_stored
 
 # The chemistry, as reactions instead of as equations: rate constant, reactants -> products.
 REACTIONS = """
@@ -82,6 +82,7 @@ def test_scalar_form_is_the_chemistry(rng):
     # terms up to 1e11 cancel: the tolerance is relative to the largest of a row
     size = np.abs(jacobian) @ y
     assert np.all(np.abs(pollu(0.0, y) - expected) <= 1e-14 * size)
+    assert_array_equal(pollu_stored(y), pollu(0.0, y))
 
 
 def test_reference_end_state():
@@ -100,6 +101,8 @@ def test_jacobian_is_exact(chunk, rng):
         assert j.shape == (20, 20)
         # nothing cancels within an entry: each is a sum of a few terms of one sign
         assert_allclose(j, mass_action(y)[1], rtol=1e-14, atol=0)
+        stored = fwdad.jacobian(pollu_stored, y, chunk=chunk)
+        assert_allclose(stored, mass_action(y)[1], rtol=1e-14, atol=0)
 
 
 def read_table(output):

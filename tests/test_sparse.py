@@ -5,45 +5,25 @@ import sys
 
 import numpy as np
 import pytest
-import scipy
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-
-NEW = np.lib.NumpyVersion(scipy.__version__) >= "1.15.0"  # CSR vectors, triangles solved in C
-FORMATS = ("csr", "csc", "coo", "bsr", "dia")
-rng = np.random.default_rng(8)
-PATTERN = np.array([[1, 0, 1, 0, 1], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [1, 0, 0, 1, 1]])
-BASE = sp.csr_array(PATTERN * rng.uniform(0.5, 2, PATTERN.shape))
-OTHER = sp.csr_array(PATTERN.T[:4, [2, 1, 0, 3, 2]] * rng.uniform(0.5, 2, (4, 5)))
-b, c = rng.standard_normal(5), rng.standard_normal(4)
-B, C = rng.standard_normal((5, 3)), rng.standard_normal((4, 5))
-
-
-def dense(y):
-    """A value as an ndarray, whatever its type."""
-    return y.toarray() if sp.issparse(y) else np.asarray(y)
-
-
-def difference(f, x, v, step=1e-6):
-    """The central difference of a function of a sparse or dense array along v."""
-
-    def moved(t):
-        if not sp.issparse(x):
-            return dense(f(x + t * v))
-        a = x.copy()
-        a.data = x.data + t * v
-        return dense(f(a))
-
-    return (moved(step) - moved(-step)) / (2 * step)
-
-
-def differences(f, x, step=1e-6):
-    """The Jacobian of a function of a vector, by central differences."""
-    columns = [difference(f, x, e, step) for e in np.eye(x.size)]
-    return np.stack(columns, axis=-1)
+from tests.sparse_cases import (
+    BASE,
+    FORMATS,
+    OTHER,
+    PATTERN,
+    B,
+    C,
+    b,
+    c,
+    dense,
+    difference,
+    differences,
+    rng,
+)
 
 
 def scaled_in_place(a):
@@ -126,6 +106,8 @@ PROGRAMS = {
     "scaled in place": scaled_in_place,
     "written": written,
 }
+
+
 # DIA stores the zeros beside its elements: roots of them, and an order of elements of its own
 NOT_OF_DIA = {"A.sqrt()", "written"}
 
@@ -305,144 +287,6 @@ def test_integer_elements_have_no_tangent():
         fwdad.jvp(lambda A: A @ b, sp.csr_array(PATTERN))
 
 
-# -- made inside the function
-
-i, j = np.array([0, 1, 2, 2, 0]), np.array([1, 0, 3, 1, 4])
-ZEROS = np.array([0.7, 0.0, -0.4, 0.0, 1.3])
-
-
-def set_elements(x):
-    a = sp.csr_array(np.eye(5))
-    a[1, 1] = x[0]
-    a[2, 2] = x[1] * x[2]
-    return a
-
-
-def set_diagonal(x):
-    a = sp.csr_array(np.eye(5))
-    a.setdiag(x)
-    return a
-
-
-def of_keys(x):
-    a = sp.dok_array((5, 5))
-    a[0, 1] = x[0]
-    a[2, 2] = x[1] ** 2
-    return a.tocsr()
-
-
-MAKERS = {
-    "coo": lambda x: sp.coo_array((x, (i, j)), shape=(3, 5)),
-    "csr of places": lambda x: sp.csr_array((x, (i, j)), shape=(3, 5)),
-    "csr of repeated places": lambda x: sp.csr_array((x, (i * 0, j // 2)), shape=(3, 5)),
-    "csc of places": lambda x: sp.csc_array((x**2, (i, j)), shape=(3, 5)),
-    "csr of indices": lambda x: sp.csr_array((x, j, [0, 2, 2, 5]), shape=(3, 5)),
-    "csr matrix": lambda x: sp.csr_matrix((x, (i, j)), shape=(3, 5)),
-    "bsr": lambda x: sp.csr_array((x, (i, j)), shape=(3, 5)).tobsr((1, 1)),
-    "one diagonal": sp.diags_array,
-    "diagonals": lambda x: sp.diags_array([x[:-1], 2 * x, x[1:] ** 2], offsets=[-1, 0, 1]),
-    "diagonals as csc": lambda x: sp.diags([x[:-1], 2 * x], [-1, 0], format="csc"),
-    "spdiags": lambda x: sp.spdiags(np.stack([x, 2 * x]), [0, 1], 5, 5),
-    "dense to csr": lambda x: sp.csr_array(np.outer(c, x)),
-    "dense to csc": lambda x: sp.csc_array(np.outer(c, x)),
-    "dense to coo": lambda x: sp.coo_array(np.outer(c, x)),
-    "dense to dia": lambda x: sp.dia_array(np.outer(b, x)),
-    "dense to bsr": lambda x: sp.bsr_array(np.outer(b, x)),
-    "row of a matrix": sp.csr_matrix,
-    "kron": lambda x: sp.kron(x.reshape(1, 5), sp.eye_array(5)).tocsr()[:, ::5],
-    "sum": lambda x: sp.diags_array(x).tocsr() + sp.csr_array((x, (i, j)), shape=(5, 5)),
-    "set elements": set_elements,
-    "set diagonal": set_diagonal,
-    "dictionary of keys": of_keys,
-}
-
-
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("x", [b, ZEROS], ids=["regular", "zeros"])
-def test_made_inside(name, x):
-    """Where a value is zero its derivative is not: no such element may be dropped."""
-
-    def f(x):
-        return MAKERS[name](x) @ b
-
-    assert_allclose(fwdad.jacobian(f, x), differences(f, x), rtol=1e-7, atol=1e-8)
-    assert_allclose(fwdad.jacobian(lambda x: MAKERS[name](x).toarray(), x, chunk=2),
-                    differences(MAKERS[name], x), rtol=1e-7, atol=1e-8)  # fmt: skip
-    second = fwdad.hessian(lambda x: np.sum(f(x) ** 2), x)
-    gradient = fwdad.grad(lambda x: np.sum(f(x) ** 2))
-    assert_allclose(second, differences(gradient, x), rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("one", [sp.coo_array, sp.csr_array] if NEW else [sp.coo_array])
-def test_vectors(one):
-    assert_allclose(fwdad.jacobian(lambda x: one(x) @ b, ZEROS), b)
-
-
-@pytest.mark.parametrize(
-    ("f", "jacobian"),
-    [
-        # 1 - 1 at x = 1, summed over both stored elements
-        (lambda x: (sp.diags_array(x).tocsr() - sp.eye_array(2).tocsr()).toarray(), 1.0),
-        # [1, -1] [1, 1]^T is zero: its derivative is not
-        (
-            lambda x: (
-                sp.csr_array((x * np.array([1, -1]), ([0, 0], [0, 1])), shape=(2, 2))
-                @ sp.csr_array(np.ones((2, 2)))
-            ).toarray(),
-            None,
-        ),
-        (lambda x: dropped(sp.csr_array(sp.diags_array(x - 1))).toarray(), 1.0),
-        (lambda x: dropped(sp.coo_array(sp.diags_array(x - 1))).toarray(), 1.0),
-    ],
-)
-def test_what_cancels_is_kept(f, jacobian):
-    x = np.ones(2)
-    J = fwdad.jacobian(f, x)
-    assert_allclose(J, differences(f, x + 0.0), atol=1e-8)
-    assert_allclose(fwdad.jacobian(f, x, chunk=1), J)
-    if jacobian is not None:
-        assert_array_equal(J[[0, 1], [0, 1], [0, 1]], [jacobian] * 2)
-
-
-def dropped(a):
-    a.eliminate_zeros()
-    return a
-
-
-@pytest.mark.parametrize("layout", ["csr", "csc"])
-def test_repeated_and_unsorted_elements(layout):
-    indices, indptr = np.array([3, 1, 1, 0, 2, 0]), np.array([0, 3, 6])
-    shape = (2, 4) if layout == "csr" else (4, 2)
-    make = getattr(sp, f"{layout}_array")
-    a = make((np.arange(1.0, 7), indices, indptr), shape=shape)
-    for f in [
-        lambda A: A.sum_duplicates() or A.toarray(),
-        lambda A: A.sort_indices() or A.data**2,
-        lambda A: A.toarray(),
-        lambda A: A + A,
-        lambda A: A.multiply(A.toarray()),
-        lambda A: A.tocsc().tocsr()[0, 0] * A.diagonal(),
-        lambda A: A[[0, 1, 1], [0, 1, 0]],
-        lambda A: abs(A).sum(axis=1),
-    ]:
-        v = np.random.default_rng(4).standard_normal(6)
-        _, y_dot = fwdad.jvp(f, a.copy(), v)
-        assert_allclose(dense(y_dot), difference(f, a, v), rtol=1e-7, atol=1e-8)
-    assert_array_equal(a.indices, indices)
-
-
-def test_room_behind_the_last_element():
-    """SciPy allows arrays that are longer than what is stored."""
-    a = sp.csr_array(np.eye(3))
-    a.data, a.indices = np.arange(1.0, 8), np.array([0, 1, 2, 0, 0, 0, 0])
-    x = np.arange(3.0)
-    for f in (lambda A: A @ x, lambda A: A.toarray(), lambda A: A.tocsc() @ x):
-        J = fwdad.jacobian(f, a)
-        assert J.shape[-1] == 7
-        assert_array_equal(J[..., 3:], 0)
-        assert_array_equal(J[..., 0].ravel(), f(sp.csr_array(np.diag([1.0, 0, 0]))).ravel())
-
-
 # -- kinds of numbers
 
 
@@ -462,107 +306,6 @@ def test_complex_elements():
     assert_allclose(J @ v, expected, rtol=1e-8, atol=1e-8)
 
 
-# -- solvers
-
-
-def laplacian(k):
-    """Diffusion with a conductivity in each of the n + 1 gaps of a rod."""
-    return sp.diags_array([-k[1:-1], k[:-1] + k[1:], -k[1:-1]], offsets=[-1, 0, 1]).tocsc()
-
-
-CONDUCTIVITY = 1 + np.linspace(0, 1, 7) ** 2
-HEAT = np.sin(np.linspace(0.2, 3, 6))
-
-
-def exact_derivative(k, q):
-    """Of the temperature by the conductivity, from dense matrices: −L⁻¹ (dL/dk) L⁻¹ q."""
-    L = laplacian(k).toarray()
-    T = np.linalg.solve(L, q)
-    columns = [-np.linalg.solve(L, laplacian(e).toarray() @ T) for e in np.eye(k.size)]
-    return np.stack(columns, axis=-1)
-
-
-@pytest.mark.parametrize("chunk", [1, 3, None])
-@pytest.mark.parametrize("layout", ["csc", "csr"])
-def test_spsolve(layout, chunk):
-    J = fwdad.jacobian(
-        lambda k: spl.spsolve(laplacian(k).asformat(layout), HEAT), CONDUCTIVITY, chunk=chunk
-    )
-    assert_allclose(J, exact_derivative(CONDUCTIVITY, HEAT), rtol=1e-11, atol=1e-14)
-
-
-def test_spsolve_of_an_inactive_matrix_and_of_several_sides():
-    L = laplacian(CONDUCTIVITY)
-    inverse = np.linalg.inv(L.toarray())
-    assert_allclose(fwdad.jacobian(lambda q: spl.spsolve(L, q), HEAT), inverse, rtol=1e-11)
-    sides = np.stack([HEAT, HEAT**2], axis=1)
-    J = fwdad.jacobian(lambda q: spl.spsolve(L, q), sides)
-    assert_allclose(J, np.einsum("ij,kl->ikjl", inverse, np.eye(2)), rtol=1e-11, atol=1e-15)
-
-
-def test_factors_of_an_inactive_matrix():
-    L = laplacian(CONDUCTIVITY)
-    factors, solve = spl.splu(L), spl.factorized(L)
-    inverse = np.linalg.inv(L.toarray())
-    for f in (lambda q: factors.solve(q), lambda q: solve(q), lambda q: spl.splu(L).solve(q)):
-        assert_allclose(fwdad.jacobian(f, HEAT, chunk=4), inverse, rtol=1e-11)
-
-
-def test_second_derivative_of_a_solve():
-    def energy(k):
-        return HEAT @ spl.spsolve(laplacian(k), HEAT)
-
-    # the first derivative, in closed form: −T (dL/dk) T
-    def gradient(k):
-        T = np.linalg.solve(laplacian(k).toarray(), HEAT)
-        return np.array([-T @ laplacian(e).toarray() @ T for e in np.eye(k.size)])
-
-    assert_allclose(fwdad.grad(energy)(CONDUCTIVITY), gradient(CONDUCTIVITY), rtol=1e-11)
-    assert_allclose(
-        fwdad.hessian(energy, CONDUCTIVITY), differences(gradient, CONDUCTIVITY), rtol=1e-6
-    )
-
-
-@pytest.mark.parametrize("solver", [spl.cg, spl.bicgstab])
-def test_iterative_solvers_are_python(solver):
-    def f(k):
-        T, info = solver(laplacian(k).tocsr(), HEAT, rtol=1e-13)
-        assert info == 0
-        return T
-
-    J = fwdad.jacobian(f, CONDUCTIVITY)
-    assert_allclose(J, exact_derivative(CONDUCTIVITY, HEAT), rtol=1e-6, atol=1e-8)
-
-
-def test_newton_with_a_sparse_jacobian():
-    """The steady state of a nonlinear rod, and its derivative by the conductivity."""
-
-    def residual(T, k):
-        return laplacian(k) @ T + T**3 - HEAT
-
-    def steady(k):
-        T = np.zeros(6)
-        for _ in range(8):
-            J = laplacian(k) + sp.diags_array(3 * T**2).tocsc()
-            T = T - spl.spsolve(J, residual(T, k))
-        return T
-
-    T, dT = fwdad.value_and_jacobian(steady, CONDUCTIVITY)
-    assert_allclose(residual(T, CONDUCTIVITY), 0, atol=1e-11)
-    L = laplacian(CONDUCTIVITY).toarray() + np.diag(3 * T**2)
-    by_k = np.stack([laplacian(e).toarray() @ T for e in np.eye(7)], axis=-1)
-    assert_allclose(dT, -np.linalg.solve(L, by_k), rtol=1e-9, atol=1e-11)
-
-
-def test_a_singular_matrix_is_scipy_s_warning():
-    def f(x):
-        return spl.spsolve(sp.diags_array(x * np.array([1.0, 0.0])).tocsc(), np.ones(2))
-
-    with pytest.warns(spl.MatrixRankWarning, match="singular"):
-        y, _ = fwdad.jvp(f, np.ones(2))
-    assert np.isnan(y).all()
-
-
 # -- what is not supported says so
 
 
@@ -580,12 +323,6 @@ def test_unsupported(f, error, message):
     with pytest.raises(error, match=message) as caught:
         fwdad.jvp(f, BASE, BASE)
     assert caught.value.filename == __file__
-
-
-@pytest.mark.skipif(not NEW, reason="it was Python before")
-def test_triangles_are_solved_in_c():
-    with pytest.raises(fwdad.MissingRuleError, match="gstrs"):
-        fwdad.jvp(lambda k: spl.spsolve_triangular(laplacian(k).tocsr(), HEAT), CONDUCTIVITY)
 
 
 @pytest.mark.parametrize(

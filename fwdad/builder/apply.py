@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.builder import store
 from fwdad.builder.creation import make_array
 from fwdad.builder.dual import (
+    OPAQUE,
     Array,
     Scalar,
     check_alive,
@@ -20,11 +21,14 @@ from fwdad.builder.dual import (
     with_explicit,
 )
 from fwdad.builder.memory import owner_of
+from fwdad.builder.opaque import check_rule, make_opaque
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
-from fwdad.rules.define import Rule, as_numpy_numbers, own_partial
+from fwdad.rules.partials import as_numpy_numbers, own_partial
+from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.quiet import quietly
+from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 _lift_body: list[Callable[[Any], Any]] = []
@@ -53,6 +57,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         raise MissingRuleError(message)
     if tag is None:
         return rule.body(primals, (ZERO,) * len(primals), **options)[0]
+    if OPAQUE:
+        check_rule(rule, primals)
     pairs = [split(x, tag) for x in primals]
     inner = tuple(p for p, _ in pairs)
     tangents = tuple(t for _, t in pairs)
@@ -99,6 +105,8 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
             f"{type(y).__name__}; a Chunk or ZERO is wanted"
         )
         raise ChunkMismatchError(message)
+    if OWN and type(plain(y)) in OWN:
+        return make_opaque(y, y_dot, tag, f"the frule of {rule.name}")
     shape = np.shape(plain(y))
     if y_dot.shape != shape:
         message = (
@@ -154,6 +162,8 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
             if tag is None or x.tag.order > tag.order:
                 tag = x.tag
     if tag is None:
+        if OPAQUE:
+            check_rule(rule, args)
         return primal(*args)
     primals, active = [], []
     for k, x in enumerate(args):
@@ -220,4 +230,4 @@ def primal_part(x: Any) -> Any:
         return plain(x)
     if t is list or t is tuple:
         return t(primal_part(item) for item in x)
-    return x
+    return plain(x) if OPAQUE and t in OPAQUE else x

@@ -8,17 +8,27 @@ from typing import Any, Self
 import numpy as np
 
 from fwdad import errors
-from fwdad.builder import builtins, hooks, operators, sparse  # noqa: F401  (install themselves)
+from fwdad.builder import (  # noqa: F401  (they install themselves)
+    builtins,
+    copying,
+    hooks,
+    matching,
+    operators,
+    sparse,
+)
 from fwdad.builder.dispatch import call, call_protocol
-from fwdad.builder.dual import Array, Scalar, check_alive, isinstance_dual, split, wrap
+from fwdad.builder.dual import OPAQUE, Array, Scalar, check_alive, isinstance_dual, split, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
+from fwdad.builder.opaque import make_opaque
 from fwdad.builder.run import STATE, Tag
 from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
-from fwdad.rules.define import find_rule, set_builder
+from fwdad.rules.define import set_builder
+from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
+from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO
 
 operators.PROTOCOL.update(
@@ -96,6 +106,8 @@ class Run:
             return x
         if isinstance(x, np.ndarray):
             return Array(x, t, self.tag)
+        if OWN and type(plain(x)) in OWN:
+            return make_opaque(x, t, self.tag, "a seed")
         terms = {lanes: 1.0 if d is None else d for lanes, d in t.terms.items()}
         return Scalar(x, terms, self.tag)
 
@@ -105,7 +117,7 @@ class Run:
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
                 y = wrap(raw, copy=True)
-        if not isinstance_dual(y):
+        if not isinstance_dual(y) and type(y) not in OPAQUE:
             return y, ZERO
         check_alive(y.tag)
         return split(y, self.tag)

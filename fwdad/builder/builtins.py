@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import bisect
 import builtins
-import copy
 import functools
 import heapq
 import itertools
@@ -26,25 +25,25 @@ from fwdad.builder import hooks, methods, numpy_calls, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, bind, call, handler, is_active
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag
+from fwdad.builder.dual import OPAQUE, Array, Scalar, explicit, isinstance_dual, leak, top_tag
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
-from fwdad.rules.define import find_rule
+from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import plain
 
 TRANSPARENT.update(
     {
         abs, divmod, pow, round, repr, str, format, print, len, iter, next, bool, hash, id,
         callable,
-        isinstance, issubclass, hasattr, tuple, list, dict, set, frozenset, range, slice, zip,
+        isinstance, issubclass, tuple, list, dict, set, frozenset, range, slice, zip,
         enumerate, reversed, sorted, min, max, sum, any, all, type, object, super, ascii,
         operator.itemgetter, operator.attrgetter, operator.methodcaller, operator.index,
         math.floor, math.ceil, math.trunc, itertools.chain, itertools.product, itertools.repeat,
         itertools.islice, itertools.zip_longest, itertools.count, itertools.cycle, itertools.tee,
         itertools.combinations, itertools.permutations, sys.getsizeof, sys.getrefcount,
         bisect.bisect, bisect.bisect_left, bisect.bisect_right, heapq.nlargest, heapq.nsmallest,
-        copy.copy, copy.deepcopy, np.ndim, np.shape,
+        np.ndim, np.shape,
     }
 )  # fmt: skip
 
@@ -101,9 +100,14 @@ def _bool(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return bool(*args)
 
 
+@handler(id)
+def _id(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return id(*args)  # of the array itself, not of the dual that stands for it
+
+
 @handler(type)
 def _type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if len(args) == 1 and isinstance_dual(args[0]):
+    if len(args) == 1 and (isinstance_dual(args[0]) or type(args[0]) in OPAQUE):
         return type(plain(args[0]))
     return type(*args, **kwargs)
 
@@ -119,6 +123,12 @@ def _getattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
         except AttributeError:
             return args[2]
     return hooks.attr(*args)
+
+
+@handler(hasattr)
+def _hasattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    o, name = args
+    return hasattr(plain(o) if type(o) in OPAQUE else explicit(o), name)
 
 
 @handler(setattr)
@@ -549,7 +559,7 @@ def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _some_dual(v: Any) -> Any:
     """A dual in a value, at any depth of its lists and dicts."""
     v = explicit(v)
-    if isinstance_dual(v):
+    if isinstance_dual(v) or type(v) in OPAQUE:
         return v
     if isinstance(v, dict):
         v = list(v.values())
@@ -591,34 +601,6 @@ def _vars(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     if args and STATE.run is not None:
         STATE.run.log.attributes(args[0])
     return builtins.vars(*args)
-
-
-@handler(copy.deepcopy)
-def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    o, *_ = args
-    own = getattr(type(o), "__deepcopy__", None)
-    if isinstance(own, types.FunctionType) and not isinstance_dual(o):
-        return call(own, o, args[1] if len(args) > 1 else {})
-    if not SHADOWED:
-        return copy.deepcopy(*args, **kwargs)
-    memo: dict[int, Any] = {}
-    _deep_arrays(o, memo, set())
-    return copy.deepcopy(o, memo)
-
-
-def _deep_arrays(o: Any, memo: dict[int, Any], seen: set[int]) -> None:
-    """Enter the copies of arrays whose memory carries tangents into deepcopy's memo."""
-    if id(o) in seen:
-        return
-    seen.add(id(o))
-    if type(o) is np.ndarray:
-        if find_shadow(o) is not None:
-            memo[id(o)] = methods.call_method(explicit(o), "copy", (), {})
-        return
-    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
-    held = getattr(o, "__dict__", None) if not isinstance(o, (type, types.ModuleType)) else None
-    for item in (*items, *(held or {}).values()):
-        _deep_arrays(item, memo, seen)
 
 
 _refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
@@ -702,14 +684,6 @@ def _pool_map(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return ThreadPoolExecutor.map(pool, wrapped, *map(hooks.iterate, rest), **kwargs)
 
 
-@handler(copy.copy)
-def _copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    (o,) = args
-    if top_tag((o,)) is None and type(o) is np.ndarray and SHADOWED and find_shadow(o) is not None:
-        return methods.call_method(explicit(o), "copy", (), {})
-    return copy.copy(o, **kwargs)
-
-
 for _function, _dunder_name in (
     (abs, "__abs__"),
     (round, "__round__"),
@@ -718,7 +692,6 @@ for _function, _dunder_name in (
     (reversed, "__reversed__"),
     (complex, "__complex__"),
     (bool, "__bool__"),
-    (copy.copy, "__copy__"),
     (math.floor, "__floor__"),
     (math.ceil, "__ceil__"),
     (math.trunc, "__trunc__"),

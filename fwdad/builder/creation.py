@@ -12,7 +12,7 @@ from fwdad.builder.run import Tag
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
-from fwdad.tangents.laws import dense
+from fwdad.tangents.laws.listing import dense
 from fwdad.tangents.zero import Undefined
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import apply, numpy_calls
+from fwdad.builder import apply, numpy_calls, opaque
 from fwdad.builder.dual import (
+    OPAQUE,
     Array,
     Scalar,
     explicit,
@@ -28,7 +29,7 @@ from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
-from fwdad.rules.define import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 
@@ -122,6 +123,8 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return f(*args, **kwargs)
     lifted = lift(f)
     if lifted is None:
+        if OPAQUE:
+            opaque.check_sourceless(f, args, kwargs)
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     return lifted(*args, **kwargs)
 
@@ -269,8 +272,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         t = type(owner)
         if t is types.GeneratorType:
             return f(*args, **kwargs)
-        if t is np.ndarray or isinstance_dual(owner) or t in CONTAINER_METHODS:
+        if t in BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
             return METHOD[0](owner, f.__name__, *args, **kwargs)
+        if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
+            return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
         if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
             if f.__name__ == "__call__" and isinstance(owner, type):
                 return _call_class(owner, args, kwargs, by_metaclass=False)
@@ -286,7 +291,7 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _call_class(args[0], args[1:], kwargs, by_metaclass=False)
         if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
             return f(*args, **kwargs)
-        if type(args[0]) is np.ndarray or isinstance_dual(args[0]):
+        if type(args[0]) in BY_NAME or isinstance_dual(args[0]):
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
         if _note_generator(args[0]):
             _log_drawn_into((*args[1:], *kwargs.values()))
@@ -302,6 +307,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if rule is not None:
         return numpy_calls.with_out(rule, args, kwargs)
     raise missing_rule(f, args, kwargs)
+
+
+BY_NAME = {np.ndarray, np.flatiter, memoryview}
+"""Types whose methods are known by their names."""
 
 
 def _writes_container(o: Any) -> bool:
@@ -473,7 +482,7 @@ def _identities(values: Any) -> tuple[Any, ...]:
     """A key for cached arguments: a dual is known by its identity, the rest by value."""
     return tuple(
         ("dual", id(v))
-        if isinstance_dual(v)
+        if isinstance_dual(v) or type(v) in OPAQUE
         else _identities(v)
         if type(v) is tuple
         else (type(v), v)
@@ -562,5 +571,6 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(f, *args, **kwargs)
 
 
+opaque.CALL[:] = [call]
 apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
 __all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]

@@ -69,6 +69,9 @@ class Dual:
         raise DualLeakError(leak("a plain array", self))
 
 
+OPAQUE: set[type] = set()
+"""The dual classes of values whose tangents have a class of their own (see ``opaque.py``)."""
+
 _ELEMENTS_KEPT = 4096
 
 
@@ -254,6 +257,10 @@ def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
             top = top_tag(x, top)
         elif t is dict and x:
             top = top_tag(x.values(), top)
+        elif OPAQUE and t in OPAQUE:
+            check_alive(x.tag)
+            if top is None or x.tag.order > top.order:
+                top = x.tag
     return top
 
 
@@ -265,6 +272,8 @@ def split(x: Any, tag: Tag) -> tuple[Any, Any]:
     if (t is list or t is tuple) and top_tag(x) is not None:
         pairs = [split(item, tag) for item in x]
         return t(p for p, _ in pairs), t(d for _, d in pairs)
+    if OPAQUE and t in OPAQUE and x.tag is tag:
+        return x.p, x.t
     return x, ZERO
 
 

@@ -15,13 +15,16 @@ from fwdad.builder.build import Run, run_on_duals
 from fwdad.builder.dual import explicit, wrap
 from fwdad.builder.memory import SHADOWED, owner_of
 from fwdad.errors import (
+    ChunkMismatchError,
     NondeterministicFunctionError,
     NoOutputError,
     UnsupportedTypeError,
 )
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import Structure, flatten, is_leaf, unflatten
+from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.vectors import zero_tangent
 from fwdad.tangents.zero import NoTangent, Undefined
 
 
@@ -337,8 +340,16 @@ class _Collector:
         if isinstance(t, Undefined):
             t.use()
         n = stop - start
-        lanes = t.lanes if isinstance(t, Chunk) else np.zeros((n, *leaf_shape(p)), dtype)
+        if isinstance(t, Chunk):
+            lanes = t.lanes
+        elif dtype.kind == "O":
+            lanes = zero_tangent(plain(p), n).lanes
+        else:
+            lanes = np.zeros((n, *leaf_shape(p)), dtype)
         kind = plain(lanes).dtype
+        if kind.kind == "O" != dtype.kind:
+            message = f"the tangent of a {type(plain(p)).__name__} is a chunk of objects"
+            raise ChunkMismatchError(message)
         if kind.kind == "c" and dtype.kind != "c":
             lanes = lanes.real
         if kind != dtype:
@@ -372,5 +383,7 @@ class _Collector:
 
 
 def _identical(a: Any, b: Any) -> bool:
+    if type(plain(a)) in OWN:  # whether two of them are equal only their class would know
+        return type(plain(a)) is type(plain(b))
     a, b = np.asarray(plain(a)), np.asarray(plain(b))
     return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))

@@ -13,11 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, numpy_calls, store
+from fwdad.builder import methods, numpy_calls, opaque, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
-from fwdad.builder.dispatch import ATTR, CONTAINER_METHODS, METHOD, _note_generator, call
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
+from fwdad.builder.dispatch import (
+    ATTR,
+    BY_NAME,
+    CONTAINER_METHODS,
+    METHOD,
+    _note_generator,
+    call,
+)
+from fwdad.builder.dual import (
+    OPAQUE,
+    Array,
+    Scalar,
+    explicit,
+    isinstance_dual,
+    leak,
+    top_tag,
+    wrap,
+)
 from fwdad.builder.lift import LIFTED, install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
@@ -144,6 +160,9 @@ def _compare(name: str) -> Callable[[Any, Any], Any]:
         t, u = type(a), type(b)
         if t in _SIMPLE and u in _SIMPLE:
             return function(a, b)
+        if OPAQUE and (t in OPAQUE or u in OPAQUE):
+            top_tag((a, b))  # raises for one that has outlived its call
+            return function(primal_part(a), primal_part(b))
         if _has_python(t, forward) or _has_python(u, reflected):
             try:
                 return _dunder(function, forward, reflected, a, b)
@@ -152,6 +171,12 @@ def _compare(name: str) -> Callable[[Any, Any], Any]:
         return function(a, b)
 
     return hook
+
+
+def compare_then(compare: Any, a: Any, b: Any, then: Any) -> Any:
+    """``a < b < …`` where the language allows no name for ``b``: ``then(b)`` is the rest."""
+    value = compare(a, b)
+    return then(b) if value else value
 
 
 def contains(item: Any, container: Any) -> Any:
@@ -236,6 +261,8 @@ def attr(o: Any, name: str) -> Any:
         return getattr(o, name)
     if t is super:
         return _super_attribute(o, name)
+    if OPAQUE and t in OPAQUE:
+        return opaque.attribute(o, name)
     found = _class_attribute(t, name)
     kind = type(found)
     if kind is property:
@@ -306,6 +333,8 @@ def _array_attribute(o: np.ndarray, name: str) -> Any:
 def set_attr(value: Any, o: Any, name: str) -> None:
     """``o.name = value``; what the object held is kept, to be put back when the call ends."""
     t = type(o)
+    if OPAQUE and t in OPAQUE:
+        opaque.refuse_write(o, name)
     found = _class_attribute(t, name) if not isinstance(o, (type, types.ModuleType)) else None
     if type(found) is property and found.fset is not None:
         call(found.fset, o, value)
@@ -337,6 +366,8 @@ def set_attr(value: Any, o: Any, name: str) -> None:
 
 def del_attr(o: Any, name: str) -> None:
     """``del o.name``."""
+    if OPAQUE and type(o) in OPAQUE:
+        opaque.refuse_write(o, name)
     found = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
     if type(found) is property and found.fdel is not None:
         call(found.fdel, o)
@@ -362,8 +393,8 @@ def getitem(o: Any, index: Any) -> Any:
                 return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:
-        if type(index) is str:
-            return o[index]
+        if type(index) is slice or type(index) is str:
+            return o[index]  # a view: its memory has what tangents it has
         if SHADOWED and find_shadow(o) is not None:
             return store.load(o, index)
         return o[index]
@@ -435,7 +466,8 @@ def aug_setitem(o: Any, index: Any, old: Any, new: Any) -> None:
 
 def _shares(o: Any, view: Any) -> bool:
     a, b = store.plain(o), store.plain(view)
-    return b.base is not None and np.may_share_memory(a, b)
+    base = b.base
+    return base is not None and (base is a or base is a.base or np.may_share_memory(a, b))
 
 
 def delitem(o: Any, index: Any) -> None:
@@ -499,6 +531,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return methods.call_plain_method(o, name, args, kwargs)
     if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])
+    if t is np.flatiter:
+        return _flat_method(o, name, args, kwargs)
     mutating = CONTAINER_METHODS.get(t)
     if mutating is not None:
         if name in mutating:
@@ -514,6 +548,23 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(o, CONTAINERS):
         _log_container(o)
     return call(attr(o, name), *args, **kwargs)
+
+
+def _flat_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of ``a.flat`` by its name."""
+    own = _FLAT_METHODS.get(name)
+    if own is not None:
+        return own(o, *args)
+    return getattr(o, name)(*args, **kwargs)
+
+
+_FLAT_METHODS: dict[str, Callable[..., Any]] = {
+    "__setitem__": lambda o, index, value: setitem(value, o, index),
+    "__getitem__": getitem,
+    "__next__": lambda o: call(next, o),
+    "__array__": lambda o, *args: call(np.array, np.ravel(explicit(o.base)), *args),
+    "copy": lambda o: call(np.array, np.ravel(explicit(o.base))),
+}
 
 
 # -- iteration, with, decorators, names
@@ -654,6 +705,7 @@ OPERATORS = {name: _binary(name) for name in _NAMES}
 INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
+BY_NAME.add(methods.Flat)
 methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
 COMPARISONS = {name: _compare(name) for name in _MIRRORED}
@@ -672,6 +724,7 @@ install_hooks(
         "pos": pos,
         "invert": invert,
         "contains": contains,
+        "compare_then": compare_then,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         **COMPARISONS,

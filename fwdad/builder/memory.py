@@ -114,7 +114,7 @@ def _find_by_address(a: np.ndarray) -> Shadow | None:
     if not a.size:
         return None
     low, high = np.lib.array_utils.byte_bounds(a)
-    for shadow in SHADOWED.values():
+    for shadow in list(SHADOWED.values()):  # other threads make and drop their own meanwhile
         if shadow.low <= low and high <= shadow.low + shadow.nbytes:
             return shadow
     return None

@@ -376,7 +376,7 @@ def flat_store(flat: Any, index: Any, value: Any) -> None:
     if isinstance(value, np.ndarray) and np.may_share_memory(plain(base), plain(value)):
         _store_in_order(base, at, value)
         return
-    if np.ndim(plain(value)) or isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) or np.ndim(plain(value)):
         _put(base, np.ravel_multi_index(at, plain(base).shape), value)
         return
     del count

@@ -19,7 +19,7 @@ from fwdad.builder.dual import (
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
-from fwdad.rules.define import RULES, Rule, find_rule, function_name
+from fwdad.rules.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk, plain
 
 # functions that write into an argument, and which

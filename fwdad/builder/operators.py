@@ -13,7 +13,7 @@ from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.creation import make_array
 from fwdad.builder.dual import Array, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
-from fwdad.rules.define import RULES
+from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.quiet import quietly

@@ -8,6 +8,7 @@ the function's own bytecode.
 from __future__ import annotations
 import __future__
 
+import _collections_abc
 import ast
 import linecache
 import sys
@@ -64,6 +65,8 @@ def find_source(f: FunctionType) -> Source | None:
         candidates = module.definitions.get(key, [])
         if len(candidates) > 1:
             candidates = [c for c in candidates if _covers(c[0], code)]
+        if len(candidates) > 1 and not _is_placed(code):
+            candidates = [c for c in candidates if _compiles_to(c[0], code)]
         if not candidates:
             return None
         # lambdas inside a lambda cover its positions too: the innermost one is meant
@@ -73,9 +76,13 @@ def find_source(f: FunctionType) -> Source | None:
         return Source(node, classes, code.co_flags & _FUTURES)
 
 
+_FROZEN = {"<frozen _collections_abc>": _collections_abc.__file__}
+"""Where the source of code stands that is frozen into the interpreter: the abstract containers."""
+
+
 def _module(code: CodeType) -> _Module | None:
     name = code.co_filename
-    lines = linecache.getlines(name)
+    lines = linecache.getlines(_FROZEN.get(name, name))
     text = "".join(lines)
     held = _MODULES.get(name)
     if held is not None and held.text == text:
@@ -136,6 +143,23 @@ def _covers(node: Definition, code: CodeType) -> bool:
             if not (within <= (line, column) and (end_line, end_column) <= until):
                 return False
     return True
+
+
+def _is_placed(code: CodeType) -> bool:
+    """Whether some instruction tells its columns.
+
+    Python 3.12 tells none of a lambda that returns a constant, and Python tells none at all where
+    it was asked to forget them.
+    """
+    return any(end for _, _, _, end in code.co_positions())
+
+
+def _compiles_to(node: Definition, code: CodeType) -> bool:
+    """Whether a lambda's source gives a code object by itself, without what surrounds it."""
+    if not isinstance(node, ast.Lambda):
+        return True
+    made = compile(ast.Expression(node), code.co_filename, "eval", dont_inherit=True)
+    return any(isinstance(c, CodeType) and _same(c, code) for c in made.co_consts)
 
 
 def _is_own(f: FunctionType, code: CodeType, module: _Module) -> bool:

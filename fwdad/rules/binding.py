@@ -110,6 +110,23 @@ class Binder:
             values[str(self.variadic)] = extra
         return primals, values
 
+    def unbind(
+        self, primals: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Put primals and options back into the arguments of one call."""
+        values = dict(zip(self.primals, primals, strict=False))
+        extra = primals[len(self.primals) :]
+        values.update(options)
+        args = []
+        for name in self.positional:
+            if name not in values:
+                break
+            args.append(values.pop(name))
+        args.extend(extra)
+        if self.variadic is not None and not self.variadic_active:
+            args.extend(values.pop(self.variadic, ()))
+        return tuple(args), values
+
     def primal_name(self, position: int) -> str:
         """The name of the primal at a position."""
         if position < len(self.primals):

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import RULES, ZERO, transpose, when_imported
+from fwdad.rules.adjoints import transpose
+from fwdad.rules.registry import RULES, when_imported
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.laws import law
-from fwdad.tangents.zero import Undefined, Zero
+from fwdad.tangents.laws.listing import law
+from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 
 class Lazy:
@@ -47,7 +48,7 @@ def law_by_name(dotted: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 def transpose_by_name(
     dotted: str, *, argnum: int = 0
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As :func:`fwdad.rules.define.transpose`, for a function that is registered by name."""
+    """As :func:`fwdad.rules.adjoints.transpose`, for a function that is registered by name."""
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         when_imported(dotted, lambda function: transpose(function, argnum=argnum)(body))

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.adjoints import Space, into
 from fwdad.rules.by_name import transpose_by_name
-from fwdad.rules.define import Chunk, Space, linear, when_imported
+from fwdad.rules.define import linear
 from fwdad.rules.fft import resized
-from fwdad.rules.transposes import into
-from fwdad.tangents.chunk import LAWS
-from fwdad.tangents.laws import law
+from fwdad.rules.registry import when_imported
+from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.laws.listing import law
 
 _SIGNATURE = (
     "(x, type=2, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, orthogonalize=None)"

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, frule, linear, transpose
+from fwdad.rules.adjoints import transpose
+from fwdad.rules.define import frule, linear
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.zero import ZERO, Zero
 
 linear(np.cumsum)
 

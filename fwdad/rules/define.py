@@ -1,205 +1,21 @@
-"""The registry of rules, and the ways to write one."""
+"""The ways to write a rule."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError, MissingRuleError, UndefinedDerivativeError
+from fwdad.errors import MissingRuleError
 from fwdad.rules.binding import Binder, binder_for
+from fwdad.rules.partials import narrowed, partial_of
+from fwdad.rules.registry import Body, Rule, enter, find_rule, function_name
 from fwdad.tangents.chunk import LAWS, Chunk, map_lanes, plain
-from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
-Body = Callable[..., tuple[Any, Any]]
-
-# These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
-SEQUENCE_TAKERS = {
-    np.concatenate,
-    inspect.unwrap(np.concatenate),
-    np.stack,
-    np.hstack,
-    np.vstack,
-    np.dstack,
-    np.column_stack,
-    np.choose,
-    np.select,
-    np.linalg.multi_dot,
-    np.einsum,
-    np.block,
-}
-
-
-@dataclass(eq=False)
-class Rule:
-    """One function's forward rule.
-
-    Attributes
-    ----------
-    function : callable or str
-        The primal; a dotted name until its module is imported.
-    kind : str
-        ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
-    body : callable
-        ``body(primals, tangents, **options) -> (y, y_dot)``.
-    binder : Binder
-        Splits a call into primals and options.
-    partials : tuple
-        The derivatives of an elementwise rule, one per argument.
-    linear_argnums : tuple of int
-        The primals in which a linear or multilinear rule is linear.
-    mutates : tuple of int
-        The primals that the function writes into.
-    origin : str
-        File and line of the registration.
-    """
-
-    function: Any
-    kind: str
-    body: Body
-    binder: Binder
-    partials: tuple[Any, ...] = ()
-    linear_argnums: tuple[int, ...] = ()
-    mutates: tuple[int, ...] = ()
-    origin: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        positional = self.binder.positional
-        self.out_position = positional.index("out") if "out" in positional else None
-        module = getattr(self.function, "__module__", None) or "numpy"
-        self.takes_arrays = (
-            self.kind != "constant"
-            and module.startswith(("numpy", "scipy"))
-            and self.function not in SEQUENCE_TAKERS
-        )
-
-    @property
-    def name(self) -> str:
-        """The function's name as a user would write it."""
-        return function_name(self.function)
-
-
-RULES: dict[Any, Rule] = {}
-TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
-_PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # dotted name: what waits for its import
-_NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
-_modules_seen = [0]
 _build: list[Callable[..., Any]] = []
-
-
-def function_name(function: Any) -> str:
-    """A function's dotted name, as short as NumPy's users write it."""
-    if isinstance(function, str):
-        return function
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, np.ufunc):
-        return f"{function_name(owner)}.{function.__name__}"
-    if isinstance(function, np.ufunc):
-        home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
-        return f"{home}.{function.__name__}"
-    module = getattr(function, "__module__", None) or ""
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    name = str(name or repr(function))
-    if module.startswith("scipy."):
-        public = [part for part in module.split(".") if not part.startswith("_")]
-        module = ".".join(public[:2])
-    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
-
-
-def find_rule(function: Any) -> Rule | None:
-    """The registered rule of a function, or None."""
-    try:
-        rule = RULES.get(function)
-    except TypeError:  # an unhashable callable has no rule of its own
-        return None
-    if rule is None and _PENDING and len(sys.modules) != _modules_seen[0]:
-        _modules_seen[0] = len(sys.modules)  # a module may have been imported since
-        resolve_pending()
-        return RULES.get(function)
-    return rule
-
-
-def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:
-    """Call ``action(function)`` once the function of that name can be had without an import.
-
-    That is now, or before the first rule is looked up after somebody has imported its module.
-    Actions for one name are taken in the order in which they came; the rule of that name is one.
-
-    Parameters
-    ----------
-    dotted : str
-        The name of a function or class.
-    action : callable
-        Takes the function itself.
-    """
-    _PENDING.setdefault(dotted, []).append(action)
-    _modules_seen[0] = 0
-    _resolve(dotted)
-
-
-def _resolve(dotted: str) -> None:
-    module, _, attribute = dotted.rpartition(".")
-    if module in sys.modules and hasattr(sys.modules[module], attribute):
-        _NAMED.discard(dotted)
-        for action in _PENDING.pop(dotted, ()):
-            action(getattr(sys.modules[module], attribute))
-
-
-def resolve_pending() -> None:
-    """Take the actions whose modules have been imported in the meantime."""
-    for dotted in list(_PENDING):
-        _resolve(dotted)
-
-
-def import_pending() -> None:
-    """Import every module that a rule by name waits for, and register those rules."""
-    for dotted in list(_PENDING):
-        importlib.import_module(dotted.rpartition(".")[0])
-    resolve_pending()
-
-
-def registered() -> Iterator[Rule]:
-    """Every rule that is registered now."""
-    return iter(list(RULES.values()))
-
-
-def _caller() -> str:
-    frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _register(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
-    origin = _caller()
-
-    def register(resolved: Any) -> None:
-        known = RULES.get(resolved)
-        if known is not None and not override:
-            message = (
-                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
-                "say override=True to replace it"
-            )
-            raise DuplicateRuleError(message)
-        rule = make(resolved)
-        rule.origin = origin
-        RULES[resolved] = rule
-
-    if not isinstance(function, str):
-        register(function)
-    elif function in _NAMED and not override:
-        message = f"{function} has a rule already; say override=True to replace it"
-        raise DuplicateRuleError(message)
-    else:
-        _NAMED.add(function)
-        when_imported(function, register)
 
 
 def frule(
@@ -256,7 +72,7 @@ def frule(
             binder = binder_for(resolved, function_name(resolved), signature, argnums)
             return Rule(resolved, "frule", body, binder, mutates=tuple(mutates))
 
-        _register(function, make, override=override)
+        enter(function, make, override=override)
         return body
 
     return register
@@ -300,91 +116,7 @@ def elementwise(
 
         return Rule(resolved, "elementwise", body, binder, partials=partials)
 
-    _register(function, make, override=override)
-
-
-def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
-    """Evaluate a partial, as a scaling of y's shape (or a number) that nobody else holds."""
-    numbers = as_numpy_numbers(primals, y)
-    return own_partial(quietly(partial, *numbers, y), numbers, y)
-
-
-def as_numpy_numbers(primals: Iterable[Any], y: Any) -> list[Any]:
-    """Python's numbers as NumPy's, in y's precision: 1/0.0 is then inf, as it is for arrays."""
-    made = list(primals)
-    for k, p in enumerate(made):
-        if type(p) is float or type(p) is int:
-            dtype = getattr(y, "dtype", None)
-            if dtype is None or dtype == np.float64 or dtype.kind not in "fc":
-                made[k] = np.float64(p)
-            else:
-                made[k] = np.zeros((), dtype).real.dtype.type(p)
-    return made
-
-
-def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
-    """Make a partial's value floating and independent of every array that a user could write."""
-    if type(d) is np.ndarray:
-        shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
-        if d.base is None and d.dtype == dtype and d.shape == shape:
-            if d is not y and not _among(d, primals):
-                return d
-        return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
-    if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
-        shape = np.shape(plain(d))
-        if shape not in ((), np.shape(plain(y))):
-            return np.broadcast_to(d, np.shape(plain(y)))
-        held = d is y or _among(d, primals)
-        return +d if held and shape else d
-    if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
-        return float(d)
-    if isinstance(d, (complex, np.complexfloating)):
-        return complex(d)
-    message = f"a partial must be a number or an array, not {type(d).__name__}"
-    raise TypeError(message)
-
-
-def _among(d: Any, primals: Sequence[Any]) -> bool:
-    return any(d is p for p in primals)
-
-
-_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
-
-
-def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
-    """The dtype of a scaling: Python numbers beside single precision do not widen it."""
-    if getattr(y, "dtype", None) in _SINGLE:
-        return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
-    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
-
-
-def narrowed(y_dot: Any, y: Any) -> Any:
-    """The tangent of a single precision result, where a Python number brought wider lanes in."""
-    if getattr(y, "dtype", None) not in _SINGLE or not isinstance(y_dot, Chunk):
-        return y_dot
-    return y_dot if np.can_cast(y_dot.dtype, y.dtype) else y_dot.astype(y.dtype)
-
-
-class _NoDerivative:
-    """Stands in the place of a partial that does not exist."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def __call__(self, *_args: Any) -> Any:
-        message = f"no derivative with respect to this argument: {self.reason}"
-        raise UndefinedDerivativeError(message)
-
-
-def no_derivative(reason: str) -> Any:
-    """Stand for the partial of an argument that has none, in :func:`elementwise`.
-
-    Parameters
-    ----------
-    reason : str
-        For the error message that an active argument there gets.
-    """
-    return _NoDerivative(reason)
+    enter(function, make, override=override)
 
 
 def linear(
@@ -433,7 +165,7 @@ def multilinear(
         count = len(binder.primals)
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
-            args, kwargs = _call_args(binder, primals, options)
+            args, kwargs = binder.unbind(primals, options)
             y = resolved(*args, **kwargs)
             y_dot: Any = ZERO
             for k, x_dot in enumerate(tangents):
@@ -447,31 +179,7 @@ def multilinear(
         kind = "linear" if count == 1 else "multilinear"
         return Rule(resolved, kind, body, binder, linear_argnums=tuple(range(count)))
 
-    _register(function, make, override=override)
-
-
-def _call_args(
-    binder: Binder, primals: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Put primals and options back into one call of the primal."""
-    values = dict(zip(binder.primals, primals, strict=False))
-    extra = primals[len(binder.primals) :]
-    values.update(options)
-    args = []
-    for name in binder.positional:
-        if name not in values:
-            break
-        args.append(values.pop(name))
-    args.extend(extra)
-    if binder.variadic is not None and not binder.variadic_active:
-        args.extend(values.pop(binder.variadic, ()))
-    return tuple(args), values
-
-
-def call_primal(rule: Rule, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a rule's function on bound primals and options."""
-    args, kwargs = _call_args(rule.binder, primals, options)
-    return rule.function(*args, **kwargs)
+    enter(function, make, override=override)
 
 
 def _linear_term(
@@ -493,11 +201,11 @@ def _linear_term(
                     x_dot,
                 )
     if function in LAWS:
-        args, kwargs = _call_args(binder, (*primals[:k], x_dot, *primals[k + 1 :]), options)
+        args, kwargs = binder.unbind((*primals[:k], x_dot, *primals[k + 1 :]), options)
         return LAWS[function](*args, **kwargs)
 
     def one(lane: Any) -> Any:
-        args, kwargs = _call_args(binder, (*primals[:k], lane, *primals[k + 1 :]), options)
+        args, kwargs = binder.unbind((*primals[:k], lane, *primals[k + 1 :]), options)
         return function(*args, **kwargs)
 
     return map_lanes(one, x_dot)
@@ -520,74 +228,13 @@ def locally_constant(*functions: Any) -> None:
             binder = Binder(function_name(resolved), _ANYTHING, ("args",))
             return Rule(resolved, "constant", body, binder)
 
-        _register(function, make, override=False)
+        enter(function, make, override=False)
 
 
 def _anything(*args: Any, **kwargs: Any) -> None: ...
 
 
 _ANYTHING = inspect.signature(_anything)
-
-
-@dataclass(frozen=True)
-class Space:
-    """Shape and dtype of an array whose value a transpose does not need."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def ndim(self) -> int:
-        """The rank."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape, dtype=int))
-
-    @classmethod
-    def of(cls, value: Any) -> Space:
-        """The space that a value lives in."""
-        value = plain(value)
-        return cls(tuple(np.shape(value)), np.asarray(value).dtype)
-
-
-def transpose(
-    function: Any, *, argnum: int = 0, override: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the adjoint of a linear primitive with respect to one argument.
-
-    Parameters
-    ----------
-    function : callable
-        A function registered as linear or multilinear, or one of the closed list.
-    argnum : int, default 0
-        The position, among its primals, of the linear argument.
-    override : bool, default False
-        Replace a transpose that exists.
-
-    Returns
-    -------
-    callable
-        A decorator. The decorated ``body(y_bar, *primals, **options)`` answers the cotangent of
-        that argument; ``y_bar`` is a ``Chunk``, and the linear argument is given as a ``Space``
-        (shape and dtype). It is the adjoint under Re<., .>.
-    """
-
-    def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        known = TRANSPOSES.setdefault(function, {})
-        if argnum in known and not override:
-            code = known[argnum].__code__
-            message = (
-                f"{function_name(function)} has a transpose for argument {argnum} already, "
-                f"registered at {code.co_filename}:{code.co_firstlineno}"
-            )
-            raise DuplicateRuleError(message)
-        known[argnum] = body
-        return body
-
-    return register
 
 
 def set_builder(build: Callable[..., Any]) -> None:
@@ -625,19 +272,3 @@ def call_rule(
     if len(bound) != len(tangents):
         tangents = tangents + (ZERO,) * (len(bound) - len(tangents))
     return rule.body(bound, tangents, **rest)
-
-
-__all__ = [
-    "ZERO",
-    "Chunk",
-    "Rule",
-    "Space",
-    "call_rule",
-    "elementwise",
-    "frule",
-    "linear",
-    "locally_constant",
-    "multilinear",
-    "no_derivative",
-    "transpose",
-]

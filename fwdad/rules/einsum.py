@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, Space, frule, transpose
-from fwdad.rules.transposes import into
-from fwdad.tangents.zero import Undefined, Zero
+from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.define import frule
+from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
 """The letter of each integer label, in NumPy's order."""

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.by_name import transpose_by_name
-from fwdad.rules.define import Chunk, Space, linear, transpose, when_imported
-from fwdad.rules.transposes import into
-from fwdad.tangents.laws import law
+from fwdad.rules.define import linear
+from fwdad.rules.registry import when_imported
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.laws.listing import law
 
 _OPPOSITE: dict[Any, Any] = {
     None: "forward",

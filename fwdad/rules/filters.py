@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import Space, frule, multilinear, transpose
-from fwdad.rules.transposes import getitem_transpose, into
+from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.define import frule, multilinear
+from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import plain
 
 # -- padding: Python code in NumPy, but one of the closed list

@@ -6,11 +6,11 @@ Nothing here is ever multiplied by a mask.
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, frule, linear, locally_constant, transpose
-from fwdad.rules.transposes import into
+from fwdad.rules.adjoints import into, transpose
+from fwdad.rules.define import frule, linear, locally_constant
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(
     np.nonzero,

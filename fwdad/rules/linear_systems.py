@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.adjugate import cofactors
 from fwdad.rules.decompositions import singular_tangents
-from fwdad.rules.define import ZERO, Space, call_rule, frule, locally_constant, transpose
+from fwdad.rules.define import call_rule, frule, locally_constant
 from fwdad.rules.lapack import solve_and_factorize
-from fwdad.rules.transposes import into
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.zero import Zero, undefined
+from fwdad.tangents.zero import ZERO, Zero, undefined
 
 locally_constant(np.linalg.matrix_rank)
 

@@ -11,9 +11,11 @@ import sys
 import numpy as np
 
 from fwdad.rules.arithmetic import whole_quotient
-from fwdad.rules.define import RULES, ZERO, elementwise, frule, locally_constant
+from fwdad.rules.define import elementwise, frule, locally_constant
 from fwdad.rules.elementary import DEGREE
+from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 
 # -- functions that NumPy has, too: {name here: name there}
 

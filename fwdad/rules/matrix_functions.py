@@ -19,9 +19,9 @@ import numpy as np
 
 from fwdad.errors import MissingRuleError
 from fwdad.rules.by_name import Lazy
-from fwdad.rules.define import Chunk, frule
+from fwdad.rules.define import frule
 from fwdad.rules.scipy_solvers import sylvester
-from fwdad.tangents.chunk import map_lanes, plain
+from fwdad.tangents.chunk import Chunk, map_lanes, plain
 from fwdad.tangents.zero import Zero
 
 linalg = Lazy("scipy.linalg")

@@ -6,10 +6,11 @@ does. ``nanmedian`` and ``nanquantile`` are built from their source.
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, call_rule, frule
+from fwdad.rules.define import call_rule, frule
 from fwdad.rules.reductions import deviation_dot, given, tangent_of_extreme, variance_dot
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
+from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.zero import ZERO
 
 
 def numbers(a, where):

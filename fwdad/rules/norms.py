@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.decompositions import singular_tangents
-from fwdad.rules.define import ZERO, frule
+from fwdad.rules.define import frule
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.zero import ZERO
 
 
 @frule(np.linalg.norm, argnums=0)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-import fwdad.tangents.laws_linalg  # noqa: F401  (enters its functions into the closed list)
-from fwdad.rules.define import Chunk, Space, find_rule, linear, multilinear, transpose
-from fwdad.rules.transposes import into
-from fwdad.tangents.chunk import plain
+from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.define import linear, multilinear
+from fwdad.rules.registry import find_rule
+from fwdad.tangents.chunk import Chunk, plain
 
 # -- products of the last axes: generalised ufuncs
 

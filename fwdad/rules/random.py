@@ -10,8 +10,8 @@ import inspect
 import numpy as np
 
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
-from fwdad.rules.define import ZERO, frule
-from fwdad.tangents.zero import Zero
+from fwdad.rules.define import frule
+from fwdad.tangents.zero import ZERO, Zero
 
 # Draw from the standard distribution, which has no parameter, and move and stretch the numbers.
 _STANDARD = {

@@ -14,7 +14,7 @@ from fwdad.errors import MissingRuleError
 from fwdad.rules.adjugate import cofactors
 from fwdad.rules.by_name import Lazy, untouched
 from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tangents
-from fwdad.rules.define import ZERO, frule, locally_constant
+from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.eigenvalues import eig_tangents
 from fwdad.rules.lapack import cholesky_tangent
 from fwdad.rules.linear_systems import lstsq_tangents, pinv_tangent
@@ -23,7 +23,7 @@ from fwdad.rules.scipy_solvers import as_read
 from fwdad.rules.spectra import resolution
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.zero import Zero, undefined
+from fwdad.tangents.zero import ZERO, Zero, undefined
 
 linalg = Lazy("scipy.linalg")
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.adjoints import Space, into
 from fwdad.rules.by_name import Lazy, apply_linear, takes_factors, transpose_by_name, untouched
-from fwdad.rules.define import ZERO, Space, frule
+from fwdad.rules.define import frule
 from fwdad.rules.lapack import cholesky_tangent, solve_lower
-from fwdad.rules.transposes import into
 from fwdad.rules.triangles import adjoint
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.zero import ZERO, Zero
 
 linalg = Lazy("scipy.linalg")
 

@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, Space, frule, linear, transpose
+from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.define import frule, linear
 from fwdad.rules.gathering import scatter_add
-from fwdad.rules.transposes import into
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.laws import cast, dense
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast, dense
+from fwdad.tangents.zero import ZERO, Zero
 
 for _function in (
     np.transpose,  # also known as np.permute_dims

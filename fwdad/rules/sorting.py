@@ -6,11 +6,11 @@ stable sort has it. The order is found once, for all lanes.
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, frule, locally_constant
+from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.reductions import element_at, with_reduced_last
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(np.argsort, np.argpartition, np.lexsort)
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, Chunk, call_rule, frule, linear, multilinear, transpose
-from fwdad.tangents.laws import cast
+from fwdad.rules.adjoints import transpose
+from fwdad.rules.define import call_rule, frule, linear, multilinear
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
+from fwdad.tangents.zero import ZERO
 
 linear(scatter_add)
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.by_name import apply_linear
-from fwdad.rules.define import Space, frule, transpose, when_imported
-from fwdad.rules.transposes import into
+from fwdad.rules.define import frule
+from fwdad.rules.registry import when_imported
 
 _OPPOSITE = {"N": "H", "H": "N"}
 

@@ -11,17 +11,12 @@ import numpy as np
 import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
-from fwdad.rules.define import (
-    RULES,
-    ZERO,
-    elementwise,
-    frule,
-    locally_constant,
-    no_derivative,
-)
+from fwdad.rules.define import elementwise, frule, locally_constant
 from fwdad.rules.elementary import DEGREE, LN10
+from fwdad.rules.partials import no_derivative
+from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.zero import ZERO, Zero
 
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2PI = math.sqrt(2 * math.pi)

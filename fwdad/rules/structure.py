@@ -3,10 +3,10 @@
 import numpy as np
 
 from fwdad.errors import DualLeakError
-from fwdad.rules.define import ZERO, frule, locally_constant
+from fwdad.rules.define import frule, locally_constant
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.zero import ZERO, Zero
 
 # shape and type
 locally_constant(

@@ -7,33 +7,11 @@ of the closed list have theirs beside their rules.
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import Chunk, Space, transpose
-
-
-def into(space: Space, x_bar: Any) -> Any:
-    """Sum a cotangent over the axes that were broadcast, and keep its real part for a real x.
-
-    Parameters
-    ----------
-    space : Space
-        Where the cotangent has to live.
-    x_bar : Chunk
-        The cotangent of x as it was broadcast.
-    """
-    if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
-        x_bar = np.real(x_bar)
-    if x_bar.shape == space.shape:
-        return x_bar
-    lead = x_bar.ndim - space.ndim
-    stretched = [
-        k + lead for k, n in enumerate(space.shape) if n == 1 and x_bar.shape[k + lead] != 1
-    ]
-    return np.sum(x_bar, axis=(*range(lead), *stretched)).reshape(space.shape)
-
+from fwdad.rules.adjoints import into, transpose
+from fwdad.tangents.chunk import Chunk
 
 # -- operators; a linear argument that stands beside the transposed one is a Space, too
 

@@ -6,7 +6,8 @@ are registered for the bound methods, which are equal whenever their ufunc is.
 
 import numpy as np
 
-from fwdad.rules.define import ZERO, call_rule, frule, linear, transpose
+from fwdad.rules.adjoints import transpose
+from fwdad.rules.define import call_rule, frule, linear
 from fwdad.rules.gathering import scatter_add
 from fwdad.rules.reductions import (
     NO_VALUE,
@@ -16,8 +17,8 @@ from fwdad.rules.reductions import (
     with_reduced_last,
 )
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.laws import cast, dense
-from fwdad.tangents.zero import Zero
+from fwdad.tangents.laws.listing import cast, dense
+from fwdad.tangents.zero import ZERO, Zero
 
 REDUCE = (
     "(array, axis=0, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True)"

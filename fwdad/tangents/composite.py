@@ -18,7 +18,7 @@ import numpy as np
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.refused import refusal
-from fwdad.tangents.registrations import registration_of
+from fwdad.tangents.registrations import OWN, registration_of
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
 
@@ -45,12 +45,12 @@ class Structure:
 
 
 def is_leaf(x: Any) -> bool:
-    """Whether a value has a tangent space of its own: a float or complex number or array."""
+    """Whether a value has a tangent space of its own: a number, an array, a class that says so."""
     if hasattr(x, "__fwdad_tag__"):
         return True
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "fc" and type(x) in _ARRAYS
-    return isinstance(x, (float, complex, np.floating, np.complexfloating))
+    return isinstance(x, (float, complex, np.floating, np.complexfloating)) or type(x) in OWN
 
 
 _ARRAYS = (np.ndarray, np.memmap)

@@ -214,6 +214,9 @@ def _typeof(x: Any, above: frozenset[int]) -> Any:
     return dict if len(keys) > 1 else dict[keys.pop(), values.pop()]  # type: ignore[misc]
 
 
+_HAVE_TANGENTS = (np.ndarray, np.generic, int, float, complex, tuple, list, dict)
+
+
 def register_tangent_type(
     cls: type,
     *,
@@ -258,9 +261,10 @@ def register_tangent_type(
 
     Notes
     -----
-    Only functions with an frule can take an instance whose tangents have their own class: it has no
-    parts through which fwdad could follow it. A ``Chunk`` of N such tangents holds them in
-    ``lanes``, an array of objects.
+    Only functions, methods and operators with an frule can look into an instance whose tangents
+    have their own class: it has no parts through which fwdad could follow it. A ``Chunk`` of N such
+    tangents holds them in ``lanes``, an array of objects. A rule that is to be differentiated again
+    takes what it needs of the instance by functions with an frule, too.
 
     Examples
     --------
@@ -287,6 +291,12 @@ def register_tangent_type(
         OWN.pop(cls, None)
         register(cls, Registration(flatten, unflatten))
     elif first == (None, None) and isinstance(tangent, type) and callable(zero) and callable(inner):
+        if issubclass(cls, _HAVE_TANGENTS):
+            message = (
+                f"{cls.__qualname__} is a number, an array or a container, whose tangents are "
+                "known: only a class of another kind can have a tangent class of its own"
+            )
+            raise UnsupportedTypeError(message)
         missing = [op for op in ("__add__", "__mul__") if not hasattr(tangent, op)]
         if missing:
             message = f"the tangent class {tangent.__qualname__} has no {' and no '.join(missing)}"

@@ -13,7 +13,7 @@ from fwdad.errors import (
     MissingTransposeError,
     NonlinearTangentError,
 )
-from fwdad.rules.define import TRANSPOSES, Space
+from fwdad.rules.adjoints import TRANSPOSES, Space
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined
 from fwdad.testing.recording import (

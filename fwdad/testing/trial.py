@@ -10,7 +10,8 @@ import numpy as np
 
 from fwdad.builder.build import build_frule, run_on_duals
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
-from fwdad.rules.define import _call_args, _NoDerivative, find_rule, function_name
+from fwdad.rules.partials import NoDerivative
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import (
     Path,
@@ -92,7 +93,7 @@ class Trial:
         paths = [
             path
             for path in paths
-            if path[0] >= len(partials) or not isinstance(partials[path[0]], _NoDerivative)
+            if path[0] >= len(partials) or not isinstance(partials[path[0]], NoDerivative)
         ]
         if argnums is not None:
             names = [self.primal_name((k,)) for k in range(len(self.primals))]
@@ -148,7 +149,7 @@ class Trial:
         """Put bound primals back to where they came from in the call."""
         if self.rule is None or self.rule.kind == "constant":
             return tuple(primals), self.options
-        return _call_args(self.rule.binder, tuple(primals), self.options)
+        return self.rule.binder.unbind(tuple(primals), self.options)
 
     def plain(self, primals: Sequence[Any]) -> Any:
         """Call the primal itself."""

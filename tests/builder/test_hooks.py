@@ -187,6 +187,27 @@ HIDDEN = Hidden()
 
 
 @program(X)
+def flat_methods_by_name(x):
+    a, b = np.zeros(3), x * 1
+    a[:] = x
+    a.flat.__setitem__(slice(1, None), a[:2])  # element by element: the first spreads
+    store = b.flat.__setitem__
+    store(0, x[2] ** 2)
+    np.flatiter.__setitem__(b.flat, [1], [x[0] * x[1]])
+    steps = a.flat
+    first = steps.__next__()
+    return np.concatenate([a, b, a.flat.copy(), [first * a.flat.__getitem__(2)]])
+
+
+@program(X)
+def identity_is_that_of_the_array(x):
+    a = np.zeros(3)
+    seen = {id(a): 2.0}
+    a[:] = x
+    return a * seen[id(a)]
+
+
+@program(X)
 def private_names(x):
     return np.array([HIDDEN.step(x)])
 

@@ -4,6 +4,9 @@ import ast
 import functools
 import importlib.util
 import linecache
+import os
+import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -22,6 +25,33 @@ def test_lambdas_on_one_line():
     f, g = lambda x: x * 2, lambda x: x * 3
     assert found(f) == "lambda x: x * 2"
     assert found(g) == "lambda x: x * 3"
+
+
+def test_lambdas_that_return_constants_on_one_line():
+    f, g, h, k = lambda x: 1.0, lambda x: -1.0, lambda x: x, lambda x: 1
+    assert found(f) == "lambda x: 1.0"
+    assert found(g) == "lambda x: -1.0"
+    assert found(h) == "lambda x: x"
+    assert found(k) == "lambda x: 1"
+
+
+def test_lambdas_whose_columns_nobody_knows(tmp_path):
+    program = (
+        "import fwdad, inspect\n"
+        "from fwdad.builder.source import find_source\n"
+        "def make(c):\n"
+        "    return lambda x: c * x, lambda x: c + x, lambda x: 2 * x, lambda x: 3 * x\n"
+        "*closed, two, three = make(5.0)\n"
+        "assert find_source(two).node.body.left.value == 2\n"
+        "assert find_source(three).node.body.left.value == 3\n"
+        "assert [find_source(f) for f in closed] == [None, None]\n"
+        "assert [fwdad.derivative(f, 1.0) for f in make(5.0)] == [5.0, 1.0, 2.0, 3.0]\n"
+    )
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(fwdad.__file__).parents[1])}
+    command = [sys.executable, "-X", "no_debug_ranges", path]
+    subprocess.run(command, check=True, env=environment)
 
 
 def test_lambdas_inside_lambdas():

@@ -5,23 +5,26 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
+from tests.cases.aliasing import ALIASING
 from tests.cases.check import check_jacobian, check_lanes, with_widths
 from tests.cases.mutation import MUTATIONS, X
 
+WRITING = MUTATIONS + ALIASING
 
-@pytest.mark.parametrize(("program", "chunk"), with_widths(MUTATIONS))
+
+@pytest.mark.parametrize(("program", "chunk"), with_widths(WRITING))
 def test_jacobian(program, chunk):
     check_jacobian(program, chunk)
 
 
 @pytest.mark.parametrize("chunk", [2, 3, None])
-@pytest.mark.parametrize("program", MUTATIONS, ids=str)
+@pytest.mark.parametrize("program", WRITING, ids=str)
 def test_lanes(program, rng, chunk):
     check_lanes(program, rng, chunk)
 
 
 def test_table_has_every_form():
-    assert len({program.function for program in MUTATIONS}) == len(MUTATIONS) >= 18
+    assert len({program.function for program in WRITING}) == len(WRITING) >= 18
 
 
 def test_argument_keeps_its_bytes():

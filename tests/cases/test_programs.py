@@ -19,17 +19,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from tests.cases.check import check_jacobian, check_lanes, with_widths
 from tests.cases.models import MODELS, TIMES
+from tests.cases.numerics import NUMERICS
+from tests.cases.objects import OBJECTS
 from tests.cases.programs import PROGRAMS
 from tests.cases.reference import central_differences
 
+ALL = PROGRAMS + OBJECTS + NUMERICS + MODELS
 
-@pytest.mark.parametrize(("program", "chunk"), with_widths(PROGRAMS + MODELS))
+
+@pytest.mark.parametrize(("program", "chunk"), with_widths(ALL))
 def test_jacobian(program, chunk):
     check_jacobian(program, chunk)
 
 
 @pytest.mark.parametrize("chunk", [2, 3, None])
-@pytest.mark.parametrize("program", PROGRAMS + MODELS, ids=str)
+@pytest.mark.parametrize("program", ALL, ids=str)
 def test_lanes(program, rng, chunk):
     check_lanes(program, rng, chunk)
 

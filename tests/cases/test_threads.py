@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
+from tests.cases.aliasing import two_buffers_in_a_time_loop
 from tests.cases.models import kalman_filter
-from tests.cases.mutation import two_buffers_in_a_time_loop
 
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 

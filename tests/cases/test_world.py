@@ -2,12 +2,8 @@
 
 import collections
 import copy
-import functools
 import heapq
 import itertools
-import random
-import secrets
-import time
 import types
 
 import numpy as np
@@ -16,8 +12,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from tests.cases.reference import call_on_copy, central_differences
+from tests.cases.worlds import (
+    WithProperty,
+    attribute_deleted,
+    cache_in_a_dict,
+    cached_method,
+    cached_property,
+    first_call_wins,
+    lru_cached,
+    simulation,
+    slotted,
+    with_property,
+)
 
 CHUNKS = [1, 2, 3, 5, None]
+
+
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 
 
@@ -41,188 +51,18 @@ def assert_same(actual, desired):
         assert actual == desired
 
 
-# -- objects with work arrays
-
-
-class Simulation:
-    def __init__(self, n=5):
-        self.u = np.linspace(0.0, 1.0, n)
-        self.flux = np.zeros(n + 1)
-        self.k = 0.5
-        self.steps = 0
-        self.history = []
-        self.options = {"dt": 0.1, "limits": [0.0, 1.0]}
-        self.inner = types.SimpleNamespace(last=None, best=np.float64(9.0))
-
-    def run(self, x):
-        self.u[:] = x
-        self.k = x[0] * self.k
-        for _ in range(3):
-            self.flux[1:-1] = self.k * (self.u[1:] - self.u[:-1])
-            self.u += self.options["dt"] * (self.flux[1:] - self.flux[:-1])
-            self.steps += 1
-            self.history.append(self.u.sum())
-            self.options["limits"][1] = self.u[0]
-            self.inner.last = self.history[-1]
-            self.inner.best = min(self.inner.best, self.u[2])
-        self.options["dt"] = x[1]
-        self.extra = x
-        return self.u * self.history[-1] * self.steps + self.inner.best * self.options["limits"][1]
-
-
-def simulation():
-    s = Simulation()
-    return s.run, lambda: vars(s)
-
-
-class Slotted:
-    __slots__ = ("absent", "k", "u")
-
-    def __init__(self):
-        self.u = np.zeros(5)
-        self.k = 2.0
-
-    def __call__(self, x):
-        self.absent = x[0]
-        self.k *= x[1]
-        self.u[::2] = x[::2] * self.k
-        return self.u * self.absent
-
-
-def slotted():
-    s = Slotted()
-    return s, lambda: [s.u, s.k, hasattr(s, "absent")]
-
-
-class WithProperty:
-    count = 0
-    shared = np.zeros(2)
-
-    def __init__(self):
-        self._rate = 1.0
-
-    @property
-    def rate(self):
-        return self._rate
-
-    @rate.setter
-    def rate(self, value):
-        self._rate = value * 2.0
-        type(self).count += 1
-
-    def __call__(self, x):
-        self.rate = x[0]
-        self.rate *= x[1]
-        WithProperty.shared[0] += x[2]
-        setattr(self, "dynamic", self.rate)  # noqa: B010
-        self.__dict__["hidden"] = x[3]
-        return x * self.dynamic * self.hidden * self.shared[0] * self.count
-
-
-def with_property():
-    w = WithProperty()
-    return w, lambda: [vars(w), WithProperty.count, WithProperty.shared]
-
-
-def attribute_deleted():
-    holder = types.SimpleNamespace(a=1.0, b=[2.0])
-
-    def f(x):
-        del holder.a
-        delattr(holder, "b")
-        holder.c = x[0]
-        holder.a = holder.c * x[1]
-        return x * holder.a
-
-    return f, lambda: vars(holder)
-
-
-# -- caches
-
-
-class Rates:
-    def __init__(self):
-        self.k = 1.5
-        self.computed = 0
-
-    @functools.cached_property
-    def table(self):
-        self.computed += 1
-        return np.array([self.k, self.k**2, np.sin(self.k)])
-
-    def __call__(self, x):
-        self.k = x[0]
-        return self.table.sum() * x * self.table[1] * self.computed
-
-
-def cached_property():
-    r = Rates()
-    return r, lambda: vars(r)
-
-
-@functools.lru_cache(maxsize=32)
-def slow_square(v):
-    return v * v * 1.5
-
-
-def lru_cached():
-    slow_square.cache_clear()
-    slow_square(0.7)  # the plain value is in the cache, at the point that is asked for
-    slow_square(np.float64(-1.3))
-
-    def f(x):
-        return np.array([slow_square(v) for v in x]) * slow_square(x[0])
-
-    return f, lambda: slow_square.cache_info().currsize
-
-
-def cache_in_a_dict():
-    memo = {}
-
-    def fibonacci(i, x):
-        if i not in memo:
-            memo[i] = x[i] if i < 2 else fibonacci(i - 1, x) + x[2] * fibonacci(i - 2, x)
-        return memo[i]
-
-    return lambda x: x * fibonacci(8, x), lambda: memo
-
-
-def cached_method():
-    class Model:
-        @functools.cache  # noqa: B019 - it is what people write
-        def weights(self, k):
-            return np.exp(-k * np.arange(5.0))
-
-    m = Model()
-    return (
-        lambda x: m.weights(x[0]) * m.weights(x[0]) * x,
-        lambda: Model.weights.cache_info().currsize,
-    )
-
-
-class FirstCallWins:
-    """Keeps what it first computed: a cache that kept the plain value would answer 0 next time."""
-
-    def __init__(self):
-        self.kept = None
-
-    def __call__(self, x):
-        if self.kept is None:
-            self.kept = np.cumsum(x**2)
-        return self.kept * x
-
-
-def first_call_wins():
-    f = FirstCallWins()
-    return f, lambda: vars(f)
-
-
 # -- globals, closures, defaults
 
 
 WORK = np.zeros(5)
+
+
 SCALE = 2.0
+
+
 LOG = []
+
+
 TABLE = {"a": [1.0]}
 
 
@@ -552,172 +392,3 @@ def test_no_dual_is_left_in_what_is_returned():
     assert type(aux["list"][0]) is np.float64
     assert type(aux["tuple"][0]) is np.ndarray
     assert_array_equal(aux["box"].v * 1.0, 2 * X)
-
-
-# -- random generators
-
-
-def new_generator():
-    rng = np.random.default_rng(3)
-    return rng, lambda: rng.bit_generator.state
-
-
-def legacy_generator():
-    rng = np.random.RandomState(3)
-    return rng, lambda: repr(rng.get_state())
-
-
-def global_generator():
-    np.random.seed(3)
-    return np.random, lambda: repr(np.random.get_state())
-
-
-def draws(rng, x):
-    a, b = rng.normal(size=5), rng.uniform(0.5, 1.5)
-    permuted = rng.permutation(5)
-    order = np.arange(5)
-    rng.shuffle(order)
-    return x[permuted] * a + b * x[order] + rng.standard_normal(5) * x[0]
-
-
-@pytest.mark.parametrize("chunk", CHUNKS)
-@pytest.mark.parametrize("make", [new_generator, legacy_generator, global_generator])
-def test_generator_from_outside(make, chunk):
-    """The same draws in every chunk, and at the end it stands where one plain call leaves it."""
-    rng, state = make()
-    plain = draws(rng, X)
-    after = state()
-    expected = central_differences(lambda x: draws(make()[0], x), X)
-    rng, state = make()
-    y, jacobian = fwdad.value_and_jacobian(lambda x: draws(rng, x), X, chunk=chunk)
-    assert_array_equal(y, plain)
-    assert_allclose(jacobian, expected, rtol=1e-9, atol=1e-9)
-    assert state() == after
-
-
-@pytest.mark.parametrize("chunk", CHUNKS)
-def test_generator_as_argument_attribute_and_in_a_callee(chunk):
-    class Noisy:
-        def __init__(self):
-            self.rng = np.random.default_rng(5)
-
-        def step(self, x, rng):
-            return x * self.rng.normal() + rng.normal(size=5) * x[0]
-
-    def program():
-        noisy, rng = Noisy(), np.random.default_rng(7)
-        return noisy, rng, lambda x, rng: noisy.step(x, rng) * noisy.step(x, rng)
-
-    noisy, rng, f = program()
-    plain = f(X, rng)
-    after = (noisy.rng.bit_generator.state, rng.bit_generator.state)
-    noisy, rng, f = program()
-    y, jacobian = fwdad.value_and_jacobian(f, X, args=(rng,), chunk=chunk)
-    assert_array_equal(y, plain)
-    assert (noisy.rng.bit_generator.state, rng.bit_generator.state) == after
-
-    def once(x):
-        _, rng, f = program()
-        return f(x, rng)
-
-    assert_allclose(jacobian, central_differences(once, X), rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("chunk", CHUNKS)
-def test_generators_of_the_standard_library(chunk):
-    own = random.Random(3)
-
-    def f(x):
-        values = [
-            own.random(),
-            random.gauss(0, 1),
-            own.uniform(1, 2),
-            random.choice([1.0, 2.0, 3.0]),
-        ]
-        order = list(range(5))
-        random.shuffle(order)
-        return x[order] * sum(values)
-
-    random.seed(11)
-    plain = f(X)
-    after = (own.getstate(), random.getstate())
-    own.seed(3)
-    random.seed(11)
-    y, jacobian = fwdad.value_and_jacobian(f, X, chunk=chunk)
-    assert_array_equal(y, plain)
-    assert (own.getstate(), random.getstate()) == after
-    assert np.count_nonzero(jacobian) == 5
-    assert_allclose(jacobian @ X, plain, rtol=1e-14)  # f is linear
-
-
-def test_generator_made_inside_and_seeded():
-    def f(x):
-        rng = np.random.default_rng(1)
-        np.random.seed(4)
-        return x * rng.normal(size=5) * np.random.rand()
-
-    plain = f(X)
-    y, jacobian = fwdad.value_and_jacobian(f, X, chunk=2)
-    assert_array_equal(y, plain)
-    assert_allclose(jacobian, np.diag(plain / X), rtol=1e-14)
-
-
-def test_generator_ends_where_a_plain_call_leaves_it_after_an_exception():
-    rng = np.random.default_rng(3)
-
-    def f(x):
-        x = x * rng.normal(size=5)
-        if rng.random() >= 0:
-            message = "half-way"
-            raise ArithmeticError(message)
-        return x
-
-    with pytest.raises(ArithmeticError):
-        f(X)
-    after = rng.bit_generator.state
-    rng.bit_generator.state = np.random.default_rng(3).bit_generator.state
-    with pytest.raises(ArithmeticError):
-        fwdad.jacobian(f, X, chunk=2)
-    assert rng.bit_generator.state == after
-
-
-COUNTER = itertools.count()
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 3])
-@pytest.mark.parametrize(
-    "source",
-    [
-        lambda: next(COUNTER),
-        lambda: float(time.perf_counter_ns()),
-        lambda: secrets.randbits(40),
-        lambda: random.SystemRandom().random(),
-        lambda: np.random.default_rng().normal(),
-        lambda: next(endless),
-    ],
-)
-def test_source_that_cannot_be_rewound(source, chunk):
-    with pytest.raises(fwdad.NondeterministicFunctionError) as caught:
-        fwdad.jacobian(lambda x: x * source(), X, chunk=chunk)
-    assert caught.value.filename == __file__
-    # in one chunk nothing has to agree
-    y, jacobian = fwdad.value_and_jacobian(lambda x: x * source(), X, chunk=None)
-    assert_allclose(jacobian.diagonal() * X, y, rtol=1e-14)
-
-
-def draw_for_ever():
-    value = 0.0
-    while True:
-        yield value
-        value += 1.0
-
-
-endless = draw_for_ever()
-
-
-@pytest.mark.parametrize("chunk", [1, 2])
-def test_nan_is_no_nondeterminism(chunk):
-    """NaN != NaN, yet it is the same value in every chunk."""
-    with np.errstate(all="ignore"):
-        y = fwdad.value_and_jacobian(lambda x: np.log(x), X, chunk=chunk)[0]  # noqa: PLW0108
-    assert np.isnan(y[1])

@@ -8,7 +8,9 @@ import mpmath
 import numpy as np
 
 import fwdad
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 
 
 def slope(function: Any, *args: Any, argnum: int = 0, **options: Any) -> Any:

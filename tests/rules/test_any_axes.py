@@ -6,7 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 
 LINEAR = (np.sum, np.mean)
 SMOOTH = (np.var, np.std, np.prod)

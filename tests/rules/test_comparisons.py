@@ -5,7 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from tests.rules.linalg_case import Case
 
 X = np.array([[-1.5, 0.3, 2.5], [0.3, -0.7, 7.0]])

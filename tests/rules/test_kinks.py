@@ -10,7 +10,9 @@ import scipy.special as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 
 POLICIES = Path(fwdad.__file__).parent / "rules" / "policies.md"
 NAMES = {"np": np, "math": math, "sp": sp, "nan": math.nan, "inf": math.inf}

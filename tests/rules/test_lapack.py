@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.rules import lapack as module
-from fwdad.rules.define import Chunk, call_rule
+from fwdad.rules.define import call_rule
 from fwdad.rules.lapack import NumpyLapack, SciPyLapack, cholesky_tangent, solve_and_factorize
+from fwdad.tangents.chunk import Chunk
 from tests.rules.linalg_case import Draw
 
 draw = Draw(21)

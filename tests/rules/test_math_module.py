@@ -9,7 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.rules.define import RULES, ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.rules.registry import RULES
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
 from tests.rules.linalg_case import Case
 from tests.rules.slopes import mp_slope, second_slope, slope

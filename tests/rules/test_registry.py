@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.rules.define import (
-    RULES,
-    TRANSPOSES,
-    Chunk,
-    find_rule,
-    frule,
-    function_name,
-    import_pending,
-)
-from fwdad.tangents.laws import listed
+from fwdad.rules.adjoints import TRANSPOSES
+from fwdad.rules.define import frule
+from fwdad.rules.registry import RULES, find_rule, function_name, import_pending
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.laws.listing import listed
 
 HERE = Path(__file__).parent
 

@@ -12,7 +12,9 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
 from tests.rules.linalg_case import Case, Draw
 from tests.rules.slopes import mp_slope, second_slope, slope

@@ -10,7 +10,9 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import ZERO, Chunk, call_rule
+from fwdad.rules.define import call_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule
 from tests.rules.linalg_case import Case, Draw
 from tests.rules.slopes import mp_slope, second_slope, slope

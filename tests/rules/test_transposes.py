@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fwdad.rules.define import RULES, TRANSPOSES, ZERO, Chunk, Space, frule
-from fwdad.rules.transposes import getitem_transpose, into
+from fwdad.rules.adjoints import TRANSPOSES, Space, into
+from fwdad.rules.define import frule
+from fwdad.rules.registry import RULES
+from fwdad.rules.transposes import getitem_transpose
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose
 from fwdad.testing.recording import RecordingTangent, pull_back
 from tests.rules.linalg_case import Case, Draw, transposes
-from tests.tangents.test_laws import FLAT, seeds
+from tests.tangents.law_cases import FLAT, seeds
 
 draw = Draw(33)
 X, M, C = draw.real(3), draw.real(2, 3), draw.real(2, 4, 3)

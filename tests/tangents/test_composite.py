@@ -5,18 +5,13 @@ import dataclasses
 import functools
 import os
 import pickle
-import sys
 import time
-import types
-from collections import Counter, OrderedDict, UserDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 from dataclasses import InitVar, dataclass, field
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from scipy.optimize import OptimizeResult
 
@@ -25,6 +20,7 @@ from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, lanes_of, map_tree, match, unflatten, unzip
 from fwdad.tangents.zero import ZERO, NoTangent
+from tests.tangents.classes import Slots
 
 
 class Point(NamedTuple):
@@ -95,12 +91,6 @@ class Frozen:
     count: int = 3
 
 
-@dataclass(slots=True)
-class Slots:
-    a: float
-    other: Any = None
-
-
 @dataclass
 class WithInit:
     a: float
@@ -150,6 +140,8 @@ def settings():
 
 
 ARRAY = np.arange(3.0)
+
+
 VALUES = {
     "float": (1.5, 1),
     "complex": (1.5j, 1),
@@ -426,84 +418,6 @@ def test_structures_are_compared():
             fwdad.jvp(lambda x: x["a"], x, seed)
     _, y_dot = fwdad.jvp(lambda x: x["a"] + x["b"][1], x, {"b": (0.0, 1.0), "a": 5.0})
     assert y_dot == 6.0  # keys, not positions
-
-
-# -- what carries no tangents
-
-
-class Units(np.ndarray):
-    pass
-
-
-class Tensor:
-    """Some other library's array."""
-
-    def __array__(self, dtype=None, copy=None):
-        return np.ones(2)
-
-
-def pandas_like():
-    """A class that says it is pandas': the real one is not imported by fwdad either."""
-    return type("Series", (), {"__module__": "pandas.core.series"})()
-
-
-REFUSED = {
-    "np.matrix": (np.eye(2).view(np.matrix), r"numpy\.asarray\(x\)"),
-    "masked array": (np.ma.array([1.0, 2.0], mask=[True, False]), r"x\.filled"),
-    "subclass of ndarray": (np.ones(2).view(Units), r"Units.*numpy\.asarray"),
-    "object array": (np.array([1.0, 2.0], object), r"x\.astype\(float\)"),
-    "structured array": (np.zeros(2, [("a", float), ("b", int)]), "dict of its fields"),
-    "record array": (np.zeros(2, [("a", float)]).view(np.recarray), "dict of its fields"),
-    "pandas": (pandas_like(), r"x\.to_numpy\(\)"),
-    "another library's array": (Tensor(), r"numpy\.asarray"),
-    "set": ({1.0, 2.0}, "list or a tuple"),
-    "frozenset": (frozenset({2j}), "list or a tuple"),
-    "Decimal": (Decimal("1.5"), r"float\(x\)"),
-    "Fraction": (Fraction(1, 2), r"float\(x\)"),
-    "dok": (sp.dok_array((2, 2)), r"x\.tocsr\(\)"),
-    "lil": (sp.lil_matrix((2, 2)), r"x\.tocsr\(\)"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
-    x, advice = REFUSED[name]
-    with pytest.raises(UnsupportedTypeError, match=f"the argument is .*{advice}"):
-        flatten(x, strict=True)
-    with pytest.raises(UnsupportedTypeError, match=rf"x\['a'\]\[1\]\.other is .*{advice}"):
-        flatten({"a": [1.0, Slots(1.0, x)]}, strict=True)
-    with pytest.raises(UnsupportedTypeError):
-        fwdad.jvp(lambda _: 1.0, x)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_among_constants_nothing_is_refused(name):
-    x, _ = REFUSED[name]
-    leaves, structure = flatten((1.0, x))
-    assert leaves == [1.0]
-    assert unflatten(structure, [2.0])[1] is x
-    y, y_dot = fwdad.jvp(lambda t, _: t * 2, 3.0, 1.0, args=(x,))
-    assert (y, y_dot) == (6.0, 2.0)
-
-
-@pytest.mark.parametrize(
-    "x", [{1, 2}, frozenset("a"), True, np.int64(1), UserDict(), object(), types.SimpleNamespace()]
-)
-def test_constants_are_not_refused(x):
-    assert flatten(x, strict=True)[0] == []
-
-
-def test_pandas_is_not_imported():
-    before = "pandas" in sys.modules
-    with pytest.raises(UnsupportedTypeError):
-        flatten(pandas_like(), strict=True)
-    assert ("pandas" in sys.modules) == before
-
-
-def test_a_memory_map_is_an_array(tmp_path):
-    x = np.memmap(tmp_path / "x", float, "w+", shape=(3,))
-    x[:] = [1, 2, 3]
-    assert_array_equal(fwdad.jacobian(lambda x: x**2, x), np.diag([2.0, 4.0, 6.0]))
 
 
 # -- trees of tangents

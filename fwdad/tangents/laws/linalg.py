@@ -1,4 +1,7 @@
-"""The closed list, continued: products along an axis, NumPy's array-API names, zero padding."""
+"""The closed list: products along chosen axes, and NumPy's array-API names.
+
+The transposes of these functions stand beside their rules in ``fwdad/rules``.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,17 @@ import numpy as np
 
 from fwdad.errors import NonlinearTangentError
 from fwdad.tangents.chunk import LAWS, Chunk, plain
-from fwdad.tangents.laws import law
+from fwdad.tangents.laws.listing import law
+from fwdad.tangents.laws.products import matmul
 
-__all__ = ["along_axes"]
 
-
-def along_axes(
+def _along_axes(
     core: Callable[[Any, Any], Any], *, cores: tuple[int, int, int]
 ) -> Callable[..., Any]:
     """Give a product of trailing axes the ``axes``, ``axis`` and ``keepdims`` of a ``gufunc``.
 
-    Parameters
-    ----------
-    core : callable
-        Takes two operands, primals or chunks, whose core axes are the last ones.
-    cores : tuple of int
-        The number of core axes of either operand and of the result.
+    ``core`` takes two operands, primals or chunks, whose core axes are the last ones; ``cores``
+    are the numbers of core axes of either operand and of the result.
     """
 
     def product(
@@ -56,14 +54,14 @@ def _to_end(x: Any, axes: tuple[int, ...]) -> Any:
     return np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
 
 
-law(np.matmul, np.linalg.matmul)(along_axes(LAWS[np.matmul], cores=(2, 2, 2)))
+law(np.matmul, np.linalg.matmul)(_along_axes(matmul, cores=(2, 2, 2)))
 
 
 def _vecdot(x1: Any, x2: Any) -> Any:
     return (np.conjugate(x1) * x2).sum(axis=-1)
 
 
-law(np.vecdot, np.linalg.vecdot)(along_axes(_vecdot, cores=(1, 1, 0)))
+law(np.vecdot, np.linalg.vecdot)(_along_axes(_vecdot, cores=(1, 1, 0)))
 
 if hasattr(np, "matvec"):  # NumPy >= 2.2
 
@@ -73,8 +71,8 @@ if hasattr(np, "matvec"):  # NumPy >= 2.2
     def _vecmat(x1: Any, x2: Any) -> Any:
         return (np.conjugate(x1)[..., None, :] @ x2)[..., 0, :]
 
-    law(np.matvec)(along_axes(_matvec, cores=(2, 1, 1)))
-    law(np.vecmat)(along_axes(_vecmat, cores=(1, 2, 1)))
+    law(np.matvec)(_along_axes(_matvec, cores=(2, 1, 1)))
+    law(np.vecmat)(_along_axes(_vecmat, cores=(1, 2, 1)))
 
 
 @law(np.vdot)
@@ -131,21 +129,3 @@ def _linalg_diagonal(x_dot: Chunk, *, offset: int = 0) -> Chunk:
 @law(np.linalg.matrix_transpose, np.matrix_transpose)
 def _matrix_transpose(x_dot: Chunk) -> Chunk:
     return LAWS[np.swapaxes](x_dot, -1, -2)
-
-
-@law(np.pad)
-def _pad(x_dot: Chunk, pad_width: Any, mode: str = "constant", **options: Any) -> Chunk:
-    values = options.pop("constant_values", 0)
-    if mode != "constant" or options or np.any(np.not_equal(values, 0)):
-        message = f"numpy.pad(tangent, mode={mode!r}): only padding with zeros is linear here"
-        raise NonlinearTangentError(message)
-    lanes = x_dot.lanes
-    # by concatenation, which knows lanes that are duals of an enclosing derivative
-    for axis, widths in enumerate(np.broadcast_to(pad_width, (x_dot.ndim, 2)).tolist(), 1):
-        if any(widths):
-            before, after = (
-                np.zeros((*lanes.shape[:axis], n, *lanes.shape[axis + 1 :]), x_dot.dtype)
-                for n in widths
-            )
-            lanes = np.concatenate([before, lanes, after], axis=axis)
-    return Chunk(lanes)

@@ -1,0 +1,97 @@
+"""The adjoints of linear primitives: how one is registered, and what its body is written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DuplicateRuleError
+from fwdad.rules.registry import function_name
+from fwdad.tangents.chunk import plain
+
+TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Shape and dtype of an array whose value a transpose does not need."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=int))
+
+    @classmethod
+    def of(cls, value: Any) -> Space:
+        """The space that a value lives in."""
+        value = plain(value)
+        return cls(tuple(np.shape(value)), np.asarray(value).dtype)
+
+
+def transpose(
+    function: Any, *, argnum: int = 0, override: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the adjoint of a linear primitive with respect to one argument.
+
+    Parameters
+    ----------
+    function : callable
+        A function registered as linear or multilinear, or one of the closed list.
+    argnum : int, default 0
+        The position, among its primals, of the linear argument.
+    override : bool, default False
+        Replace a transpose that exists.
+
+    Returns
+    -------
+    callable
+        A decorator. The decorated ``body(y_bar, *primals, **options)`` answers the cotangent of
+        that argument; ``y_bar`` is a ``Chunk``, and the linear argument is given as a ``Space``
+        (shape and dtype). It is the adjoint under Re<., .>.
+    """
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        known = TRANSPOSES.setdefault(function, {})
+        if argnum in known and not override:
+            code = known[argnum].__code__
+            message = (
+                f"{function_name(function)} has a transpose for argument {argnum} already, "
+                f"registered at {code.co_filename}:{code.co_firstlineno}"
+            )
+            raise DuplicateRuleError(message)
+        known[argnum] = body
+        return body
+
+    return register
+
+
+def into(space: Space, x_bar: Any) -> Any:
+    """Sum a cotangent over the axes that were broadcast, and keep its real part for a real x.
+
+    Parameters
+    ----------
+    space : Space
+        Where the cotangent has to live.
+    x_bar : Chunk
+        The cotangent of x as it was broadcast.
+    """
+    if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
+        x_bar = np.real(x_bar)
+    if x_bar.shape == space.shape:
+        return x_bar
+    lead = x_bar.ndim - space.ndim
+    stretched = [
+        k + lead for k, n in enumerate(space.shape) if n == 1 and x_bar.shape[k + lead] != 1
+    ]
+    return np.sum(x_bar, axis=(*range(lead), *stretched)).reshape(space.shape)

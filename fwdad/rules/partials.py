@@ -1,0 +1,97 @@
+"""Partial derivatives of elementwise functions, evaluated so that no user can write into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UndefinedDerivativeError
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.quiet import quietly
+
+
+def partial_of(partial: Any, primals: tuple[Any, ...], y: Any) -> Any:
+    """Evaluate a partial, as a scaling of y's shape (or a number) that nobody else holds."""
+    numbers = as_numpy_numbers(primals, y)
+    return own_partial(quietly(partial, *numbers, y), numbers, y)
+
+
+def as_numpy_numbers(primals: Iterable[Any], y: Any) -> list[Any]:
+    """Python's numbers as NumPy's, in y's precision: 1/0.0 is then inf, as it is for arrays."""
+    made = list(primals)
+    for k, p in enumerate(made):
+        if type(p) is float or type(p) is int:
+            dtype = getattr(y, "dtype", None)
+            if dtype is None or dtype == np.float64 or dtype.kind not in "fc":
+                made[k] = np.float64(p)
+            else:
+                made[k] = np.zeros((), dtype).real.dtype.type(p)
+    return made
+
+
+def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
+    """Make a partial's value floating and independent of every array that a user could write."""
+    if type(d) is np.ndarray:
+        shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
+        if d.base is None and d.dtype == dtype and d.shape == shape:
+            if d is not y and not _among(d, primals):
+                return d
+        return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
+    if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
+        shape = np.shape(plain(d))
+        if shape not in ((), np.shape(plain(y))):
+            return np.broadcast_to(d, np.shape(plain(y)))
+        held = d is y or _among(d, primals)
+        return +d if held and shape else d
+    if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
+        return float(d)
+    if isinstance(d, (complex, np.complexfloating)):
+        return complex(d)
+    message = f"a partial must be a number or an array, not {type(d).__name__}"
+    raise TypeError(message)
+
+
+def _among(d: Any, primals: Sequence[Any]) -> bool:
+    return any(d is p for p in primals)
+
+
+_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+
+
+def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
+    """The dtype of a scaling: Python numbers beside single precision do not widen it."""
+    if getattr(y, "dtype", None) in _SINGLE:
+        return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def narrowed(y_dot: Any, y: Any) -> Any:
+    """The tangent of a single precision result, where a Python number brought wider lanes in."""
+    if getattr(y, "dtype", None) not in _SINGLE or not isinstance(y_dot, Chunk):
+        return y_dot
+    return y_dot if np.can_cast(y_dot.dtype, y.dtype) else y_dot.astype(y.dtype)
+
+
+class NoDerivative:
+    """Stands in the place of a partial that does not exist."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __call__(self, *_args: Any) -> Any:
+        """Raise: somebody needs the partial."""
+        message = f"no derivative with respect to this argument: {self.reason}"
+        raise UndefinedDerivativeError(message)
+
+
+def no_derivative(reason: str) -> Any:
+    """Stand for the partial of an argument that has none, in :func:`elementwise`.
+
+    Parameters
+    ----------
+    reason : str
+        For the error message that an active argument there gets.
+    """
+    return NoDerivative(reason)

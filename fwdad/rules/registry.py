@@ -1,0 +1,203 @@
+"""The registry of rules: what is registered, how it is looked up, what waits for an import."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DuplicateRuleError
+from fwdad.rules.binding import Binder
+
+Body = Callable[..., tuple[Any, Any]]
+
+# These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
+SEQUENCE_TAKERS = {
+    np.concatenate,
+    inspect.unwrap(np.concatenate),
+    np.stack,
+    np.hstack,
+    np.vstack,
+    np.dstack,
+    np.column_stack,
+    np.choose,
+    np.select,
+    np.linalg.multi_dot,
+    np.einsum,
+    np.block,
+}
+
+
+@dataclass(eq=False)
+class Rule:
+    """One function's forward rule.
+
+    Attributes
+    ----------
+    function : callable or str
+        The primal; a dotted name until its module is imported.
+    kind : str
+        ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
+    body : callable
+        ``body(primals, tangents, **options) -> (y, y_dot)``.
+    binder : Binder
+        Splits a call into primals and options.
+    partials : tuple
+        The derivatives of an elementwise rule, one per argument.
+    linear_argnums : tuple of int
+        The primals in which a linear or multilinear rule is linear.
+    mutates : tuple of int
+        The primals that the function writes into.
+    origin : str
+        File and line of the registration.
+    """
+
+    function: Any
+    kind: str
+    body: Body
+    binder: Binder
+    partials: tuple[Any, ...] = ()
+    linear_argnums: tuple[int, ...] = ()
+    mutates: tuple[int, ...] = ()
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        positional = self.binder.positional
+        self.out_position = positional.index("out") if "out" in positional else None
+        module = getattr(self.function, "__module__", None) or "numpy"
+        self.takes_arrays = (
+            self.kind != "constant"
+            and module.startswith(("numpy", "scipy"))
+            and self.function not in SEQUENCE_TAKERS
+        )
+
+    @property
+    def name(self) -> str:
+        """The function's name as a user would write it."""
+        return function_name(self.function)
+
+
+RULES: dict[Any, Rule] = {}
+_PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
+_NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
+_modules_seen = [0]
+
+
+def function_name(function: Any) -> str:
+    """A function's dotted name, as short as NumPy's users write it."""
+    if isinstance(function, str):
+        return function
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return f"{function_name(owner)}.{function.__name__}"
+    if isinstance(function, np.ufunc):
+        home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
+        return f"{home}.{function.__name__}"
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    name = str(name or repr(function))
+    if module.startswith("scipy."):
+        public = [part for part in module.split(".") if not part.startswith("_")]
+        module = ".".join(public[:2])
+    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
+
+
+def find_rule(function: Any) -> Rule | None:
+    """The registered rule of a function, or None."""
+    try:
+        rule = RULES.get(function)
+    except TypeError:  # an unhashable callable has no rule of its own
+        return None
+    if rule is None and _PENDING and len(sys.modules) != _modules_seen[0]:
+        _modules_seen[0] = len(sys.modules)  # a module may have been imported since
+        resolve_pending()
+        return RULES.get(function)
+    return rule
+
+
+def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:
+    """Call ``action(function)`` once the function of that name can be had without an import.
+
+    That is now, or before the first rule is looked up after somebody has imported its module.
+    Actions for one name are taken in the order in which they came; the rule of that name is one.
+
+    Parameters
+    ----------
+    dotted : str
+        The name of a function or class.
+    action : callable
+        Takes the function itself.
+    """
+    _PENDING.setdefault(dotted, []).append(action)
+    _modules_seen[0] = 0
+    _resolve(dotted)
+
+
+def _resolve(dotted: str) -> None:
+    module, _, attribute = dotted.rpartition(".")
+    if module in sys.modules and hasattr(sys.modules[module], attribute):
+        _NAMED.discard(dotted)
+        for action in _PENDING.pop(dotted, ()):
+            action(getattr(sys.modules[module], attribute))
+
+
+def resolve_pending() -> None:
+    """Take the actions whose modules have been imported in the meantime."""
+    for dotted in list(_PENDING):
+        _resolve(dotted)
+
+
+def import_pending() -> None:
+    """Import every module that a rule by name waits for, and register those rules."""
+    for dotted in list(_PENDING):
+        importlib.import_module(dotted.rpartition(".")[0])
+    resolve_pending()
+
+
+def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
+    """Put a function's rule into the registry, or a name's rule once its module is imported.
+
+    Parameters
+    ----------
+    function : callable or str
+        The primal, or its dotted name.
+    make : callable
+        Makes the rule of the function itself.
+    override : bool
+        Replace a rule that exists.
+    """
+    origin = _caller()
+
+    def register(resolved: Any) -> None:
+        known = RULES.get(resolved)
+        if known is not None and not override:
+            message = (
+                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
+                "say override=True to replace it"
+            )
+            raise DuplicateRuleError(message)
+        rule = make(resolved)
+        rule.origin = origin
+        RULES[resolved] = rule
+
+    if not isinstance(function, str):
+        register(function)
+    elif function in _NAMED and not override:
+        message = f"{function} has a rule already; say override=True to replace it"
+        raise DuplicateRuleError(message)
+    else:
+        _NAMED.add(function)
+        when_imported(function, register)
+
+
+def _caller() -> str:
+    frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
+    own = (__name__, "fwdad.rules.define")
+    while frame.f_back is not None and frame.f_globals.get("__name__") in own:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,60 @@
+"""The closed list: several arrays made one, and padding with zeros.
+
+The transposes of these functions stand beside their rules in ``fwdad/rules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError, NonlinearTangentError
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.laws.listing import axis_of, law
+
+
+def _join(chunks: Sequence[Any]) -> int:
+    widths = {c.n for c in chunks if isinstance(c, Chunk)}
+    if len(widths) != 1:
+        message = f"chunks of widths {sorted(widths)} meet in one operation"
+        raise ChunkMismatchError(message)
+    if not all(isinstance(c, Chunk) for c in chunks):
+        message = "a ZERO has no shape: write it out with dense(x_dot, x, n) before joining"
+        raise ChunkMismatchError(message)
+    return widths.pop()
+
+
+@law(np.concatenate)
+def _concatenate(
+    chunks: Sequence[Any], axis: int | None = 0, out: None = None, **_options: Any
+) -> Chunk:
+    _join(chunks)
+    if axis is None:
+        return Chunk(np.concatenate([c.reshape(-1).lanes for c in chunks], axis=1))
+    return Chunk(np.concatenate([c.lanes for c in chunks], axis=axis_of(axis, chunks[0].ndim)))
+
+
+@law(np.stack)
+def _stack(chunks: Sequence[Any], axis: int = 0, out: None = None, **_options: Any) -> Chunk:
+    _join(chunks)
+    return Chunk(np.stack([c.lanes for c in chunks], axis=axis_of(axis, chunks[0].ndim + 1)))
+
+
+@law(np.pad)
+def _pad(x_dot: Chunk, pad_width: Any, mode: str = "constant", **options: Any) -> Chunk:
+    values = options.pop("constant_values", 0)
+    if mode != "constant" or options or np.any(np.not_equal(values, 0)):
+        message = f"numpy.pad(tangent, mode={mode!r}): only padding with zeros is linear here"
+        raise NonlinearTangentError(message)
+    lanes = x_dot.lanes
+    # by concatenation, which knows lanes that are duals of an enclosing derivative
+    for axis, widths in enumerate(np.broadcast_to(pad_width, (x_dot.ndim, 2)).tolist(), 1):
+        if any(widths):
+            before, after = (
+                np.zeros((*lanes.shape[:axis], n, *lanes.shape[axis + 1 :]), x_dot.dtype)
+                for n in widths
+            )
+            lanes = np.concatenate([before, lanes, after], axis=axis)
+    return Chunk(lanes)

@@ -1,0 +1,72 @@
+"""How a function enters the closed list, and what every law is written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DualLeakError
+from fwdad.tangents.chunk import LAWS, Chunk, plain
+
+
+def law(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function into the closed list."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            LAWS[function] = body
+        return body
+
+    return register
+
+
+def listed() -> list[Any]:
+    """The functions of the closed list, in the order of their registration."""
+    return list(LAWS)
+
+
+def dense(x_dot: Any, x: Any, n: int) -> Chunk:
+    """Write a ``ZERO`` out as a chunk of n zero lanes of x's shape."""
+    if isinstance(x_dot, Chunk):
+        return x_dot
+    x = plain(x)
+    dtype = getattr(x, "dtype", None) or np.result_type(type(x))
+    if dtype.kind not in "fc":
+        dtype = np.dtype(float)
+    return Chunk(np.zeros((n, *np.shape(x)), dtype))
+
+
+def axis_of(axis: int, ndim: int) -> int:
+    """The position, after the lane axis, of an axis of the primal."""
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim + 1
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The positions, after the lane axis, of the axes that an ``axis`` option names."""
+    if axis is None or ndim == 0:  # NumPy reduces a scalar along "axis 0", too
+        return tuple(range(1, ndim + 1))
+    if isinstance(axis, Sequence):
+        return tuple(axis_of(a, ndim) for a in axis)
+    return (axis_of(axis, ndim),)
+
+
+def given(option: Any, default: Any) -> Any:
+    """An option's value; NumPy's own default for many options is the marker "no value"."""
+    return default if option is np._NoValue else option
+
+
+def cast(x_dot: Any, dtype: Any) -> Any:
+    """Cast a tangent as its primal is cast; None, and a structural zero, stay as they are."""
+    if dtype is None or not isinstance(x_dot, Chunk):
+        return x_dot
+    if np.dtype(dtype).kind not in "fc":
+        message = (
+            f"a value that carries a derivative would become {np.dtype(dtype)} and lose it; say "
+            "fwdad.stop_gradient(x) if that is meant"
+        )
+        raise DualLeakError(message)
+    return x_dot if x_dot.dtype == dtype else x_dot.astype(dtype)

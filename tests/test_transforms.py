@@ -1,0 +1,117 @@
+"""Derivatives of first and second order, and transformed functions as functions."""
+
+import functools
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse.linalg
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from tests.smooth import MATRIX, X, cubes, energy, energy_gradient, energy_hessian, product
+
+# -- first and second order
+
+
+def test_grad_and_value_and_grad():
+    assert_allclose(fwdad.grad(energy)(X), energy_gradient(X), rtol=1e-15)
+    y, gradient = fwdad.value_and_grad(energy, chunk=2)(X)
+    assert y == energy(X)
+    assert_allclose(gradient, energy_gradient(X), rtol=1e-15)
+    assert_array_equal(fwdad.grad(np.sum)(MATRIX), np.ones((2, 3)))
+    assert_array_equal(fwdad.grad(lambda x: np.sum(x).reshape(()))(X), np.ones(3))
+
+
+@pytest.mark.parametrize("f", [cubes, lambda x: x[:1], lambda x: 1j * x[0], lambda _: "a"])
+def test_gradient_of_something_else(f):
+    with pytest.raises(fwdad.NonScalarOutputError):
+        fwdad.grad(f)(X)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, None, "auto"])
+def test_hessian_and_hvp(chunk):
+    assert_allclose(fwdad.hessian(energy, X, chunk=chunk), energy_hessian(X), rtol=1e-14)
+    v = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]])
+    H = energy_hessian(X)
+    assert_allclose(fwdad.hvp(energy, X, v[0], chunk=chunk), H @ v[0], rtol=1e-14)
+    assert_allclose(fwdad.hvp(energy, X, v, chunk=chunk), v @ H, rtol=1e-14)
+
+
+def test_second_order_with_args():
+    def f(x, k, *, p=2):
+        return k * np.sum(x**p)
+
+    assert_allclose(fwdad.hessian(f, X, args=(3.0,), kwargs={"p": 3}), np.diag(18 * X))
+    assert_allclose(fwdad.hvp(f, X, np.ones(3), args=(3.0,), kwargs={"p": 3}), 18 * X)
+    assert fwdad.hessian(f, X, args=(3.0,), argnums=1) == 0.0
+    assert fwdad.hessian(lambda t: t**3, 2.0) == 12.0
+
+
+def test_linearize():
+    y, J = fwdad.linearize(product, X[:2], args=(X,), chunk=1)
+    dense = fwdad.jacobian(product, X[:2], args=(X,)).reshape(6, 2)
+    assert isinstance(J, scipy.sparse.linalg.LinearOperator)
+    assert_array_equal(y, np.outer(X[:2], X))
+    assert J.shape == (6, 2)
+    assert J.dtype == np.float64
+    v = np.array([[1.0, 0.5, 2.0], [3.0, -1.0, 0.0]])
+    assert_allclose(J.matvec(v[:, 0]), dense @ v[:, 0])
+    assert_allclose(J @ v, dense @ v)
+    with pytest.raises(NotImplementedError, match="reverse"):
+        J.rmatvec(np.ones(6))
+    y, J = fwdad.linearize(lambda p: [p["a"] ** 2, p["b"] * p["a"]], {"a": 2.0, "b": X})
+    assert_allclose(J @ np.eye(4), np.block([[4.0, np.zeros(3)], [X[:, None], 2.0 * np.eye(3)]]))
+
+
+def test_stop_gradient():
+    def f(x):
+        held = fwdad.stop_gradient({"x": x, "s": x[0]})
+        return x * held["x"] * held["s"]
+
+    assert_array_equal(fwdad.jacobian(f, X), np.diag(X * X[0]))
+    kept = fwdad.stop_gradient(X)
+    assert_array_equal(kept, X)
+    assert not np.shares_memory(kept, X)
+    assert fwdad.stop_gradient(2.0) == 2.0
+
+
+# -- transformed functions are functions
+
+
+@pytest.mark.parametrize("transform", [fwdad.jacfwd, fwdad.grad, fwdad.value_and_grad])
+def test_transformed_function_keeps_name_and_signature(transform):
+    made = transform(energy)
+    assert made.__name__ == "energy"
+    assert made.__wrapped__ is energy
+    assert inspect.signature(made) == inspect.signature(energy)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        fwdad.grad(energy),
+        fwdad.value_and_grad(energy, chunk=2),
+        fwdad.jacfwd(cubes, chunk=1),
+        fwdad.jacfwd(fwdad.grad(energy)),
+        fwdad.jacfwd(functools.partial(product, X), stack=True),
+    ],
+    ids=["grad", "value_and_grad", "jacfwd", "hessian", "partial"],
+)
+def test_transformed_function_pickles(made):
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_equal(again(X), made(X))
+    assert again._options == made._options
+
+
+def test_transformed_lambda_does_not_pickle():
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(fwdad.grad(lambda x: x))
+
+
+def test_jacfwd_of_jacfwd():
+    third = fwdad.jacfwd(fwdad.jacfwd(fwdad.grad(lambda x: np.sum(x**3))))(X)
+    expected = np.zeros((3, 3, 3))
+    expected[[0, 1, 2], [0, 1, 2], [0, 1, 2]] = 6.0
+    assert_allclose(third, expected, atol=1e-14)
