@@ -16,7 +16,7 @@ import numpy as np
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import linear, multilinear
 from fwdad.rules.registry import find_rule
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 
 # -- products of the last axes: generalised ufuncs
 
@@ -159,9 +159,9 @@ def _matmul_body(primals: Any, tangents: Any, **options: Any) -> Any:
     a, b = primals
     if (
         not options
-        and getattr(a, "ndim", 0) == 2
-        and plain(a) is a
-        and plain(b) is b
+        and type(a) is np.ndarray
+        and type(b) is np.ndarray
+        and a.ndim == 2
         and a.size >= LARGE
         and _mirrored(a, b)
         and _mirrored_tangents(*tangents)

@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
 from fwdad.tangents.lanes import Lanes, index_lanes, is_basic
 from fwdad.tangents.quiet import quietly
+from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 # Beyond this many distinct lanes a sum is multiplied out. A scalar's scalings are Python floats
@@ -67,6 +68,11 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
     lanes : array
         Shape ``(N, *shape)``, or broadcastable to it.
     """
+    for x in (d, lanes):
+        if hasattr(x, "__fwdad_symbolic__"):  # decided when the tape runs
+            if type(d) is float and math.isfinite(d):
+                return d * lanes
+            return x.recorder.apply(scale_lanes, (d, lanes), {})
     if _all_finite(d):
         return lanes * d
     return quietly(_select_scaled, d, lanes)
@@ -237,7 +243,7 @@ class Chunk:
         if other.n != self.n:
             raise ChunkMismatchError(_widths(self, other))
         if other.shape != self.shape:
-            shape = np.broadcast_shapes(self.shape, other.shape)
+            shape = broadcast_shapes(self.shape, other.shape)
             return self.broadcast_to(shape) + other.broadcast_to(shape)
         terms = merge(self.terms, other.terms)
         if len(terms) > (MAX_ARRAY_TERMS if self.shape else MAX_SCALAR_TERMS):
@@ -277,7 +283,7 @@ class Chunk:
             shape = factor.shape
         if shape == ():
             return self.scale(factor if hasattr(factor, "__fwdad_tag__") else factor[()])
-        target = shape if shape == self.shape else np.broadcast_shapes(shape, self.shape)
+        target = shape if shape == self.shape else broadcast_shapes(shape, self.shape)
         return self.scale(_owned(factor, target), target)
 
     __rmul__ = __mul__

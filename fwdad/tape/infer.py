@@ -13,6 +13,7 @@ from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
 
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
+_ANY = Size()  # numbers that are not lengths
 _FIRST = (2, 3, 5, 7, 11, 13, 17, 19)
 _SECOND = (4, 6, 8, 9, 10, 14, 15, 16)
 
@@ -60,18 +61,26 @@ def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand
     if function in DATA_TYPED:
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
+    special = _BY_SHAPE.get(function)
+    if special is not None:
+        return special(args, kwargs)
     sizes: list[Size] = []
     for value in values_in([args, kwargs]):
-        for d in value.type.shape:
+        own = value.type.size if isinstance(value.type, Number) else None
+        for d in (*value.type.shape, own):
             if isinstance(d, Size) and d not in sizes:
                 sizes.append(d)
-    samples = [dict(zip(sizes, numbers, strict=False)) for numbers in (_FIRST, _SECOND)]
+    samples = [
+        {**dict(zip(sizes, numbers, strict=False)), _ANY: k}
+        for k, numbers in ((1, _FIRST), (2, _SECOND))
+    ]
     try:
         first, second = (_sample(function, args, kwargs, s) for s in samples)
     except Exception as error:
-        if len(sizes) < 2:
+        if not sizes:
             raise CannotInferError(_reason(error)) from error
-        samples = [dict.fromkeys(sizes, n) for n in (3, 4)]  # lengths that must agree
+        # lengths that must agree; numbers that are no lengths, or all alike
+        samples = [{**dict.fromkeys(sizes, n), _ANY: k} for k, n in ((1, 3), (1, 4))]
         try:
             first, second = (_sample(function, args, kwargs, s) for s in samples)
         except Exception as other:
@@ -114,6 +123,8 @@ def sample_of(t: Type, sizes: dict[Size, int]) -> Any:
         Lengths for the unknown dimensions; 2 for those that are not in it.
     """
     if isinstance(t, Number):
+        if t.python and t.dtype.kind == "i":
+            return sizes.get(t.size, sizes.get(_ANY, 1))  # type: ignore[call-overload]
         one = np.ones((), t.dtype)[()]
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
@@ -156,7 +167,7 @@ def _type(
 def _dimension(m: int, n: int, samples: list[dict[Size, int]], guess: bool) -> Dimension:
     if m == n:
         return m
-    alike = [s for s in samples[0] if samples[0][s] == m and samples[1][s] == n]
+    alike = [s for s in samples[0] if s is not _ANY and samples[0][s] == m and samples[1][s] == n]
     if len(alike) == 1 or (alike and guess):
         return alike[0]
     return Size()
@@ -169,3 +180,59 @@ def leaf_types(found: Any) -> Iterator[Type]:
             yield from leaf_types(item)
     elif isinstance(found, (Number, ArrayType)):
         yield found
+
+
+# -- functions whose result has the shape that is asked for
+
+
+def _lengths(shape: Operand) -> tuple[Dimension, ...]:
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(_length(item) for item in items)
+
+
+def _length(item: Operand) -> Dimension:
+    if isinstance(item, Value):
+        return getattr(item.type, "size", None) or Size()
+    return int(item) if item != -1 else Size()
+
+
+def _made(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    shape = args[0] if args else kwargs["shape"]
+    dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+    return ArrayType(np.dtype(float if dtype is None else dtype), _lengths(shape))
+
+
+def _filled(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    shape, fill = (*args[:2], *([kwargs["fill_value"]] if len(args) < 2 else []))
+    dtype = args[2] if len(args) > 2 else kwargs.get("dtype")
+    if dtype is None:
+        held = fill.type if isinstance(fill, Value) else None
+        dtype = held.dtype if held is not None else np.asarray(fill).dtype
+    return ArrayType(np.dtype(dtype), _lengths(shape))
+
+
+def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    a = args[0]
+    shape = args[1] if len(args) > 1 else kwargs["shape"]
+    return ArrayType(a.type.dtype, _lengths(shape))
+
+
+def _ranged(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    dtype = kwargs.get("dtype")
+    if dtype is None:
+        parts = [sample_of(a.type, {}) if isinstance(a, Value) else a for a in args]
+        dtype = np.result_type(*(np.asarray(p).dtype for p in parts))
+    if any(isinstance(a, Value) for a in args):
+        return ArrayType(np.dtype(dtype), (Size(),))
+    return ArrayType(np.dtype(dtype), (len(np.arange(*args)),))
+
+
+_BY_SHAPE: dict[Any, Callable[..., Any]] = {
+    np.zeros: _made,
+    np.ones: _made,
+    np.empty: _made,
+    np.full: _filled,
+    np.reshape: _reshaped,
+    np.broadcast_to: _reshaped,
+    np.arange: _ranged,
+}

@@ -6,9 +6,11 @@ is journalled, so that it can be taken back and the changes of several ways be m
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from fwdad.errors import Location, UntraceableError
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tape import infer
 from fwdad.tape.ops import Apply, Block, Check, Load, Missing, Op, Operand, Store, Update, Value
-from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.symbol import UNBOUND, Length, Symbol
 from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
 
 # Functions whose result may be a view of their first argument.
@@ -27,6 +29,65 @@ VIEWING = {
     np.flip, np.flipud, np.fliplr, np.rot90, np.rollaxis, np.asanyarray, np.ascontiguousarray,
     np.matrix_transpose, np.split, np.array_split, np.nan_to_num,
 }  # fmt: skip
+
+
+
+def _dtype_of(x: Any) -> Any:
+    return x.dtype if type(x) is Symbol else getattr(x, "dtype", None) or np.asarray(x).dtype
+
+
+@lru_cache(maxsize=4096)
+def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
+    """Names and defaults of a library function's parameters; None where they cannot be told."""
+    if isinstance(function, np.ufunc) or not hasattr(function, "__name__"):
+        return None
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
+        return None
+    return tuple((p.name, p.default) for p in found if p.kind is not p.KEYWORD_ONLY)
+
+
+def _tidy(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call without the arguments that only repeat defaults; what is left of options is named."""
+    parameters = _parameters(function)
+    kwargs = {key: a for key, a in kwargs.items() if a is not _NO_VALUE and key != "out"}
+    if parameters is None or len(args) > len(parameters):
+        return args, kwargs
+    keep = len(args)
+    while keep and _is_default(args[keep - 1], parameters[keep - 1][1]):
+        keep -= 1
+    if any(a is _NO_VALUE for a in args[:keep]):
+        first = next(k for k, a in enumerate(args) if _is_default(a, parameters[k][1]))
+        named = {
+            name: a
+            for a, (name, default) in zip(args[first:], parameters[first:], strict=False)
+            if not _is_default(a, default)
+        }
+        return args[:first], {**named, **kwargs}
+    return args[:keep], kwargs
+
+
+def _is_default(a: Any, default: Any) -> bool:
+    return a is default or (type(a) in (bool, int, str) and type(default) is type(a) and a == default)
+
+
+_NO_VALUE = np._NoValue  # what NumPy's signatures have for "not given"
+
+# Questions about types: answered when the tape is written.
+STATIC: dict[Any, Callable[..., Any]] = {
+    np.iscomplexobj: lambda x: _dtype_of(x).kind == "c",
+    np.isrealobj: lambda x: _dtype_of(x).kind != "c",
+    np.ndim: lambda a: a.ndim if type(a) is Symbol else np.ndim(a),
+    np.shape: lambda a: a.shape if type(a) is Symbol else np.shape(a),
+    np.result_type: lambda *parts: np.result_type(
+        *(p.dtype if type(p) is Symbol else p for p in parts)
+    ),
+}
 
 
 class Region:
@@ -94,8 +155,10 @@ class Recorder:
         self.value_guards: dict[int, Any] = {}  # input: value
         self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
         self._definitions: dict[Value, Op] = {}
+        self._measured: dict[Size, tuple[Value, int]] = {}
         self._own: dict[int, Any] = {}
         self.capture: Callable[[Any], Symbol] | None = None
+        self.is_written: Callable[[Value], bool] = lambda _: True
 
     # -- the heap
 
@@ -154,6 +217,7 @@ class Recorder:
         self.block.ops.append(op)
         for value in op.outputs:
             self._definitions[value] = op
+            self.measure(value)
 
     def forced(self, value: Value) -> Any:
         """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs."""
@@ -181,6 +245,10 @@ class Recorder:
         """A traced value as an operand: symbols become values, arrays are captured."""
         if type(x) is Symbol:
             return x.value
+        if type(x) is Length:
+            return x.symbol.value
+        if isinstance(x, Missing):
+            return x
         if isinstance(x, (tuple, list)):
             made = [self.operand(item) for item in x]
             return tuple(made) if isinstance(x, tuple) else made
@@ -240,12 +308,16 @@ class Recorder:
         UntraceableError
             If the type of its result cannot be told.
         """
+        known = STATIC.get(function)
+        if known is not None:
+            return known(*args, **kwargs)
         out = kwargs.get("out")
         if out is not None:
             rest = {key: value for key, value in kwargs.items() if key != "out"}
             target = out[0] if isinstance(out, tuple) else out
             self.store(target, Ellipsis, self.apply(function, args, rest))
             return target
+        args, kwargs = _tidy(function, args, kwargs)
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         found = self._infer(function, inputs, options)
@@ -263,6 +335,13 @@ class Recorder:
                 f"{error}"
             )
             raise UntraceableError(message) from error
+
+    def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
+        """Write a call of a function whose result's type is known."""
+        value = Value(t)
+        inputs = tuple(self.operand(a) for a in args)
+        self.emit(Apply(function, inputs, outputs=(value,)))
+        return Symbol(value, self)
 
     def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
         """Write a call of a function that writes into its first argument."""
@@ -287,10 +366,32 @@ class Recorder:
         if isinstance(d, Size):
             if d in self.known:
                 return self.known[d]
-            value = Value(INT)
+            value = Value(Number(INT.dtype, python=True, size=d))
             self.emit(Apply(length_of, (a.value, axis), outputs=(value,)))
             return Symbol(value, self)
         return d
+
+    def static_length(self, d: Any) -> Any:
+        """A length for rules to compare and to hand on: an int, or the length itself."""
+        if not isinstance(d, Size):
+            return d
+        return self.known[d] if d in self.known else Length(d, self)
+
+    def length_symbol(self, d: Size) -> Symbol:
+        """A length that is not known, as a number."""
+        if d not in self._measured:
+            message = "a length is needed of which no array is known that has it"
+            raise UntraceableError(message)
+        value, axis = self._measured[d]
+        return self.apply_typed(
+            length_of, (Symbol(value, self), axis), Number(INT.dtype, python=True, size=d)
+        )
+
+    def measure(self, value: Value) -> None:
+        """Note the lengths of an array, so that they can be asked for."""
+        for axis, d in enumerate(value.type.shape):
+            if isinstance(d, Size):
+                self._measured.setdefault(d, (value, axis))
 
     def known_length(self, a: Symbol, axis: int) -> int:
         """One length of an array as an int: an assumption that the tape keeps as a guard."""

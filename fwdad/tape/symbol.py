@@ -29,6 +29,7 @@ class Symbol:
 
     __slots__ = ("recorder", "value")
     __array_priority__ = 1e5
+    __fwdad_symbolic__ = True
 
     def __init__(self, value: Value, recorder: Recorder) -> None:
         self.value = value
@@ -89,6 +90,8 @@ class Symbol:
         return self.recorder.apply(function, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple) and not index and not self.is_array:
+            return self
         return self.recorder.load(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -106,8 +109,80 @@ class Symbol:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The lengths: ints, and symbols of ints."""
-        return self.recorder.shape(self)
+        """The lengths: ints, and :class:`Length` where they are not known."""
+        return tuple(self.recorder.static_length(d) for d in self.type.shape)
+
+    # what laws of linear operations ask of an array
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """As ``ndarray.reshape``."""
+        new = shape[0] if len(shape) == 1 else shape
+        return self.recorder.apply(np.reshape, (self, new), {} if order == "C" else {"order": order})
+
+    def transpose(self, *axes: Any) -> Any:
+        """As ``ndarray.transpose``."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self.recorder.apply(np.transpose, (self, order), {})
+
+    def swapaxes(self, first: int, second: int) -> Any:
+        """As ``ndarray.swapaxes``."""
+        return self.recorder.apply(np.swapaxes, (self, first, second), {})
+
+    def astype(self, dtype: Any) -> Any:
+        """As ``astype``."""
+        if not self.is_array:
+            return self.recorder.apply(np.dtype(dtype).type, (self,), {})
+        return self.recorder.apply(np.ndarray.astype, (self, np.dtype(dtype)), {})
+
+    def copy(self) -> Any:
+        """A copy where the memory may be written later, else itself."""
+        if not self.is_array or not self.recorder.is_written(self.value):
+            return self
+        return self.recorder.apply(np.ndarray.copy, (self,), {})
+
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return self.recorder.apply(np.conjugate, (self,), {})
+
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        """As ``ndarray.sum``."""
+        return self.recorder.apply(np.sum, (self,), {"axis": axis, **options})
+
+    T = property(lambda self: self.transpose())
+    real = property(lambda self: self.recorder.apply(np.real, (self,), {}))
+    imag = property(lambda self: self.recorder.apply(np.imag, (self,), {}))
+
+
+class Length:
+    """A length that is not known: compared by identity, a number of the tape in arithmetic.
+
+    Parameters
+    ----------
+    size : Size
+        The length.
+    recorder : Recorder
+        Writes the tape.
+    """
+
+    __slots__ = ("recorder", "size")
+
+    def __init__(self, size: Any, recorder: Recorder) -> None:
+        self.size = size
+        self.recorder = recorder
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and other.size is self.size
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    @property
+    def symbol(self) -> Symbol:
+        """The length as a number."""
+        return self.recorder.length_symbol(self.size)
 
 
 def _forward(function: Callable[..., Any]) -> Any:
@@ -132,6 +207,16 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 for _name in ("neg", "pos", "invert"):
     setattr(Symbol, f"__{_name}__", _unary(getattr(operator, _name)))
 Symbol.__abs__ = _unary(abs)  # type: ignore[attr-defined]
+
+
+for _name in ("add", "sub", "mul", "floordiv", "truediv"):
+    setattr(
+        Length, f"__{_name}__",
+        lambda a, b, f=getattr(operator, _name): f(a.symbol, b.symbol if type(b) is Length else b),
+    )  # fmt: skip
+    setattr(
+        Length, f"__r{_name}__", lambda a, b, f=getattr(operator, _name): f(b, a.symbol)
+    )
 
 
 class _Unbound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class Number:
 
     dtype: np.dtype[Any]
     python: bool
+    size: Size | None = field(default=None, compare=False)  # the length that an int is
 
     def __str__(self) -> str:
         return _PYTHON_NAMES[self.dtype.kind] if self.python else str(self.dtype)

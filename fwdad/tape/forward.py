@@ -1,0 +1,742 @@
+"""Forward mode on a tape: the same frules, recorded; N tangents travel beside every value.
+
+A tangent is a :class:`Chunk` whose lanes and scalings are symbols, so scalings stay deferred here
+too: a chain of elementwise operations becomes one product with the lanes. What crosses the border
+of a loop or branch is multiplied out. Arrays that active values are stored into have shadow lanes,
+``(N, *shape)``, whose views mirror theirs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import MissingRuleError, UntraceableError
+from fwdad.rules.define import find_rule, function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.alias import memory_of
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Check,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+    walk,
+)
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Number, Type
+
+# The operators of numbers and arrays have the rules of NumPy's ufuncs.
+_RULE_OF: dict[Any, Callable[..., Any]] = {
+    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply,
+    operator.truediv: np.true_divide, operator.floordiv: np.floor_divide,
+    operator.mod: np.remainder, operator.pow: np.power, operator.matmul: np.matmul,
+    operator.neg: np.negative, operator.pos: np.positive, abs: np.absolute,
+    np.ndarray.copy: np.copy, np.ndarray.flatten: np.ravel,
+}  # fmt: skip
+_CONSTANT = {
+    bool, int, round, operator.not_, operator.lt, operator.le, operator.gt, operator.ge,
+    operator.eq, operator.ne, operator.invert, operator.and_, operator.or_, operator.xor,
+}  # fmt: skip
+_GATHERING = {np.array, np.asarray}
+
+
+# -- primitives of lanes, which backends may have their own way for
+
+
+def zero_lanes(n: int, like: Any) -> Any:
+    """Zero lanes for an array or number: ``(n, *like.shape)``."""
+    return np.zeros((n, *np.shape(like)), np.result_type(like, np.float16))
+
+
+def load_lanes(lanes: Any, *index: Any) -> Any:
+    """The lanes of one element, a copy."""
+    return lanes[(slice(None), *index)].copy()
+
+
+def unit_lanes(n: int, k: int) -> Any:
+    """The lanes of the k-th number of a basis: one in lane k, if there is one."""
+    lanes = np.zeros(n)
+    if 0 <= k < n:
+        lanes[k] = 1.0
+    return lanes
+
+
+def gather_lanes(n: int, parts: list[Any]) -> Any:
+    """Lanes of scalars as the lanes of an array of them; None has zero lanes."""
+    made = np.zeros((n, len(parts)))
+    for k, part in enumerate(parts):
+        if part is not None:
+            made[:, k] = part
+    return made
+
+
+@dataclass
+class Basis:
+    """A seed that is known beforehand: lane k is the unit direction of flat index start + k.
+
+    Parameters
+    ----------
+    start : int
+        The first index; it may be negative.
+    shape : tuple of int
+        The shape of the argument.
+    """
+
+    start: int
+    shape: tuple[int, ...]
+
+
+Seed = Basis | bool
+"""How a parameter is seeded: by a basis, by lanes that are a parameter (True), or not at all."""
+
+
+class _AgainError(Exception):
+    """A fact has been found that earlier code was written without."""
+
+
+class _Facts:
+    """What is found on the way, and needed from the start."""
+
+    def __init__(self) -> None:
+        self.shadowed: set[Value] = set()  # memory that active values are stored into
+        self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
+
+    def note(self, where: set[Any], what: Any) -> None:
+        """Note a fact, and start again if it is new."""
+        if what not in where:
+            where.add(what)
+            raise _AgainError
+
+
+def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, list[np.ndarray]]:
+    """A program that pushes n tangents through another one.
+
+    Parameters
+    ----------
+    program : Program
+        Whose results are differentiated.
+    n : int
+        The number of lanes.
+    seeds : list of Basis or bool
+        For each parameter.
+
+    Returns
+    -------
+    Program
+        Its parameters are those of ``program``, the lanes of the parameters seeded by True, and
+        constants; its results are those of ``program`` and then, for each, its lanes.
+    list of ndarray
+        The constants.
+
+    Raises
+    ------
+    MissingRuleError
+        If an active value meets a function without a rule.
+    UntraceableError
+        If a rule needs values to be known.
+    """
+    facts = _Facts()
+    for _ in range(1000):
+        try:
+            return _Pushforward(program, n, seeds, facts).run()
+        except _AgainError:
+            continue
+    message = "the activity of the program's values does not settle"
+    raise UntraceableError(message)
+
+
+class _Pushforward:
+    """One attempt, with the facts known so far."""
+
+    def __init__(self, program: Program, n: int, seeds: list[Seed], facts: _Facts) -> None:
+        self.program = program
+        self.n = n
+        self.seeds = seeds
+        self.facts = facts
+        self.recorder = Recorder()
+        self.recorder.capture = self._constant
+        self.constants: list[tuple[Value, np.ndarray]] = []
+        self.memory = memory_of(program)
+        self.written = {
+            root for op in walk(program.block) for v in op.writes() for root in self.memory[v]
+        }
+        self.recorder.is_written = self._is_written
+        self.primal: dict[Value, Symbol] = {}
+        self.tangent: dict[Value, Any] = {}
+        self.shadow: dict[Value, Symbol] = {}
+        self._origin: dict[Value, Value] = {}
+        self._op: Op | None = None
+
+    def run(self) -> tuple[Program, list[np.ndarray]]:
+        self.recorder.place = lambda: self._op.location if self._op is not None else None
+        params, lanes_params = [], []
+        for p, seed in zip(self.program.block.params, self.seeds, strict=True):
+            params.append(self._fresh(p))
+            if seed is True:
+                lanes = Value(self._lanes_type(p.type), f"{p.name or 'x'}_dot")
+                lanes_params.append(lanes)
+                self._give_lanes(p, Symbol(lanes, self.recorder))
+            elif isinstance(seed, Basis):
+                self.tangent[p] = self._basis(p.type, seed)
+            if self._is_shadowed(p) and p not in self.shadow:
+                self.shadow[p] = self._materialised(p)
+        self._block(self.program.block)
+        results = [self._operand(r) for r in self.program.block.results]
+        dots = [self._result_lanes(r) for r in self.program.block.results]
+        block = self.recorder.block
+        block.params = [*params, *lanes_params, *(v for v, _ in self.constants)]
+        block.results = [*results, *(self.recorder.operand(d) for d in dots)]
+        made = Program(f"{self.program.name}_pushforward", block, self.program.filename)
+        return made, [a for _, a in self.constants]
+
+    # -- values
+
+    def _constant(self, a: np.ndarray) -> Symbol:
+        for value, held in self.constants:
+            if held is a:
+                return Symbol(value, self.recorder)
+        value = Value(ArrayType(a.dtype, a.shape))
+        self.constants.append((value, a))
+        return Symbol(value, self.recorder)
+
+    def _is_written(self, value: Value) -> bool:
+        origin = self._origin.get(value)
+        return origin is not None and bool(self.memory.get(origin, {origin}) & self.written)
+
+    def _lanes_type(self, t: Type) -> ArrayType:
+        dtype = np.result_type(t.dtype, np.float16) if t.dtype.kind in "biu" else t.dtype
+        return ArrayType(dtype, (self.n, *t.shape))
+
+    def _fresh(self, v: Value) -> Value:
+        made = Value(v.type, v.name)
+        self.primal[v] = Symbol(made, self.recorder)
+        self._origin[made] = v
+        self.recorder.measure(made)
+        return made
+
+    def _operand(self, operand: Operand) -> Operand:
+        return map_values(lambda v: self.primal[v].value, operand)
+
+    def _symbols(self, operand: Operand) -> Any:
+        return map_values(lambda v: self.primal[v], operand)
+
+    def _basis(self, t: Type, seed: Basis) -> Any:
+        if isinstance(t, Number):
+            k = -seed.start
+            dtype = np.dtype(np.result_type(t.dtype, np.float16))
+            return Chunk.of(self.n, (), {hot_lanes(self.n, k, dtype): 1.0}) if 0 <= k < self.n else ZERO
+        lanes = basis_lanes(self.n, seed.start, seed.shape, t.dtype)
+        return Chunk.of(self.n, self._shape(t), {lanes: None})
+
+    def _shape(self, t: Type) -> tuple[Any, ...]:
+        return tuple(self.recorder.static_length(d) for d in t.shape)
+
+    def _give_lanes(self, v: Value, lanes: Symbol) -> None:
+        """Let a value's tangent be these lanes: shadow memory if the value's is written."""
+        if self._is_shadowed(v):
+            self.shadow[v] = lanes
+        else:
+            terms: dict[Any, Any] = {Lanes(lanes): None if is_array(v) else 1.0}
+            self.tangent[v] = Chunk.of(self.n, self._shape(v.type), terms)
+
+    def _is_shadowed(self, v: Value) -> bool:
+        return is_array(v) and bool(self.memory.get(v, {v}) & self.facts.shadowed)
+
+    def _shadow_all(self, v: Value) -> None:
+        """An active value is stored into an array: its memory has shadows, from the start."""
+        for root in self.memory.get(v, {v}):
+            if root not in self.facts.shadowed:
+                self.facts.shadowed |= self.memory.get(v, {v})
+                raise _AgainError
+
+    def tangent_of(self, x: Operand) -> Any:
+        """The tangent of an operand: a chunk, ZERO, or a list of these."""
+        if isinstance(x, Value):
+            if x in self.shadow:
+                copy = self.recorder.apply(np.ndarray.copy, (self.shadow[x],), {})
+                return Chunk.of(self.n, self._shape(x.type), {Lanes(copy): None})
+            return self.tangent.get(x, ZERO)
+        if isinstance(x, (list, tuple)) and any(self.is_active(v) for v in values_in(x)):
+            return type(x)(self.tangent_of(item) for item in x)
+        return ZERO
+
+    def is_active(self, v: Value) -> bool:
+        """Whether a value has a tangent that is not structurally zero."""
+        return v in self.tangent or v in self.shadow
+
+    def _materialised(self, v: Value) -> Symbol:
+        """A value's lanes as memory of their own."""
+        held = self.tangent.get(v)
+        if held is None:
+            return self.recorder.apply(zero_lanes, (self.n, self.primal[v]), {})
+        lanes = held.lanes
+        return self.recorder.apply(np.array, (lanes,), {})
+
+    def _lanes(self, x: Operand, t: Type) -> Any:
+        """The lanes of an operand, multiplied out, for a type."""
+        if isinstance(x, Value):
+            if x in self.shadow:
+                return self.shadow[x]
+            if x in self.tangent:
+                return self._cast(self.tangent[x].lanes, t)
+        if isinstance(x, Missing):
+            return Missing(self._lanes_type(t))
+        if isinstance(t, Number):
+            return self.recorder.apply(np.zeros, (self.n, self._lanes_type(t).dtype), {})
+        return self.recorder.apply(zero_lanes, (self.n, self._symbols(x)), {})
+
+    def _cast(self, lanes: Any, t: Type) -> Any:
+        if lanes.dtype.kind == "c" and t.dtype.kind != "c":
+            lanes = self.recorder.apply(np.real, (lanes,), {})
+        return lanes
+
+    def _result_lanes(self, r: Operand) -> Any:
+        t = r.type if isinstance(r, Value) else None
+        if t is None:
+            return self.recorder.apply(np.zeros, (self.n,), {})
+        return self._lanes(r, t)
+
+    # -- operations
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self._op = op
+            handle = getattr(self, f"_{type(op).__name__.lower()}", None)
+            if handle is None:
+                message = f"a {type(op).__name__} cannot be pushed forward"
+                raise UntraceableError(message, op.location)
+            handle(op)
+
+    def _copy(self, op: Op, **changed: Any) -> None:
+        """The operation itself, on the primals."""
+        outputs = tuple(self._fresh(v) for v in op.outputs)
+        fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
+        made = type(op)(**{**fields, **changed}, outputs=outputs, location=op.location)
+        made.replace(lambda v: self.primal[v].value)
+        self.recorder.block.ops.append(made)
+
+    def _settled(self, op: Op) -> None:
+        """Shadows for outputs whose memory has them."""
+        for v in op.outputs:
+            if self._is_shadowed(v) and v not in self.shadow:
+                self.shadow[v] = self._materialised(v)
+                self.tangent.pop(v, None)
+
+    def _apply(self, op: Apply) -> None:
+        active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+        if op.mutated:
+            self._mutation(op, active=active)
+            return
+        if not active or op.function in _CONSTANT or not _has_tangent(op):
+            self._copy(op)
+        elif op.function in _GATHERING and isinstance(op.args[0], (list, tuple)):
+            self._gather(op)
+        elif op.function in (float, complex) or _is_number_class(op.function):
+            self._convert(op)
+        else:
+            self._by_rule(op)
+        self._settled(op)
+
+    def _mutation(self, op: Apply, *, active: bool) -> None:
+        target = op.args[op.mutated[0]]
+        if active:
+            message = (
+                f"{function_name(op.function)} writes into an array whose values carry "
+                "derivatives: that cannot be pushed through a tape. Write it as an assignment"
+            )
+            raise UntraceableError(message, op.location)
+        self._copy(op)
+        del target
+
+    def _convert(self, op: Apply) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        (x,) = op.args
+        chunk = self.tangent_of(x)
+        if chunk.shape:
+            chunk = chunk.reshape(())
+        self.tangent[v] = chunk
+
+    def _gather(self, op: Apply) -> None:
+        """``np.array([a, b, c])`` of numbers."""
+        (v,) = op.outputs
+        parts = op.args[0]
+        if not all(isinstance(getattr(p, "type", None) or Number, (Number, type)) for p in parts):
+            message = "an array is made of arrays that carry derivatives: use numpy.stack"
+            raise UntraceableError(message, op.location)
+        self._copy(op)
+        found: list[Any] = []
+        for p in parts:
+            chunk = self.tangent_of(p)
+            found.append(chunk.lanes if isinstance(chunk, Chunk) else None)
+        lanes = self.recorder.apply_typed(
+            gather_lanes, (self.n, found), ArrayType(np.dtype(float), (self.n, len(parts)))
+        )
+        self.tangent[v] = Chunk.of(self.n, (len(parts),), {Lanes(lanes): None})
+
+    def _by_rule(self, op: Apply) -> None:
+        function = _RULE_OF.get(op.function, op.function)
+        if function is np.ravel:
+            self._ravelled(op)
+            return
+        rule = find_rule(function)
+        if rule is None:
+            message = (
+                f"no frule for {function_name(op.function)}, which meets a value that carries a "
+                "derivative"
+            )
+            raise MissingRuleError(message, op.location)
+        if rule.kind == "constant":
+            self._copy(op)
+            return
+        if rule.kind == "elementwise":
+            self._elementwise(op, rule)
+            return
+        args, kwargs = self._symbols(op.args), self._symbols(op.kwargs)
+        bound, options = rule.binder.bind(args, kwargs)
+        tangents_bound, _ = rule.binder.bind(
+            tuple(self.tangent_of(a) for a in op.args), dict.fromkeys(kwargs, ZERO)
+        )
+        tangents = tuple(
+            t if isinstance(t, (Chunk, Zero, list, tuple, Undefined)) else ZERO
+            for t in tangents_bound
+        )
+        y, y_dot = rule.body(bound, tangents, **options)
+        self._answer(op.outputs, y, y_dot)
+
+    def _ravelled(self, op: Apply) -> None:
+        self._copy(op)
+        chunk = self.tangent_of(op.args[0])
+        self.tangent[op.outputs[0]] = chunk.reshape(-1, order=op.kwargs.get("order", "C"))
+
+    def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
+        """What a rule answered, as the primals and tangents of the outputs."""
+        values = list(y) if isinstance(y, (tuple, list)) else [y]
+        dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        for v, p, t in zip(outputs, values, dots, strict=True):
+            symbol = self.recorder.as_symbol(p)
+            if symbol.value.name is None:
+                symbol.value.name = v.name
+            self.primal[v] = symbol
+            self._origin[symbol.value] = v
+            if isinstance(t, Undefined):
+                t.use()
+            if isinstance(t, Chunk):
+                self.tangent[v] = t
+
+    def _elementwise(self, op: Apply, rule: Any) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        y = self.primal[v]
+        numbers = [self._numpy_number(self._symbols(a)) for a in op.args]
+        result = self._numpy_number(y)
+        y_dot: Any = ZERO
+        for k, a in enumerate(op.args):
+            t = self.tangent_of(a)
+            if isinstance(t, Zero):
+                continue
+            d = rule.partials[k](*numbers, result)
+            y_dot = y_dot + self._scaled(t, d, v.type)
+        self.tangent[v] = y_dot
+
+    def _scaled(self, t: Chunk, d: Any, out: Type) -> Chunk:
+        shape = self._shape(out)
+        if type(d) is Symbol and d.is_array and self.recorder.is_written(d.value):
+            d = self.recorder.apply(np.ndarray.copy, (d,), {})
+        if isinstance(d, (int, float)) and d == 1:
+            term = t
+        else:
+            rank = d.type.ndim if type(d) is Symbol else np.ndim(d)
+            # a scaling of one is no product
+            terms = {lanes: None if _is_one(held) else held for lanes, held in t.terms.items()}
+            unscaled = Chunk.of(t.n, t.shape, terms)
+            term = unscaled.scale_quietly(d, shape if rank else t.shape)
+        return term.broadcast_to(shape) if term.shape != shape else term
+
+    def _numpy_number(self, x: Any) -> Any:
+        """Partials are taken of NumPy's numbers: 1/0.0 is inf in them, as it is for arrays."""
+        if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+            if x.type.dtype.kind in "fc":
+                return self.recorder.apply(x.type.dtype.type, (x,), {})
+        elif type(x) is float:
+            return np.float64(x)
+        return x
+
+    # -- memory
+
+    def _load(self, op: Load) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        index = tuple(self._symbols(i) for i in op.index)
+        if op.array in self.shadow:
+            shadow = self.shadow[op.array]
+            if op.view:
+                self.shadow[v] = self.recorder.load(shadow, (slice(None), *index))
+            else:
+                self.tangent[v] = self._read(shadow, index, v.type)
+        elif op.array in self.tangent:
+            chunk = self._indexed(self.tangent[op.array], index, v.type)
+            if isinstance(chunk, Chunk):
+                self.tangent[v] = chunk
+
+    def _read(self, shadow: Symbol, index: tuple[Any, ...], t: Type) -> Chunk:
+        self._alignable(index)
+        if isinstance(t, Number):
+            lanes = self.recorder.apply_typed(
+                load_lanes, (shadow, *index), ArrayType(shadow.dtype, (self.n,))
+            )
+            return Chunk.of(self.n, (), {Lanes(lanes): 1.0})
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
+
+    def _alignable(self, index: tuple[Any, ...]) -> None:
+        """Advanced indices apart from each other move their axes in front, before the lanes."""
+        advanced = [
+            k for k, i in enumerate(index)
+            if i is not None and i is not Ellipsis and not isinstance(i, slice)
+        ]
+        arrays = [
+            k for k in advanced
+            if isinstance(index[k], (list, np.ndarray)) or (type(index[k]) is Symbol and index[k].is_array)
+        ]
+        if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
+            message = (
+                "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
+                "tape: use numpy.take, or index in two steps"
+            )
+            raise UntraceableError(message)
+
+    def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
+        """The tangent of ``a[index]``, term by term."""
+        if all(type(i) is int for i in index) and len(index) == len(chunk.shape):
+            found = chunk.element(index)
+            if isinstance(found, Zero):
+                return found
+            terms = {part: 1.0 if d is None else d for part, d in found.terms.items()}
+            return Chunk.of(self.n, (), terms)
+        self._alignable(index)
+        terms = {}
+        for lanes, d in chunk.terms.items():
+            scaling: Any = d
+            if type(d) is Symbol and d.is_array:
+                scaling = self.recorder.load(d, index)
+            made = self._indexed_lanes(lanes, index, chunk.shape)
+            if isinstance(t, Number) and scaling is None:
+                scaling = 1.0
+            terms[made] = scaling
+        return Chunk.of(self.n, self._shape(t), terms)
+
+    def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
+        if lanes.basis is not None and len(index) == len(shape) == 1 and type(index[0]) is Symbol:
+            if not index[0].is_array:
+                start = lanes.basis[1]
+                k = index[0] if start == 0 else index[0] - start
+                unit = ArrayType(np.dtype(float), (self.n,))
+                return Lanes(self.recorder.apply_typed(unit_lanes, (self.n, k), unit))
+        array = lanes.array
+        if array.ndim < len(shape) + 1:
+            array = lanes.expanded(len(shape)).array
+        array = self.recorder.as_symbol(array)
+        return Lanes(self.recorder.load(array, (slice(None), *index)))
+
+    def _store(self, op: Store) -> None:
+        t = self.tangent_of(op.value)
+        if not isinstance(t, Zero) and op.array not in self.shadow:
+            self._shadow_all(op.array)
+        if op.array in self.shadow:
+            index = tuple(self._symbols(i) for i in op.index)
+            self._alignable(index)
+            shadow = self.shadow[op.array]
+            lanes: Any = 0.0
+            if isinstance(t, Chunk):
+                lanes = self._aligned(t, op.array.type, op.index)
+                if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
+                    lanes = self.recorder.apply(np.real, (lanes,), {})
+            self._copy(op)
+            self.recorder.store(shadow, (slice(None), *index), lanes)
+            return
+        self._copy(op)
+
+    def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
+        """Lanes that broadcast against an indexed array as the value itself does."""
+        rank = target.ndim - sum(
+            1 for i in index if not isinstance(i, slice) and i is not None and i is not Ellipsis
+        ) + sum(i is None for i in index)
+        arrays = [i for i in index if is_array(i) or isinstance(i, (list, np.ndarray))]
+        if arrays:
+            rank += max(i.type.ndim if isinstance(i, Value) else np.ndim(i) for i in arrays)
+        missing = rank - len(t.shape)
+        lanes = t.lanes
+        if missing > 0:
+            head = (slice(None), *(None,) * missing)
+            lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
+        return lanes
+
+    def _update(self, op: Update) -> None:
+        t = self.tangent_of(op.value)
+        if not isinstance(t, Zero) and op.array not in self.shadow:
+            self._shadow_all(op.array)
+        if op.array not in self.shadow:
+            self._copy(op)
+            return
+        index = tuple(self._symbols(i) for i in op.index)
+        self._alignable(index)
+        shadow = self.shadow[op.array]
+        at = (slice(None), *index)
+        if op.function in (operator.add, operator.sub):
+            if isinstance(t, Chunk):
+                lanes = self._aligned(t, op.array.type, op.index)
+                self._copy(op)
+                self.recorder.update(shadow, at, op.function, lanes)
+            else:
+                self._copy(op)
+            return
+        rule = find_rule(_RULE_OF[op.function])
+        if rule is None or rule.kind != "elementwise":
+            message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
+            raise UntraceableError(message, op.location)
+        old = self.recorder.load(self.primal[op.array], index)
+        if old.is_array:
+            old = self.recorder.apply(np.ndarray.copy, (old,), {})
+        value = self._numpy_number(self._symbols(op.value))
+        y = self.recorder.apply(op.function, (old, value), {})
+        held = self._read_any(shadow, index, old)
+        y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
+        if isinstance(t, Chunk):
+            y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
+        lanes = y_dot.lanes
+        self.recorder.store(self.primal[op.array], index, y)
+        self.recorder.store(shadow, at, lanes)
+
+    def _read_any(self, shadow: Symbol, index: tuple[Any, ...], old: Symbol) -> Chunk:
+        if not old.is_array:
+            return self._read(shadow, index, old.type)
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        copy = self.recorder.apply(np.ndarray.copy, (lanes,), {})
+        return Chunk.of(self.n, self._shape(old.type), {Lanes(copy): None})
+
+    def _check(self, op: Check) -> None:
+        self._copy(op)
+
+    # -- control flow
+
+    def _branch(self, op: Branch) -> None:
+        sides, found = [], []
+        condition = self._operand(op.condition)
+        for block in op.blocks():
+            side = Block()
+            outer, self.recorder.block = self.recorder.block, side
+            self._block(block)
+            found.append([self._activity(r) for r in block.results])
+            self.recorder.block = outer
+            sides.append(side)
+        kinds = [a or b for a, b in zip(*found, strict=True)]
+        lanes = []
+        for side, block in zip(sides, op.blocks(), strict=True):
+            side.results = [self._operand(r) for r in block.results]
+            outer, self.recorder.block = self.recorder.block, side
+            for r, v, kind in zip(block.results, op.outputs, kinds, strict=True):
+                if kind:
+                    side.results.append(self.recorder.operand(self._lanes(r, v.type)))
+            self.recorder.block = outer
+        outputs = [self._fresh(v) for v in op.outputs]
+        for v, kind in zip(op.outputs, kinds, strict=True):
+            if kind:
+                made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                lanes.append(made)
+                self._hold(v, Symbol(made, self.recorder))
+        self.recorder.block.ops.append(
+            Branch(condition, *sides, outputs=(*outputs, *lanes), location=op.location)
+        )
+
+    def _activity(self, r: Operand) -> bool:
+        return isinstance(r, Value) and self.is_active(r)
+
+    def _hold(self, v: Value, lanes: Symbol) -> None:
+        if self._is_shadowed(v):
+            self.shadow[v] = lanes
+        else:
+            self._give_lanes(v, lanes)
+
+    def _loop(self, op: Loop) -> None:
+        active = [
+            k
+            for k, (p, a) in enumerate(zip(op.carried, op.initial, strict=True))
+            if (id(op), k) in self.facts.carried or self._is_shadowed(p) or self._activity(a)
+        ]
+        span = self._operand(op.span) if op.span is not None else None
+        initial = [self._operand(a) for a in op.initial]
+        for k in active:
+            lanes = self._lanes(op.initial[k], op.carried[k].type)
+            initial.append(self.recorder.operand(lanes))
+        body, test = Block(), None
+        body.params = [self._fresh(p) for p in op.body.params]
+        outer = self.recorder.block
+        for k in active:
+            p = op.carried[k]
+            made = Value(self._lanes_type(p.type), f"{p.name}_dot" if p.name else None)
+            body.params.append(made)
+            self._hold(p, Symbol(made, self.recorder))
+        if op.test is not None:
+            test = self.recorder.block = Block()
+            self._block(op.test)
+            test.results = [self._operand(r) for r in op.test.results]
+        self.recorder.block = body
+        self._block(op.body)
+        for k, r in enumerate(op.body.results[: len(op.carried)]):
+            if k not in active and self._activity(r):
+                self.recorder.block = outer
+                self.facts.note(self.facts.carried, (id(op), k))
+        next_lanes = [
+            self.recorder.operand(self._lanes(op.body.results[k], op.carried[k].type))
+            for k in active
+        ]
+        results = [self._operand(r) for r in op.body.results]
+        leave = results[len(op.carried) :]
+        body.results = [*results[: len(op.carried)], *next_lanes, *leave]
+        self.recorder.block = outer
+        outputs = [self._fresh(v) for v in op.outputs]
+        count = self._fresh(op.exec_count)
+        for k in active:
+            v = op.outputs[k]
+            made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            outputs.append(made)
+            self._hold(v, Symbol(made, self.recorder))
+        self.recorder.block.ops.append(
+            Loop(
+                span, initial, body, test, op.leaves, count,
+                outputs=tuple(outputs), location=op.location,
+            )
+        )  # fmt: skip
+
+
+def _has_tangent(op: Apply) -> bool:
+    """Whether an output has a tangent space."""
+    return any(v.type.dtype.kind in "fc" for v in op.outputs)
+
+
+def _is_one(d: Any) -> bool:
+    return type(d) is float and d == 1.0
+
+
+def _is_number_class(f: Any) -> bool:
+    return isinstance(f, type) and issubclass(f, (np.floating, np.complexfloating))
