@@ -80,15 +80,6 @@ def unit_lanes(n: int, k: int) -> Any:
     return lanes
 
 
-def gather_lanes(n: int, parts: list[Any]) -> Any:
-    """Lanes of scalars as the lanes of an array of them; None has zero lanes."""
-    made = np.zeros((n, len(parts)))
-    for k, part in enumerate(parts):
-        if part is not None:
-            made[:, k] = part
-    return made
-
-
 @dataclass
 class Basis:
     """A seed that is known beforehand: lane k is the unit direction of flat index start + k.
@@ -154,77 +145,129 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     UntraceableError
         If a rule needs values to be known.
     """
+    recorder = Recorder()
+    constants: list[tuple[Value, np.ndarray]] = []
+
+    def capture(a: np.ndarray) -> Symbol:
+        for value, held in constants:
+            if held is a:
+                return Symbol(value, recorder)
+        value = Value(ArrayType(a.dtype, a.shape))
+        constants.append((value, a))
+        return Symbol(value, recorder)
+
+    recorder.capture = capture
+    given, lanes_params = [], []
+    for p, seed in zip(program.block.params, seeds, strict=True):
+        made = Symbol(Value(p.type, p.name), recorder)
+        recorder.measure(made.value)
+        tangent: Any = ZERO
+        if seed is True:
+            tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
+            lanes_params.append(tangent.value)
+        elif isinstance(seed, Basis):
+            tangent = seed
+        given.append((made, tangent))
+    primals, lanes = push_block(recorder, program.block, n, given)
+    block = recorder.block
+    params = [symbol.value for symbol, _ in given]
+    block.params = [*params, *lanes_params, *(v for v, _ in constants)]
+    block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+    made_program = Program(f"{program.name}_pushforward", block, program.filename)
+    return made_program, [a for _, a in constants]
+
+
+def push_block(
+    recorder: Recorder, block: Block, n: int, given: list[tuple[Symbol, Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Write a block with n tangents beside its values.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Where to write.
+    block : Block
+        What to differentiate; it may use values from outside, which are constants to it.
+    n : int
+        The number of lanes.
+    given : list of (Symbol, tangent)
+        For each parameter its value, and its tangent: lanes, a :class:`Basis`, or ``ZERO``.
+
+    Returns
+    -------
+    primals, lanes : list
+        Of the block's results.
+    """
     facts = _Facts()
-    for _ in range(1000):
-        try:
-            return _Pushforward(program, n, seeds, facts).run()
-        except _AgainError:
-            continue
+    place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
+    try:
+        for _ in range(1000):
+            try:
+                return _Pushforward(recorder, block, n, facts).run(given)
+            except _AgainError:
+                del recorder.block.ops[ops:]
+    finally:
+        recorder.place, recorder.is_written = place, is_written
     message = "the activity of the program's values does not settle"
     raise UntraceableError(message)
+
+
+def lanes_type(t: Type, n: int) -> ArrayType:
+    """The type of n lanes of a value."""
+    dtype = np.result_type(t.dtype, np.float16) if t.dtype.kind in "biu" else t.dtype
+    return ArrayType(dtype, (n, *t.shape))
 
 
 class _Pushforward:
     """One attempt, with the facts known so far."""
 
-    def __init__(self, program: Program, n: int, seeds: list[Seed], facts: _Facts) -> None:
-        self.program = program
+    def __init__(self, recorder: Recorder, block: Block, n: int, facts: _Facts) -> None:
+        self.recorder = recorder
+        self.block = block
         self.n = n
-        self.seeds = seeds
         self.facts = facts
-        self.recorder = Recorder()
-        self.recorder.capture = self._constant
-        self.constants: list[tuple[Value, np.ndarray]] = []
+        program = Program("", block)
         self.memory = memory_of(program)
         self.written = {
-            root for op in walk(program.block) for v in op.writes() for root in self.memory[v]
+            root
+            for op in walk(block)
+            for v in op.writes()
+            for root in self.memory.get(v, {v})
         }
-        self.recorder.is_written = self._is_written
+        recorder.is_written = self._is_written
         self.primal: dict[Value, Symbol] = {}
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
         self._origin: dict[Value, Value] = {}
         self._op: Op | None = None
 
-    def run(self) -> tuple[Program, list[np.ndarray]]:
-        self.recorder.place = lambda: self._op.location if self._op is not None else None
-        params, lanes_params = [], []
-        for p, seed in zip(self.program.block.params, self.seeds, strict=True):
-            params.append(self._fresh(p))
-            if seed is True:
-                lanes = Value(self._lanes_type(p.type), f"{p.name or 'x'}_dot")
-                lanes_params.append(lanes)
-                self._give_lanes(p, Symbol(lanes, self.recorder))
-            elif isinstance(seed, Basis):
-                self.tangent[p] = self._basis(p.type, seed)
+    def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
+        outer = self.recorder.place
+        self.recorder.place = lambda: (self._op and self._op.location) or outer()
+        for p, (symbol, tangent) in zip(self.block.params, given, strict=True):
+            self.primal[p] = symbol
+            self._origin[symbol.value] = p
+            if type(tangent) is Symbol:
+                self._give_lanes(p, tangent)
+            elif isinstance(tangent, Basis):
+                found = self._basis(p.type, tangent)
+                if isinstance(found, Chunk):
+                    self.tangent[p] = found
             if self._is_shadowed(p) and p not in self.shadow:
                 self.shadow[p] = self._materialised(p)
-        self._block(self.program.block)
-        results = [self._operand(r) for r in self.program.block.results]
-        dots = [self._result_lanes(r) for r in self.program.block.results]
-        block = self.recorder.block
-        block.params = [*params, *lanes_params, *(v for v, _ in self.constants)]
-        block.results = [*results, *(self.recorder.operand(d) for d in dots)]
-        made = Program(f"{self.program.name}_pushforward", block, self.program.filename)
-        return made, [a for _, a in self.constants]
+        self._block(self.block)
+        self._op = None
+        results = self.block.results
+        return [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
 
     # -- values
-
-    def _constant(self, a: np.ndarray) -> Symbol:
-        for value, held in self.constants:
-            if held is a:
-                return Symbol(value, self.recorder)
-        value = Value(ArrayType(a.dtype, a.shape))
-        self.constants.append((value, a))
-        return Symbol(value, self.recorder)
 
     def _is_written(self, value: Value) -> bool:
         origin = self._origin.get(value)
         return origin is not None and bool(self.memory.get(origin, {origin}) & self.written)
 
     def _lanes_type(self, t: Type) -> ArrayType:
-        dtype = np.result_type(t.dtype, np.float16) if t.dtype.kind in "biu" else t.dtype
-        return ArrayType(dtype, (self.n, *t.shape))
+        return lanes_type(t, self.n)
 
     def _fresh(self, v: Value) -> Value:
         made = Value(v.type, v.name)
@@ -233,11 +276,16 @@ class _Pushforward:
         self.recorder.measure(made)
         return made
 
+    def _here(self, v: Value) -> Symbol:
+        """A value's primal; a value from outside is itself."""
+        found = self.primal.get(v)
+        return found if found is not None else Symbol(v, self.recorder)
+
     def _operand(self, operand: Operand) -> Operand:
-        return map_values(lambda v: self.primal[v].value, operand)
+        return map_values(lambda v: self._here(v).value, operand)
 
     def _symbols(self, operand: Operand) -> Any:
-        return map_values(lambda v: self.primal[v], operand)
+        return map_values(self._here, operand)
 
     def _basis(self, t: Type, seed: Basis) -> Any:
         if isinstance(t, Number):
@@ -287,9 +335,10 @@ class _Pushforward:
         """A value's lanes as memory of their own."""
         held = self.tangent.get(v)
         if held is None:
-            return self.recorder.apply(zero_lanes, (self.n, self.primal[v]), {})
-        lanes = held.lanes
-        return self.recorder.apply(np.array, (lanes,), {})
+            return self.recorder.apply_typed(
+                zero_lanes, (self.n, self._here(v)), self._lanes_type(v.type)
+            )
+        return self.recorder.apply(np.array, (self._multiplied(held),), {})
 
     def _lanes(self, x: Operand, t: Type) -> Any:
         """The lanes of an operand, multiplied out, for a type."""
@@ -297,12 +346,13 @@ class _Pushforward:
             if x in self.shadow:
                 return self.shadow[x]
             if x in self.tangent:
-                return self._cast(self.tangent[x].lanes, t)
+                return self._cast(self._multiplied(self.tangent[x]), t)
         if isinstance(x, Missing):
             return Missing(self._lanes_type(t))
         if isinstance(t, Number):
             return self.recorder.apply(np.zeros, (self.n, self._lanes_type(t).dtype), {})
-        return self.recorder.apply(zero_lanes, (self.n, self._symbols(x)), {})
+        like = self._symbols(x)
+        return self.recorder.apply_typed(zero_lanes, (self.n, like), self._lanes_type(t))
 
     def _cast(self, lanes: Any, t: Type) -> Any:
         if lanes.dtype.kind == "c" and t.dtype.kind != "c":
@@ -331,7 +381,7 @@ class _Pushforward:
         outputs = tuple(self._fresh(v) for v in op.outputs)
         fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
         made = type(op)(**{**fields, **changed}, outputs=outputs, location=op.location)
-        made.replace(lambda v: self.primal[v].value)
+        made.replace(lambda v: self._here(v).value)
         self.recorder.block.ops.append(made)
 
     def _settled(self, op: Op) -> None:
@@ -384,14 +434,30 @@ class _Pushforward:
             message = "an array is made of arrays that carry derivatives: use numpy.stack"
             raise UntraceableError(message, op.location)
         self._copy(op)
-        found: list[Any] = []
-        for p in parts:
+        n, count = self.n, len(parts)
+        lanes = self.recorder.apply(np.zeros, ((n, count), v.type.dtype), {})
+        for k, p in enumerate(parts):
             chunk = self.tangent_of(p)
-            found.append(chunk.lanes if isinstance(chunk, Chunk) else None)
-        lanes = self.recorder.apply_typed(
-            gather_lanes, (self.n, found), ArrayType(np.dtype(float), (self.n, len(parts)))
-        )
-        self.tangent[v] = Chunk.of(self.n, (len(parts),), {Lanes(lanes): None})
+            if not isinstance(chunk, Chunk):
+                continue
+            if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
+                for held, d in chunk.terms.items():
+                    self.recorder.store(lanes, (held.lane, k), d)
+            else:
+                self.recorder.store(lanes, (slice(None), k), self._multiplied(chunk))
+        self.tangent[v] = Chunk.of(n, (count,), {Lanes(lanes): None})
+
+    def _multiplied(self, chunk: Chunk) -> Any:
+        """A chunk's lanes, multiplied out; unit directions of a number are not made arrays."""
+        hot = {held: d for held, d in chunk.terms.items() if held.lane >= 0}
+        if chunk.shape or not hot:
+            return chunk.lanes
+        units: list[Any] = [0.0] * self.n
+        for held, d in hot.items():
+            units[held.lane] = d
+        total = self.recorder.apply(np.array, (units,), {})
+        rest = {held: d for held, d in chunk.terms.items() if held not in hot}
+        return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
 
     def _by_rule(self, op: Apply) -> None:
         function = _RULE_OF.get(op.function, op.function)
@@ -585,7 +651,7 @@ class _Pushforward:
         if arrays:
             rank += max(i.type.ndim if isinstance(i, Value) else np.ndim(i) for i in arrays)
         missing = rank - len(t.shape)
-        lanes = t.lanes
+        lanes = self._multiplied(t)
         if missing > 0:
             head = (slice(None), *(None,) * missing)
             lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
@@ -614,7 +680,7 @@ class _Pushforward:
         if rule is None or rule.kind != "elementwise":
             message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
             raise UntraceableError(message, op.location)
-        old = self.recorder.load(self.primal[op.array], index)
+        old = self.recorder.load(self._here(op.array), index)
         if old.is_array:
             old = self.recorder.apply(np.ndarray.copy, (old,), {})
         value = self._numpy_number(self._symbols(op.value))
@@ -624,7 +690,7 @@ class _Pushforward:
         if isinstance(t, Chunk):
             y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
         lanes = y_dot.lanes
-        self.recorder.store(self.primal[op.array], index, y)
+        self.recorder.store(self._here(op.array), index, y)
         self.recorder.store(shadow, at, lanes)
 
     def _read_any(self, shadow: Symbol, index: tuple[Any, ...], old: Symbol) -> Chunk:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.dispatch import CONTAINER_METHODS
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.define import find_rule, function_name
@@ -52,6 +53,8 @@ class Calls:
 
     def captured(self, x: Any, path: Any, name: str) -> Any:
         """A value of the world outside: numbers and arrays become inputs of the tape."""
+        if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
+            return x  # our own objects' options
         if number_type(x) is not None and not isinstance(x, bool):
             return self.capture_value(x, path, name)
         if isinstance(x, np.ndarray):
@@ -261,8 +264,9 @@ class Calls:
         args = tuple(self.number(a) for a in args)  # type: ignore[attr-defined]
         owner = getattr(f, "__self__", None)
         if isinstance(owner, _CONTAINERS):
-            self.may_change(owner)
-            self.recorder.touch(owner)
+            if f.__name__ in CONTAINER_METHODS[type(owner)]:
+                self.may_change(owner)
+                self.recorder.touch(owner)
             return self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
         if isinstance(owner, (np.random.Generator, np.random.RandomState)) or (
             getattr(f, "__module__", "") or ""

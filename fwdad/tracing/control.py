@@ -242,7 +242,7 @@ def loop(
     span: tuple[Any, Any, Any] | None,
     test: Callable[[], Any] | None,
     body: Callable[[Symbol | None], Any],
-) -> Symbol:
+) -> Any:
     """Trace a loop's body until its carried values and their types no longer change.
 
     Parameters
@@ -258,8 +258,8 @@ def loop(
 
     Returns
     -------
-    Symbol
-        How many times the body ran.
+    Symbol or int
+        How many times the body ran; 0 if the condition is known to fail at once.
 
     Raises
     ------
@@ -269,6 +269,8 @@ def loop(
     carried = _Carried([], [], [])
     for _ in range(_ATTEMPTS):
         attempt = _trace_body(recorder, span, test, body, carried)
+        if attempt is None:
+            return 0
         settled, carried = _settle(recorder, attempt, carried)
         if settled:
             return _emit_loop(recorder, span, attempt, carried)
@@ -282,7 +284,7 @@ def _trace_body(
     test: Callable[[], Any] | None,
     body: Callable[[Symbol | None], Any],
     carried: _Carried,
-) -> _Attempt:
+) -> _Attempt | None:
     block = Block()
     counter = Symbol(Value(INT), recorder) if span is not None else None
     params = [Symbol(Value(t), recorder) for t in carried.types]
@@ -291,7 +293,11 @@ def _trace_body(
         carried.bind(recorder, params)
         if test is not None:
             test_block = recorder.block = Block()
-            test_block.results.append(recorder.operand(truth(recorder, test())))
+            goes_on = truth(recorder, test())
+            if goes_on is False and not carried.places:
+                region.undo()
+                return None
+            test_block.results.append(recorder.operand(goes_on))
             recorder.block = block
         leaves = body(counter)
         now, before = {}, {}

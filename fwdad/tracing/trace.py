@@ -10,11 +10,12 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.rules.define import function_name
-from fwdad.tape.ops import Operand, Program, Value, values_in, walk
+from fwdad.tape.alias import written_parameters
+from fwdad.tape.ops import Operand, Program, Value, values_in
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import Number
+from fwdad.tape.types import ArrayType, Number
 from fwdad.tracing import builtin_calls  # noqa: F401  (installs the builtins)
 from fwdad.tracing.arguments import Flattened, leaf_type
 from fwdad.tracing.control import AlwaysRaises
@@ -108,6 +109,7 @@ def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
     for k, leaf in enumerate(flat.leaves):
         value = Value(leaf_type(leaf, k))
         inputs.append(value)
+        recorder.measure(value)
         if isinstance(value.type, Number):
             recorder.examples[value] = (k, leaf)
     captures = _Captures(recorder, len(inputs))
@@ -127,7 +129,7 @@ def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
     program = Program(function_name(f).split(".")[-1], recorder.block)
     code = getattr(f, "__code__", None)
     program.filename = code.co_filename if code is not None else ""
-    program.written = _written(program)
+    program.written = written_parameters(program)
     return Tape(
         program,
         captures.found,
@@ -165,13 +167,20 @@ class _Captures:
             value = Value(leaf_type(x, k), name)
             if isinstance(value.type, Number):
                 self.recorder.examples[value] = (k, x)
+            self.recorder.measure(value)
             self.found.append(Capture(path, value))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
 
     def array(self, x: np.ndarray) -> Symbol:
         """An array that is a constant of the program: the object itself is kept."""
-        return self.value(x, ("object", x), "a")
+        place = ("array", id(x))
+        if place not in self._by_place:
+            value = Value(ArrayType(x.dtype, x.shape), "a")
+            self.found.append(Capture(("object", x), value))
+            self.recorder.measure(value)
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
 
 
 def _results(y: Any, recorder: Recorder) -> tuple[list[Operand], Callable[[list[Any]], Any]]:
@@ -211,19 +220,6 @@ def _results(y: Any, recorder: Recorder) -> tuple[list[Operand], Callable[[list[
         return lambda _: x
 
     return results, take(y)
-
-
-def _written(program: Program) -> list[bool]:
-    """Which parameters the program writes into, by itself or through views."""
-    roots: dict[Value, set[Value]] = {p: {p} for p in program.block.params}
-    from fwdad.tape.alias import memory_of  # the analysis is only needed here and in passes
-
-    memory_of(program, roots)
-    written: set[Value] = set()
-    for op in walk(program.block):
-        for v in op.writes():
-            written |= roots.get(v, set())
-    return [p in written for p in program.block.params]
 
 
 __all__ = ["Capture", "Merger", "Tape", "trace", "trace_flat", "values_in"]

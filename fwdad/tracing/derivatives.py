@@ -1,0 +1,294 @@
+"""Derivatives inside traced programs: ``jvp`` and ``jacobian`` become operations, any level deep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad import api
+from fwdad.builder.build import run_on_duals
+from fwdad.errors import SeedError, UnsupportedTypeError, UntraceableError
+from fwdad.tangents.zero import ZERO, NoTangent
+from fwdad.tape.alias import written_parameters
+from fwdad.tape.forward import Basis, push_block
+from fwdad.tape.ops import Block, Program, Value
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number, Size, number_type
+from fwdad.tracing.builtin_calls import builtin
+from fwdad.tracing.symbols import Maybe, Optional
+
+Tree = Callable[[list[Any]], Any]
+
+
+def _flatten(x: Any) -> tuple[list[Any], Tree]:
+    """Numbers and arrays of a value, and how to put others in their place."""
+    leaves: list[Any] = []
+
+    def take(node: Any) -> Tree:
+        if type(node) is Symbol or isinstance(node, np.ndarray) or number_type(node) is not None:
+            k = len(leaves)
+            leaves.append(node)
+            return lambda values: values[k]
+        if isinstance(node, (tuple, list)):
+            parts = [take(item) for item in node]
+            if hasattr(node, "_fields"):
+                return lambda values: type(node)(*(p(values) for p in parts))
+            return lambda values: type(node)(p(values) for p in parts)
+        if isinstance(node, dict):
+            items = {key: take(item) for key, item in node.items()}
+            return lambda values: {key: p(values) for key, p in items.items()}
+        if isinstance(node, (Maybe, Optional)):
+            message = "a value that may be None, or not be there, is differentiated"
+            raise UntraceableError(message)
+        return lambda _: node
+
+    return leaves, take(x)
+
+
+def _dtype(x: Any) -> np.dtype[Any]:
+    if type(x) is Symbol:
+        return x.dtype
+    return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
+
+
+class _Differentiated:
+    """A function's value and lanes at a point, written in line.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces it.
+    f : callable
+        The function.
+    args, kwargs
+        All arguments.
+    argnums : tuple of int
+        Those to differentiate with respect to.
+    """
+
+    def __init__(
+        self, tracer: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any
+    ) -> None:
+        self.tracer = tracer
+        self.f = f
+        self.args = args
+        self.kwargs = kwargs
+        self.argnums = argnums
+        self.leaves: list[Any] = []
+        self.trees: list[tuple[Tree, slice]] = []
+        for k in argnums:
+            found, tree = _flatten(args[k])
+            self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
+            self.leaves.extend(found)
+        if not any(_dtype(x).kind in "fc" for x in self.leaves):
+            message = "the argument holds nothing to differentiate with respect to"
+            raise UnsupportedTypeError(message)
+
+    def sizes(self) -> list[int]:
+        """How many numbers each leaf holds, which must be known."""
+        recorder = self.tracer.recorder
+        found = []
+        for x in self.leaves:
+            symbol = recorder.as_symbol(x) if not isinstance(x, (int, float, complex)) else None
+            if symbol is None or not symbol.is_array:
+                found.append(1)
+                continue
+            shape = symbol.type.shape
+            found.append(math.prod(recorder.known_length(symbol, a) for a in range(len(shape))))
+        return found
+
+    def shape(self, k: int) -> tuple[int, ...]:
+        """The shape of a leaf, known."""
+        x = self.leaves[k]
+        if type(x) is not Symbol and not isinstance(x, np.ndarray):
+            return ()
+        symbol = self.tracer.recorder.as_symbol(x)
+        return tuple(
+            self.tracer.recorder.known_length(symbol, axis) for axis in range(symbol.type.ndim)
+        )
+
+    def run(self, n: int, tangents: list[Any]) -> tuple[list[Any], list[Any], Tree]:
+        """Values and lanes of the leaves of f's value, and its structure."""
+        recorder = self.tracer.recorder
+        block = Block()
+        outer = [recorder.as_symbol(x) for x in self.leaves]
+        inner = []
+        for symbol in outer:
+            param = Value(symbol.type, symbol.value.name)
+            block.params.append(param)
+            inner.append(Symbol(param, recorder))
+        args = list(self.args)
+        for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
+            args[k] = tree(inner[part])
+        with recorder.region(block) as region:
+            y = self.tracer.call(self.f, tuple(args), self.kwargs)
+            if region.changes():
+                message = (
+                    "a function that is differentiated inside a traced program changes a "
+                    "container from outside"
+                )
+                raise UntraceableError(message, self.tracer.location())
+        leaves, tree = _flatten(y)
+        block.results = [recorder.operand(leaf) for leaf in leaves]
+        written = written_parameters(Program("", block))
+        own = [
+            recorder.apply(np.ndarray.copy, (x,), {}) if w else x
+            for x, w in zip(outer, written, strict=True)
+        ]
+        given = list(zip(own, tangents, strict=True))
+        primals, lanes = push_block(recorder, block, n, given)
+        return primals, lanes, tree
+
+
+def _positions(argnums: Any) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def _plain_options(options: dict[str, Any]) -> None:
+    """Refuse what only the evaluator that runs at once can do."""
+    asked = {"outputs": "returned", "holomorphic": False, "has_aux": False, "stack": False}
+    for name, default in asked.items():
+        if options.get(name, default) != default:
+            message = f"`{name}={options[name]!r}` of a derivative cannot be traced"
+            raise UntraceableError(message)
+
+
+@builtin(api.jvp)
+def _jvp(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    v: Any = None,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    **options: Any,
+) -> Any:
+    _plain_options(options)
+    at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    if v is None:
+        primals, lanes, tree = _basis_run(at)
+        return tree(primals), tree([_tangent(t, p) for t, p in zip(lanes, primals, strict=True)])
+    directions, _ = _flatten(v)
+    if len(directions) != len(at.leaves):
+        message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
+        raise SeedError(message)
+    recorder = tracer.recorder
+    symbols = [recorder.as_symbol(d) for d in directions]
+    ranks = [recorder.as_symbol(leaf).type.ndim for leaf in at.leaves]
+    single = symbols[0].type.ndim == ranks[0]
+    n = 1 if single else recorder.known_length(symbols[0], 0)
+    tangents = [
+        _stacked(recorder, s, rank, single=single) for s, rank in zip(symbols, ranks, strict=True)
+    ]
+    primals, lanes, tree = at.run(n, tangents)
+    dots = [
+        _first(recorder, t, p) if single else _tangent(t, p)
+        for t, p in zip(lanes, primals, strict=True)
+    ]
+    return tree(primals), tree(dots)
+
+
+def _stacked(recorder: Any, v: Symbol, rank: int, *, single: bool) -> Any:
+    if v.dtype.kind not in "fc":
+        return ZERO
+    if v.type.ndim != rank + (not single):
+        message = f"a direction has rank {v.type.ndim}, x has rank {rank}"
+        raise SeedError(message)
+    if not single:
+        return v
+    if not v.is_array:
+        return recorder.apply(np.array, ([v],), {})
+    return recorder.load(v, (None, Ellipsis))
+
+
+def _first(recorder: Any, lanes: Any, p: Any) -> Any:
+    if _dtype(p).kind not in "fc":
+        return NoTangent
+    t = recorder.load(recorder.as_symbol(lanes), 0)
+    python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
+    return recorder.apply(float, (t,), {}) if python and t.dtype.kind == "f" else t
+
+
+def _tangent(t: Any, p: Any) -> Any:
+    return t if _dtype(p).kind in "fc" else NoTangent
+
+
+def _basis_run(at: _Differentiated) -> tuple[list[Any], list[Any], Tree]:
+    sizes = at.sizes()
+    starts, total = [], 0
+    for x, size in zip(at.leaves, sizes, strict=True):
+        starts.append(total)
+        total += size if _dtype(x).kind in "fc" else 0
+    seeds: list[Any] = [
+        Basis(-start, at.shape(k)) if _dtype(at.leaves[k]).kind in "fc" else ZERO
+        for k, start in enumerate(starts)
+    ]
+    return at.run(total, seeds)
+
+
+@builtin(api.value_and_jacobian)
+def _value_and_jacobian(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    **options: Any,
+) -> Any:
+    _plain_options(options)
+    at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    primals, lanes, tree = _basis_run(at)
+    recorder = tracer.recorder
+    blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
+
+    def jacobian_of(k: int) -> Any:
+        parts = [
+            at.trees[j][0]([blocks[k][m] if at.trees[j][1].start <= m < at.trees[j][1].stop
+                            else None for m in range(len(at.leaves))][at.trees[j][1]])
+            for j in range(len(at.argnums))
+        ]  # fmt: skip
+        return parts[0] if isinstance(argnums, int) else tuple(parts)
+
+    return tree(primals), tree([jacobian_of(k) for k in range(len(primals))])
+
+
+def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
+    """The Jacobian of one leaf of y with respect to each leaf of x."""
+    lanes = recorder.as_symbol(lanes)
+    rank = lanes.type.ndim - 1
+    last = lanes if not rank else lanes.transpose((*range(1, rank + 1), 0))
+    made, start = [], 0
+    for k, x in enumerate(at.leaves):
+        if _dtype(x).kind not in "fc" or _dtype(p).kind not in "fc":
+            made.append(NoTangent)
+            continue
+        shape = at.shape(k)
+        size = math.prod(shape)
+        whole = size == (lanes.type.shape[0] if not isinstance(lanes.type.shape[0], Size) else -1)
+        own = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
+        start += size
+        made.append(_shaped(recorder, own, rank, shape, p))
+    return made
+
+
+def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) -> Any:
+    if len(shape) == 1:
+        return own
+    if not shape:
+        found = recorder.load(own, (Ellipsis, 0) if rank else 0)
+        python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
+        return recorder.apply(float, (found,), {}) if python and found.dtype.kind == "f" else found
+    lengths = tuple(recorder.length(own, axis) for axis in range(rank))
+    return recorder.apply(np.reshape, (own, (*lengths, *shape)), {})
+
+
+@builtin(run_on_duals)
+def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+    return tracer.call(f, args, kwargs)
