@@ -34,8 +34,9 @@ def arguments_of(
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
-    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    positions = tuple(k % (1 + len(args)) if -1 - len(args) <= k < 0 else k for k in positions)
+    count = 1 + len(args)
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    positions = tuple([k % count if -count <= k < 0 else k for k in given])
     return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
 
 
@@ -107,7 +108,7 @@ def check_holomorphic(
     f: Function, arguments: Arguments, holomorphic: bool, *, has_aux: bool, outputs: str
 ) -> None:
     """Complex arguments: the derivative is one complex number only if J(iv) = iJ(v)."""
-    if not any(leaf_dtype(plain(x)).kind == "c" for x in arguments.leaves):
+    if "c" not in [leaf_dtype(plain(x)).kind for x in arguments.leaves]:
         return
     if not holomorphic:
         message = (

@@ -251,6 +251,10 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 1 and type(args[0]) is Array and not kwargs:  # the commonest call
+        rule = find_rule(f)
+        if rule is not None and rule.kind == "elementwise":
+            return apply.apply_to_array(rule, f, args[0])
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
