@@ -186,10 +186,22 @@ for _function in (sorted, min, max):
 
 @handler(sum)
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    total = kwargs.get("start", args[1] if len(args) > 1 else 0)
-    for item in hooks.iterate(args[0]):
+    start = kwargs.get("start", args[1] if len(args) > 1 else 0)
+    items = list(hooks.iterate(args[0]))
+    total = start
+    for item in items:
         total = hooks.OPERATORS["add"](total, item)
+    # since Python 3.12 sum carries the rounding errors of floats along: the value is its own
+    if type(plain(total)) in (float, complex) and _SUMMED.issuperset(map(type, (start, *items))):
+        return _with_value(total, sum([plain(item) for item in items], plain(start)))
     return total
+
+
+_SUMMED = {Scalar, float, int, complex, bool, np.float64}
+
+
+def _with_value(x: Any, value: Any) -> Any:
+    return Scalar(_with_value(x.p, value), x.terms, x.tag) if type(x) is Scalar else value
 
 
 def _over_iterables(function: Any) -> None:
