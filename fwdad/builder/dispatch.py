@@ -370,6 +370,13 @@ def _note_generator(o: Any) -> bool:
     return False
 
 
+def _note_draw(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Remember a generator and what it may write, before one of its methods is called."""
+    # bound by Python, the generator is the first argument
+    if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
+        _log_drawn_into((*args, *kwargs.values()))
+
+
 def _log_drawn_into(values: tuple[Any, ...]) -> None:
     """Keep what a generator may shuffle or fill."""
     for v in values:
@@ -542,6 +549,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if rule is not None:
             if is_active((*args, *kwargs.values())):
                 return numpy_calls.with_out(rule, args, kwargs)
+            _note_draw(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     if isinstance(method, types.FunctionType):
@@ -553,9 +561,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     python = _python_source(f)
     if python is not None and not is_inert((*args, *kwargs.values())):
         return call(python, *args, **kwargs)
-    # a method of a generator is bound by Python, and then its generator comes first
-    if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
-        _log_drawn_into((*args, *kwargs.values()))
+    _note_draw(f, args, kwargs)
     if type(f) is operator.attrgetter or type(f) is operator.methodcaller:
         return _call_getter(f, *args)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
