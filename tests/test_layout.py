@@ -1,6 +1,7 @@
 """The layers: evaluators -> builder -> rules -> tangents -> errors, read from the imports."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +189,24 @@ def test_import_test_sees_heavy_modules():
 
 def test_package_is_typed():
     assert (ROOT / "fwdad" / "py.typed").is_file()
+
+
+def find_unnamed(paths, text):
+    """The files that a map does not name, between backticks and without their suffix."""
+    quoted = " ".join(re.findall("`([^`]*)`", text))
+    names = set(re.findall(r"\w+", quoted))
+    return [path.name for path in paths if path.stem not in names | {"__init__"}]
+
+
+def test_map_names_every_file():
+    package = ROOT / "fwdad"
+    folders, _, _ = (package / "README.md").read_text(encoding="utf-8").partition("## How one call")
+    laws = package / "tangents" / "laws"  # the map names this folder as a whole
+    paths = [path for path in sorted(package.rglob("*.py")) if path.parent != laws]
+    assert find_unnamed(paths, folders) == []
+
+
+def test_a_file_that_the_map_forgot_is_found():
+    text = "| `chunk.py`, `laws/` | lanes |\n| `sorting shaping` | places |"
+    names = ["chunk.py", "shaping.py", "lanes.py", "__init__.py", "sort.py"]
+    assert find_unnamed(map(Path, names), text) == ["lanes.py", "sort.py"]
