@@ -2,19 +2,6 @@
 
 # importing the rules and the laws registers them
 from fwdad import rules as rules
-from fwdad.api import (
-    derivative,
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jvp,
-    linearize,
-    stop_gradient,
-    value_and_grad,
-    value_and_jacobian,
-)
 from fwdad.builder.build import build_frule
 from fwdad.errors import (
     AliasedArgumentError,
@@ -35,6 +22,7 @@ from fwdad.errors import (
     UndefinedDerivativeError,
     UnsupportedTypeError,
 )
+from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient, value_and_jacobian
 from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
@@ -63,6 +51,7 @@ from fwdad.tangents.zero import (
     NoTangent,
     undefined,
 )
+from fwdad.transformers import grad, hessian, hvp, jacfwd, value_and_grad
 
 __all__ = [
     "ZERO",

@@ -1,6 +1,7 @@
-"""The layers: api -> builder -> rules -> tangents -> errors, read from the imports."""
+"""The layers: evaluators -> builder -> rules -> tangents -> errors, read from the imports."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,17 @@ LAYERS = {
     "tangents": 1,
     "rules": 2,
     "builder": 3,
+    "arguments": 4,
     "jacobian_operator": 4,
-    "api": 5,
+    "layouts": 4,
+    "evaluators": 5,
     "support": 5,
+    "transformers": 6,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 6, "testing": 7, "examples": 7, "__main__": 8}
+USERS = {"": 7, "testing": 8, "examples": 8, "__main__": 9}
+# These see rules through their registry only.
+ABOVE_THE_RULES = {"builder", "arguments", "layouts", "evaluators", "transformers"}
 # Whoever stands above the rules sees them through their registry, never one rule.
 REGISTRY = {f"fwdad.rules{name}" for name in ("", ".registry", ".define", ".partials")}
 
@@ -82,7 +88,7 @@ def find_wrong_arrows(package):
             where = f"{path.relative_to(package)}:{line}: {importer} imports {imported}"
             if target not in rank or rank[target] > rank[part]:
                 wrong.append(f"{where}, against the arrow")
-            elif target == "rules" and part in {"builder", "api"} and imported not in REGISTRY:
+            elif target == "rules" and part in ABOVE_THE_RULES and imported not in REGISTRY:
                 wrong.append(f"{where}, but sees rules through their registry only")
     return wrong
 
@@ -105,7 +111,14 @@ def planted(tmp_path):
         path.write_text(source, encoding="utf-8")
         return find_wrong_arrows(package)
 
-    for name in ("__init__", "api", "errors", "tangents/chunk", "rules/define", "rules/linalg"):
+    for name in (
+        "__init__",
+        "evaluators",
+        "errors",
+        "tangents/chunk",
+        "rules/define",
+        "rules/linalg",
+    ):
         plant(f"{name}.py", "")
     for name in ("tangents", "rules", "builder"):
         plant(f"{name}/__init__.py", "")
@@ -115,8 +128,8 @@ def planted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("__init__.py", "from fwdad.api import jvp\nfrom fwdad.rules.linalg import solve_frule"),
-        ("api.py", "import fwdad.errors\nfrom fwdad.builder import build_frule"),
+        ("__init__.py", "from fwdad.evaluators import jvp\nfrom fwdad.rules.linalg import solve"),
+        ("evaluators.py", "import fwdad.errors\nfrom fwdad.builder import build_frule"),
         ("builder/build.py", "from fwdad.rules.define import frule\nfrom ..tangents import chunk"),
         ("rules/linalg.py", "from .registry import enter\nfrom fwdad import errors"),
         ("testing.py", "import fwdad\nfrom fwdad import jvp"),
@@ -140,11 +153,11 @@ def test_right_arrows_pass(planted, name, source):
         ("tangents/chunk.py", "from fwdad import rules"),
         ("rules/linalg.py", "def rule():\n    from fwdad.builder import dispatch"),
         ("rules/linalg.py", "import importlib\nimportlib.import_module('fwdad.builder')"),
-        ("builder/build.py", "import numpy, fwdad.api"),
+        ("builder/build.py", "import numpy, fwdad.evaluators"),
         ("builder/build.py", "from fwdad.rules.linalg import solve_frule"),
         ("builder/build.py", "from fwdad.rules import linalg"),
-        ("api.py", "from fwdad.testing import check_frule"),
-        ("api.py", "from . import testing"),
+        ("evaluators.py", "from fwdad.testing import check_frule"),
+        ("evaluators.py", "from . import testing"),
         ("testing.py", "from fwdad.__main__ import main"),
         ("utils.py", ""),
     ],
@@ -169,10 +182,31 @@ def test_import_is_light():
 
 def test_import_test_sees_heavy_modules():
     """The test above can fail: the same question about what is loaded has an answer."""
-    code = "import sys, fwdad; print(*sorted({'numpy', 'fwdad.api'} & set(sys.modules)))"
+    code = "import sys, fwdad; print(*sorted({'numpy', 'fwdad.evaluators'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["fwdad.api", "numpy"]
+    assert done.stdout.split() == ["fwdad.evaluators", "numpy"]
 
 
 def test_package_is_typed():
     assert (ROOT / "fwdad" / "py.typed").is_file()
+
+
+def find_unnamed(paths, text):
+    """The files that a map does not name, between backticks and without their suffix."""
+    quoted = " ".join(re.findall("`([^`]*)`", text))
+    names = set(re.findall(r"\w+", quoted))
+    return [path.name for path in paths if path.stem not in names | {"__init__"}]
+
+
+def test_map_names_every_file():
+    package = ROOT / "fwdad"
+    folders, _, _ = (package / "README.md").read_text(encoding="utf-8").partition("## How one call")
+    laws = package / "tangents" / "laws"  # the map names this folder as a whole
+    paths = [path for path in sorted(package.rglob("*.py")) if path.parent != laws]
+    assert find_unnamed(paths, folders) == []
+
+
+def test_a_file_that_the_map_forgot_is_found():
+    text = "| `chunk.py`, `laws/` | lanes |\n| `sorting shaping` | places |"
+    names = ["chunk.py", "shaping.py", "lanes.py", "__init__.py", "sort.py"]
+    assert find_unnamed(map(Path, names), text) == ["lanes.py", "sort.py"]

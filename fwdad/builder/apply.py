@@ -183,6 +183,24 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
 
 
+def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
+    """Apply an elementwise ufunc to one array: the commonest call, with nothing to find out."""
+    p = x.p
+    if type(p) is not np.ndarray or not p.shape:
+        return apply_elementwise(rule, ufunc, (x,))
+    if not x.tag.alive:
+        check_alive(x.tag)
+    y = ufunc(p)
+    return Array(y, quietly(_unary_tangent, rule.partials[0], x.t, p, y), x.tag)
+
+
+def _unary_tangent(partial: Any, t: Any, p: np.ndarray, y: np.ndarray) -> Any:
+    if type(t) is not Chunk:
+        t.use()
+    d = own_partial(partial(p, y), (p,), y, kept=_unscaled(t))
+    return t.scale_quietly(d, y.shape)
+
+
 def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:
     """A rule's partials, lifted where they meet duals of an enclosing call."""
     if isinstance_dual(y):
@@ -212,7 +230,8 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
         t = x.t
         if type(t) is not Chunk:
             t.use()
-        d = own_partial(partials[k](*numbers, y), numbers, y)
+        kept = _unscaled(t)
+        d = own_partial(partials[k](*numbers, y), numbers, y, kept=kept)
         if getattr(d, "shape", ()) == shape:
             term = t.scale_quietly(d, shape)
         else:
@@ -221,6 +240,14 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
                 term = term.broadcast_to(shape)
         y_dot = term if y_dot is None else y_dot + term
     return y_dot
+
+
+def _unscaled(t: Chunk) -> bool:
+    """Whether some lanes have no scaling yet: a partial then becomes it, and is not multiplied."""
+    for held in t.terms.values():  # noqa: SIM110  (a generator costs as much as a small product)
+        if held is None:
+            return True
+    return False
 
 
 def primal_part(x: Any) -> Any:

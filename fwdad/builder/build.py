@@ -113,7 +113,7 @@ class Run:
 
     def parts(self, y: Any) -> tuple[Any, Any]:
         """Primal and tangent of a leaf of the output, both free of memory that is put back."""
-        if isinstance(y, np.ndarray):
+        if (SHADOWED or self.log.anything()) and isinstance(y, np.ndarray):
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
                 y = wrap(raw, copy=True)

@@ -16,12 +16,13 @@ import struct
 import sys
 import threading
 import types
+from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from fwdad.builder import hooks, methods, numpy_calls, store
+from fwdad.builder import hooks, methods, numpy_calls, protocols, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, bind, call, handler, is_active
@@ -75,6 +76,8 @@ def _to_float(x: Any) -> Any:
 
 @handler(complex)
 def _complex(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if SHADOWED:
+        args = tuple([protocols.as_number(a) for a in args])
     if not is_active((*args, *kwargs.values())):
         return complex(*args, **kwargs)
     real = args[0] if args else kwargs.get("real", 0.0)
@@ -186,10 +189,22 @@ for _function in (sorted, min, max):
 
 @handler(sum)
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    total = kwargs.get("start", args[1] if len(args) > 1 else 0)
-    for item in hooks.iterate(args[0]):
+    start = kwargs.get("start", args[1] if len(args) > 1 else 0)
+    items = list(hooks.iterate(args[0]))
+    total = start
+    for item in items:
         total = hooks.OPERATORS["add"](total, item)
+    # since Python 3.12 sum carries the rounding errors of floats along: the value is its own
+    if type(plain(total)) in (float, complex) and _SUMMED.issuperset(map(type, (start, *items))):
+        return _with_value(total, sum([plain(item) for item in items], plain(start)))
     return total
+
+
+_SUMMED = {Scalar, float, int, complex, bool, np.float64}
+
+
+def _with_value(x: Any, value: Any) -> Any:
+    return Scalar(_with_value(x.p, value), x.terms, x.tag) if type(x) is Scalar else value
 
 
 def _over_iterables(function: Any) -> None:
@@ -198,8 +213,54 @@ def _over_iterables(function: Any) -> None:
         return function(*(hooks.iterate(a) for a in args), **kwargs)
 
 
-for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, iter, itertools.chain):
+for _function in (zip, list, tuple, set, frozenset, enumerate, any, all, itertools.chain,
+                  itertools.product, itertools.islice, itertools.zip_longest, itertools.cycle,
+                  itertools.tee, itertools.combinations, itertools.permutations,
+                  itertools.combinations_with_replacement, itertools.compress,
+                  itertools.pairwise, deque):  # fmt: skip
     _over_iterables(_function)
+
+
+def _by_callback(function: Any) -> None:
+    """An iterator in C that asks a function about each item."""
+
+    @handler(function)
+    def asked(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+        f, items = args
+        return function(bind(f), hooks.iterate(items))
+
+
+for _function in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse):
+    _by_callback(_function)
+
+
+@handler(itertools.groupby)
+def _groupby(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("iterable", "key"), args, strict=False)) | kwargs
+    return itertools.groupby(hooks.iterate(bound["iterable"]), bind(bound.get("key")))
+
+
+@handler(iter)
+def _iter(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    if len(args) == 2:  # a function that is called until it answers the second argument
+        return iter(bind(args[0]), args[1])
+    return iter(*map(hooks.iterate, args))
+
+
+@handler(functools.cmp_to_key)
+def _cmp_to_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return functools.cmp_to_key(bind(*args, **kwargs))
+
+
+def _from_mapping(cls: Any) -> None:
+    @handler(cls)
+    def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = [protocols.mapping(a) for a in args]
+        return cls(*[g if isinstance(g, dict) else hooks.iterate(g) for g in given], **kwargs)
+
+
+for _function in (dict, OrderedDict):
+    _from_mapping(_function)
 
 
 def _by_dunder(function: Any, name: str) -> None:
@@ -220,8 +281,9 @@ def _by_dunder(function: Any, name: str) -> None:
 def _reversed(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     (o,) = args
     o = explicit(o)
-    if isinstance_dual(o):
-        return (o[k] for k in range(len(o) - 1, -1, -1))
+    items = protocols.in_python(type(o), "__getitem__") and not hasattr(type(o), "__reversed__")
+    if isinstance_dual(o) or items:
+        return (hooks.getitem(o, k) for k in range(call(len, o) - 1, -1, -1))
     return reversed(o)
 
 
@@ -308,6 +370,8 @@ def _over_numbers(function: Any) -> None:
     def reduced(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first, *rest = args
         items = list(hooks.iterate(first))
+        if SHADOWED:
+            items = [protocols.as_number(i) for i in items]
         rule = find_rule(function)
         if rule is None or not is_active((items, *rest, *kwargs.values())):
             return function(items, *rest, **kwargs)
@@ -350,6 +414,13 @@ def _creation(function: Any) -> None:
         if len(args) == 1 and not kwargs and type(args[0]) is list:
             if Scalar in set(map(type, args[0])):
                 return make_array(args[0])
+        if SHADOWED and args and type(args[0]) not in protocols.KNOWN:
+            given = args[0]
+            viewed = type(given) in protocols.BUFFERS
+            given = np.asarray(given) if viewed else protocols.as_numpy_reads(given)
+            if len(args) > 1 or kwargs.get("dtype") is not None:  # then NumPy asks for numbers
+                given = protocols.as_numbers(given)
+            args = (given, *args[1:])
         own = getattr(type(args[0]), "__array__", None) if args else None
         if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
             return call(function, call(own, args[0]), *args[1:], **kwargs)
@@ -417,6 +488,8 @@ def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @handler(np.full)
 def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
     if not is_active((*args, *kwargs.values())):
         return np.full(*args, **kwargs)
     bound = dict(zip(("shape", "fill_value", "dtype", "order"), args, strict=False)) | kwargs
@@ -568,24 +641,42 @@ def _some_dual(v: Any) -> Any:
     return None
 
 
-def _refuse(function: Any, what: str) -> None:
+def _some_attribute(o: Any, seen: set[int]) -> Any:
+    """A dual array among the attributes of objects, where arrays carry tangents in their memory."""
+    found = _some_dual(o)
+    if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
+        return found
+    seen.add(id(o))
+    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
+    held = getattr(o, "__dict__", None) or {}
+    for item in (*items, *held.values()):
+        found = _some_attribute(item, seen)
+        if found is not None:
+            return found
+    return None
+
+
+def _refuse(function: Any, what: str, *, views: bool = False) -> None:
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for v in (*args, *kwargs.values()):
-            found = _some_dual(v)
+            found = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
+            if SHADOWED and not views and type(v) in protocols.BUFFERS:
+                protocols.check_buffer(v)
             if found is not None:
                 raise DualLeakError(leak(what, found))
         return function(*args, **kwargs)
 
 
-for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, json.dumps, json.dump,
+for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, struct.unpack,
+                  struct.unpack_from, struct.iter_unpack, json.dumps, json.dump,
                   array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
     _refuse(_function, "plain data")
-_refuse(memoryview, "a plain buffer")
+_refuse(memoryview, "a plain buffer", views=True)
 _refuse(np.save, "a file of plain numbers")
 _refuse(np.savez, "a file of plain numbers")
 _refuse(np.savetxt, "a file of plain numbers")
-_refuse(np.frombuffer, "a plain buffer")
+_refuse(np.frombuffer, "a plain buffer", views=True)
 
 
 _refuse(np.nditer, "a plain array (through nditer)")

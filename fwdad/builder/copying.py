@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import copy
 import copyreg
-import types
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder.dispatch import call, handler
-from fwdad.builder.dual import isinstance_dual
+from fwdad.builder.dual import Dual
 from fwdad.builder.lift import lift
 from fwdad.builder.memory import SHADOWED
+from fwdad.builder.protocols import in_python
 
 _STATE = ("__getstate__", "__getnewargs__", "__getnewargs_ex__")
 _OWN = ("__copy__", "__reduce__", "__reduce_ex__", "__setstate__", *_STATE)
-
-
-def _in_python(t: type, name: str) -> bool:
-    return isinstance(getattr(t, name, None), types.FunctionType)
 
 
 @handler(copy.copy)
@@ -36,12 +32,10 @@ def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return _lifted(copy.deepcopy, args, kwargs, deep=True)
 
 
-def _lifted(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, deep: bool
-) -> Any:
+def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, deep: bool) -> Any:
     t = type(args[0]) if args else None
-    if t is not None and not isinstance_dual(args[0]):
-        own = any(_in_python(t, name) for name in (*_OWN, "__deepcopy__"))
+    if t is not None and not issubclass(t, Dual):
+        own = any(in_python(t, name) for name in (*_OWN, "__deepcopy__"))
         if own or (SHADOWED and (deep or t is np.ndarray)):
             twin = lift(function)
             if twin is not None:
@@ -54,11 +48,11 @@ def reduce_ex(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     """``object.__reduce_ex__``, with the methods of the user that it calls lifted."""
     o, protocol = args
     t = type(o)
-    if isinstance_dual(o):
+    if issubclass(t, Dual):
         return o.__reduce_ex__(protocol)
-    if _in_python(t, "__reduce__"):
+    if in_python(t, "__reduce__"):
         return call(t.__reduce__, o)
-    if protocol < 2 or not any(_in_python(t, name) for name in _STATE):
+    if protocol < 2 or not any(in_python(t, name) for name in _STATE):
         return object.__reduce_ex__(o, protocol)
     make: Any = copyreg.__newobj__  # type: ignore[attr-defined]
     given: tuple[Any, ...] = (t,)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import apply, numpy_calls, opaque
+from fwdad.builder import apply, numpy_calls, opaque, protocols
 from fwdad.builder.dual import (
     OPAQUE,
     Array,
@@ -227,6 +227,9 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
+        kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
@@ -251,9 +254,15 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 1 and type(args[0]) is Array and not kwargs:  # the commonest call
+        rule = find_rule(f)
+        if rule is not None and rule.kind == "elementwise":
+            return apply.apply_to_array(rule, f, args[0])
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
     return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
 
 
@@ -268,6 +277,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     owner = getattr(f, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType):
         if isinstance(owner, np.ufunc):
+            if SHADOWED:
+                args = protocols.all_as_numpy_reads(args)
             return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
         t = type(owner)
         if t is types.GeneratorType:
@@ -295,7 +306,11 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return METHOD[0](args[0], f.__name__, *args[1:], **kwargs)
         if _note_generator(args[0]):
             _log_drawn_into((*args[1:], *kwargs.values()))
+    if SHADOWED and getattr(f, "__module__", None) in ("math", "cmath"):
+        args = tuple([protocols.as_number(a) for a in args])
     if not is_active((*args, *kwargs.values())):
+        if SHADOWED and f is not np.frombuffer:
+            _check_buffers(args)
         numpy_calls.log_written(f, args, kwargs)
         return f(*_with_bound_callbacks(f, args), **kwargs)
     if _hashable(f) and f in TRANSPARENT:
@@ -311,6 +326,12 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 BY_NAME = {np.ndarray, np.flatiter, memoryview}
 """Types whose methods are known by their names."""
+
+
+def _check_buffers(args: tuple[Any, ...]) -> None:
+    for a in args:
+        if type(a) in protocols.BUFFERS:
+            protocols.check_buffer(a)
 
 
 def _writes_container(o: Any) -> bool:
@@ -347,6 +368,13 @@ def _note_generator(o: Any) -> bool:
         run.note_generator(o)
         return True
     return False
+
+
+def _note_draw(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Remember a generator and what it may write, before one of its methods is called."""
+    # bound by Python, the generator is the first argument
+    if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
+        _log_drawn_into((*args, *kwargs.values()))
 
 
 def _log_drawn_into(values: tuple[Any, ...]) -> None:
@@ -407,8 +435,12 @@ def _call_class(
     new, init = cls.__new__, cls.__init__
     has_new, has_init = isinstance(new, types.FunctionType), isinstance(init, types.FunctionType)
     if not (has_new or has_init) or issubclass(cls, BaseException):
+        if SHADOWED and issubclass(cls, np.number):
+            args = tuple([protocols.as_number(protocols.as_numpy_reads(a)) for a in args])
         if issubclass(cls, np.generic) and is_active(args):
             return numpy_calls.call_scalar_type(cls, args)
+        if SHADOWED:
+            _check_buffers(args)
         return cls(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     values = (*args, *kwargs.values())
     module = getattr(init if has_init else new, "__code__", None)
@@ -517,6 +549,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if rule is not None:
             if is_active((*args, *kwargs.values())):
                 return numpy_calls.with_out(rule, args, kwargs)
+            _note_draw(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     if isinstance(method, types.FunctionType):
@@ -528,9 +561,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     python = _python_source(f)
     if python is not None and not is_inert((*args, *kwargs.values())):
         return call(python, *args, **kwargs)
-    # a method of a generator is bound by Python, and then its generator comes first
-    if _note_generator(getattr(f, "__self__", None)) or (args and _note_generator(args[0])):
-        _log_drawn_into((*args, *kwargs.values()))
+    _note_draw(f, args, kwargs)
     if type(f) is operator.attrgetter or type(f) is operator.methodcaller:
         return _call_getter(f, *args)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
@@ -538,7 +569,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
 
 
-_TRANSPARENT_TYPES = {operator.itemgetter}
+_TRANSPARENT_TYPES = {operator.itemgetter, type(functools.cmp_to_key(max))}
 
 
 def _call_getter(f: Any, o: Any) -> Any:
@@ -572,5 +603,6 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 opaque.CALL[:] = [call]
+protocols.CALL[:] = [call]
 apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
 __all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]

@@ -199,7 +199,7 @@ def run_forward(
 
 def _numbers(y: Any) -> Any:
     """A bare integer output is a constant of the reals: its derivative is zero, not missing."""
-    if isinstance(y, (bool, np.bool_)) or is_leaf(y):
+    if is_leaf(y) or isinstance(y, (bool, np.bool_)):
         return y
     if isinstance(y, (int, np.integer)):
         return float(y)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, numpy_calls, opaque, store
+from fwdad.builder import methods, numpy_calls, opaque, protocols, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import (
@@ -83,6 +83,8 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             return function(a, primal_part(b))
         if SHADOWED:
             a, b = explicit(a), explicit(b)
+            if t not in _NATIVE or u not in _NATIVE:
+                a, b = _read_by_arrays(a, b, forward, reflected)
         if _has_python(t, forward) or _has_python(u, reflected):
             return _dunder(function, forward, reflected, a, b)
         return function(a, b)
@@ -149,6 +151,15 @@ def invert(a: Any) -> Any:
     return call(type(a).__invert__, a) if _has_python(type(a), "__invert__") else ~a
 
 
+def _read_by_arrays(a: Any, b: Any, forward: str, reflected: str) -> tuple[Any, Any]:
+    """What an array would read of the other operand, which does not know the operator."""
+    if isinstance(a, np.ndarray) and not hasattr(type(b), reflected):
+        return a, protocols.as_numpy_reads(b)
+    if isinstance(b, np.ndarray) and not hasattr(type(a), forward):
+        return protocols.as_numpy_reads(a), b
+    return a, b
+
+
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -204,6 +215,10 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
             _log_container(a)
             if type(b) is np.ndarray:
                 b = explicit(b)
+            elif isinstance(a, (list, deque)):
+                b = iterate(b)
+            elif isinstance(a, dict):
+                b = protocols.mapping(b)
             return function(a, b)
         if isinstance(getattr(t, method, None), types.FunctionType):
             value = call(getattr(t, method), a, b)
@@ -219,6 +234,8 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
 
 def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     """An in-place operator on an array: the array stays the same object."""
+    if SHADOWED and type(b) not in _NATIVE:
+        b = protocols.as_numpy_reads(b)
     if type(a) is np.ndarray:
         b = explicit(b)
         active = top_tag((b,)) is not None or (SHADOWED and find_shadow(a) is not None)
@@ -400,8 +417,8 @@ def getitem(o: Any, index: Any) -> Any:
         return o[index]
     if t is np.flatiter:
         return methods.flat_load(o, index)
-    if t is memoryview and SHADOWED:
-        _check_buffer(o)
+    if SHADOWED and t in protocols.BUFFERS:
+        protocols.check_buffer(o)
     if isinstance(o, dict):
         if type(index) is Scalar:
             check_key(o, index)
@@ -420,11 +437,6 @@ def getitem(o: Any, index: Any) -> Any:
     return o[index]
 
 
-def _check_buffer(o: memoryview) -> None:
-    if isinstance(o.obj, np.ndarray) and find_shadow(o.obj) is not None:
-        raise DualLeakError(leak("a plain number (through a memoryview)", wrap(o.obj, copy=False)))
-
-
 def setitem(value: Any, o: Any, index: Any) -> None:
     """``o[index] = value``."""
     t = type(o)
@@ -435,13 +447,15 @@ def setitem(value: Any, o: Any, index: Any) -> None:
         if store.store_number(o, index, value):
             return
     if t is np.ndarray or t is Array:
+        if SHADOWED and type(value) not in _NATIVE:
+            value = protocols.as_number(protocols.as_numpy_reads(value))
         store.store(o, index, value)
         return
     if isinstance(o, CONTAINERS) and not isinstance(
         getattr(t, "__setitem__", None), types.FunctionType
     ):
         _log_container(o)
-        if isinstance(index, slice) and type(value) is np.ndarray:
+        if isinstance(index, slice) and isinstance(o, list):
             value = list(iterate(value))
         o[index] = value
         return
@@ -526,21 +540,33 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     if t is types.ModuleType:
         return call(getattr(o, name), *args, **kwargs)
     if t is Array or t is Scalar:
+        if SHADOWED and args:
+            args = _read_by_method(name, args)
         return methods.call_method(o, name, args, kwargs)
     if t is np.ndarray:
+        if SHADOWED and args:
+            args = _read_by_method(name, args)
         return methods.call_plain_method(o, name, args, kwargs)
     if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])
     if t is np.flatiter:
         return _flat_method(o, name, args, kwargs)
+    if t in protocols.BUFFERS:
+        if SHADOWED and name not in ("cast", "release", "toreadonly"):
+            protocols.check_buffer(o)
+        if t is memoryview:
+            return getattr(o, name)(*args, **kwargs)
     mutating = CONTAINER_METHODS.get(t)
     if mutating is not None:
         if name in mutating:
             _log_container(o)
             if name == "sort" and kwargs.get("key") is not None:
                 kwargs["key"] = functools.partial(call, kwargs["key"])
-            if name in ("extend", "extendleft"):
-                return getattr(o, name)(iterate(*args))
+            if name == "__setitem__":
+                return setitem(args[1], o, args[0])
+            if name in _FED and args:
+                first = protocols.mapping(args[0])
+                args = (first if isinstance(first, dict) else iterate(first), *args[1:])
         return getattr(o, name)(*args, **kwargs)
     if t in _PLAIN:
         return getattr(o, name)(*args, **kwargs)
@@ -567,6 +593,18 @@ _FLAT_METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _read_by_method(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    args = protocols.all_as_numpy_reads(args)
+    if name in ("__setitem__", "fill"):
+        args = (*args[:-1], protocols.as_number(args[-1]))
+    return args
+
+
+_FED = {"extend", "extendleft", "update", "__iadd__", "__ior__", "difference_update",
+        "intersection_update", "symmetric_difference_update"}  # fmt: skip
+"""Methods of containers that take their items out of an argument."""
+
+
 # -- iteration, with, decorators, names
 
 
@@ -578,8 +616,8 @@ def iterate(o: Any) -> Any:
     if t is types.GeneratorType:
         check_generator(o)
         return o
-    if t is memoryview and SHADOWED:
-        _check_buffer(o)
+    if SHADOWED and t in protocols.BUFFERS:
+        protocols.check_buffer(o)
     if t is np.ndarray:
         return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
     if t is np.flatiter:
@@ -705,6 +743,7 @@ OPERATORS = {name: _binary(name) for name in _NAMES}
 INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
+protocols.ITERATE[:] = [iterate]
 BY_NAME.add(methods.Flat)
 methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
@@ -725,6 +764,7 @@ install_hooks(
         "invert": invert,
         "contains": contains,
         "compare_then": compare_then,
+        "mapping": protocols.mapping,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         **COMPARISONS,

@@ -23,7 +23,7 @@ _FUNCTIONS: dict[str, Any] = {
     "sum": np.sum, "mean": np.mean, "prod": np.prod, "var": np.var, "std": np.std, "max": np.max,
     "min": np.min, "cumsum": np.cumsum, "cumprod": np.cumprod, "trace": np.trace,
     "diagonal": np.diagonal, "take": np.take, "repeat": np.repeat, "squeeze": np.squeeze,
-    "swapaxes": np.swapaxes, "clip": np.clip, "conj": np.conj, "conjugate": np.conjugate,
+    "swapaxes": np.swapaxes, "conj": np.conj, "conjugate": np.conjugate,
     "dot": np.dot, "choose": np.choose, "ravel": np.ravel, "round": np.round,
 }  # fmt: skip
 
@@ -141,6 +141,11 @@ def _reshape(o: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
 @_method("transpose")
 def _transpose(o: Any, *axes: Any) -> Any:
     return call(np.transpose, o, axes[0] if len(axes) == 1 else axes or None)
+
+
+@_method("clip")
+def _clip(o: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:  # noqa: A002  (NumPy's names)
+    return call(np.clip, o, min, max, **({} if out is None else {"out": out}), **options)
 
 
 @_method("flatten")

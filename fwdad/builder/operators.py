@@ -304,7 +304,11 @@ def _scaled_terms(terms: dict[Any, Any], b: float) -> dict[Any, Any]:
 
 
 def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
-    terms = {lanes: q.copy() if d is None else d * q for lanes, d in a_dot.terms.items()}
+    # a lanes' scaling must be its own: what is neither multiplied nor added is copied
+    terms = {}
+    for lanes, d in a_dot.terms.items():
+        part = q if d is None else d * q
+        terms[lanes] = q.copy() if part is q and lanes not in b_dot.terms else part
     for lanes, d in b_dot.terms.items():
         if lanes in terms:
             terms[lanes] = terms[lanes] + (p if d is None else d * p)

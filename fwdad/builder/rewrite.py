@@ -89,9 +89,7 @@ class _Lifter(ast.NodeTransformer):
                 return ast.copy_location(ast.Subscript(both, index, ast.Load()), node)
             return node
         args = [self.visit(a) for a in node.args]
-        keywords = [
-            ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
-        ]
+        keywords = [ast.copy_location(self._keyword(k), k) for k in node.keywords]
         if isinstance(node.func, ast.Attribute):
             hook = self._hook(
                 "method",
@@ -104,6 +102,18 @@ class _Lifter(ast.NodeTransformer):
         hook.args.extend(args)
         hook.keywords = keywords
         return hook
+
+    def _keyword(self, node: ast.keyword) -> ast.keyword:
+        value = self.visit(node.value)
+        return ast.keyword(node.arg, value if node.arg else self._hook("mapping", value, value))
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        values = [
+            self.visit(v) if k is not None else self._hook("mapping", v, self.visit(v))
+            for k, v in zip(node.keys, node.values, strict=True)
+        ]
+        keys = [None if k is None else self.visit(k) for k in node.keys]
+        return ast.copy_location(ast.Dict(keys, values), node)
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
         self.generic_visit(node)

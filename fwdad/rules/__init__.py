@@ -26,7 +26,6 @@ from fwdad.rules import scipy_solvers as scipy_solvers
 from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting
 from fwdad.rules import sparse as sparse
-from fwdad.rules import sparse_solvers as sparse_solvers
 from fwdad.rules import special as special
 from fwdad.rules import special_families as special_families
 from fwdad.rules import spectra as spectra

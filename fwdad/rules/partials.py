@@ -31,12 +31,15 @@ def as_numpy_numbers(primals: Iterable[Any], y: Any) -> list[Any]:
     return made
 
 
-def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
-    """Make a partial's value floating and independent of every array that a user could write."""
+def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) -> Any:
+    """Make a partial's value floating and independent of every array that a user could write.
+
+    One that is not kept, but multiplied by another scaling at once, may be the user's array.
+    """
     if type(d) is np.ndarray:
         shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
-            if d is not y and not _among(d, primals):
+            if not kept or (d is not y and not _among(d, primals)):
                 return d
         return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
@@ -54,14 +57,20 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any) -> Any:
 
 
 def _among(d: Any, primals: Sequence[Any]) -> bool:
-    return any(d is p for p in primals)
+    for p in primals:  # noqa: SIM110  (a generator costs as much as a small product)
+        if d is p:
+            return True
+    return False
 
 
+_DOUBLE = np.dtype(np.float64)
 _SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
 
 def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
     """The dtype of a scaling: Python numbers beside single precision do not widen it."""
+    if dtype is _DOUBLE and getattr(y, "dtype", None) is _DOUBLE:  # the commonest case
+        return dtype
     if getattr(y, "dtype", None) in _SINGLE:
         return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype

@@ -15,6 +15,7 @@ differentiation. https://doi.org/10.1007/978-3-540-68942-3_4
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -201,8 +202,8 @@ def lu_solve_transpose_b(
 def cho_factor_frule(primals, tangents, lower=False, **options):
     """Push tangents through ``scipy.linalg.cho_factor``.
 
-    The other triangle of the matrix that it returns is that of its argument, untouched; so is the
-    tangent's.
+    The other triangle of the matrix that it returns is that of its argument, untouched, and so is
+    the tangent's; since SciPy 1.18 both are zero.
     Source: Giles (2008), section 2.2.9; see ``numpy.linalg.cholesky``.
     """
     (a,), (a_dot,) = primals, tangents
@@ -216,7 +217,14 @@ def cho_factor_frule(primals, tangents, lower=False, **options):
     else:
         factor_dot = adjoint(cholesky_tangent(adjoint(np.triu(c)), adjoint(a_dot)))
         read = np.tri(c.shape[-1], dtype=bool).T
-    return y, (np.where(read, factor_dot, a_dot), ZERO)
+    other_dot: Any = a_dot if _keeps_other_triangle() else ZERO
+    return y, (np.where(read, factor_dot, other_dot), ZERO)
+
+
+@functools.cache
+def _keeps_other_triangle() -> bool:
+    (c, _) = linalg.cho_factor(np.array([[1.0, 0.0], [0.5, 1.0]]))
+    return bool(c[1, 0])
 
 
 @frule("scipy.linalg.cho_solve", argnums=("c_and_lower", "b"))

@@ -1,15 +1,20 @@
 """Functions of the stored elements of SciPy's sparse arrays: sums over places, products, solves.
 
 The sparse arrays themselves are composites (``fwdad/tangents/sparse.py``); the builder takes their
-methods down to these functions, and to indexing.
+methods down to these functions, and to indexing. The matrix of factors that are kept,
+``splu(a).solve(b)``, is a constant here; ``scipy.sparse.linalg.spsolve`` takes an active one.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from fwdad.rules.adjoints import transpose
+from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.by_name import apply_linear
 from fwdad.rules.define import call_rule, frule, linear, multilinear
+from fwdad.rules.registry import when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
@@ -78,3 +83,44 @@ def sparse_solve_frule(primals, tangents, *, layout, indptr, indices, options):
     columns = np.reshape(np.moveaxis(rest.lanes, 0, -1), (n, -1)).astype(x.dtype)
     solved = np.reshape(sparse_solve(data, columns, **places)[0], (*np.shape(x), rest.n))
     return (x, info), (Chunk(np.moveaxis(solved, -1, 0)), ZERO)
+
+
+# -- factors that are kept
+
+_OPPOSITE = {"N": "H", "H": "N"}
+
+
+def _solve(lu: Any, b_dot: Any, trans: str) -> Any:
+    """Solve for a tangent, all lanes as columns."""
+    return apply_linear(
+        type(lu).solve,
+        (lu, b_dot),
+        1,
+        lambda columns: lu.solve(np.asfortranarray(columns), trans),
+        trans=trans,
+    )
+
+
+def superlu_solve_frule(primals, tangents, trans="N"):
+    """Push tangents through ``scipy.sparse.linalg.SuperLU.solve``: linear in the right side.
+
+    Cost: no factorisation; one pair of sparse triangular solves per lane and column.
+    """
+    lu, b = primals
+    return lu.solve(b, trans), _solve(lu, tangents[1], trans)
+
+
+def superlu_solve_transpose_b(y_bar: Any, lu: Any, b: Space, trans: str = "N") -> Any:
+    """The adjoint of A⁻¹ is A⁻ᴴ; that of A⁻ᵀ is conj(A)⁻¹."""
+    if trans == "T":
+        return into(b, np.conjugate(_solve(lu, np.conjugate(y_bar), "N")))
+    return into(b, _solve(lu, y_bar, _OPPOSITE[trans]))
+
+
+def _register(superlu: Any) -> None:
+    signature = "(self, rhs, trans='N')"
+    frule(superlu.solve, argnums=("self", "rhs"), signature=signature)(superlu_solve_frule)
+    transpose(superlu.solve, argnum=1)(superlu_solve_transpose_b)
+
+
+when_imported("scipy.sparse.linalg.SuperLU", _register)

@@ -92,6 +92,7 @@ def tangent_type(T: Any, n: int) -> TangentType | NoTangentType:
 
 
 def _normalised(T: Any) -> Any:
+    T = _unaliased(T)
     if T in (np.ndarray, np.memmap):
         return ArrayType(np.dtype(float))
     if T is type(None):
@@ -103,6 +104,21 @@ def _normalised(T: Any) -> Any:
             raise UnsupportedTypeError(message)
         return ArrayType(np.dtype(dtype))
     return T
+
+
+_Alias: Any = getattr(typing, "TypeAliasType", ())  # Python 3.12 has it
+
+
+def _unaliased(T: Any) -> Any:
+    """What a ``type`` statement's name stands for, such as NumPy's ``NDArray``."""
+    while True:
+        origin = typing.get_origin(T)
+        if isinstance(T, _Alias):
+            T = T.__value__
+        elif isinstance(origin, _Alias):
+            T = origin.__value__[typing.get_args(T)]
+        else:
+            return T
 
 
 def _make(T: Any, n: int) -> TangentType:

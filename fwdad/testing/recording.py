@@ -46,6 +46,10 @@ class Operation:
     options: dict[str, Any]
 
 
+_SIGNATURES = {  # NumPy 2.0 does not tell them
+    np.asarray: "(a, dtype=None, order=None)",
+    np.ascontiguousarray: "(a, dtype=None)",
+}
 _IDENTITIES = {np.copy, np.asarray, np.ascontiguousarray, np.positive}
 
 
@@ -109,9 +113,8 @@ class RecordingTangent(Chunk):
         if rule is not None and rule.kind != "constant":
             args, kwargs = rule.binder.bind(tuple(args), kwargs)
         elif not isinstance(function, np.ufunc):
-            args, kwargs = binder_for(function, function_name(function), None, None).bind(
-                tuple(args), kwargs
-            )
+            binder = binder_for(function, function_name(function), _SIGNATURES.get(function), None)
+            args, kwargs = binder.bind(tuple(args), kwargs)
         return RecordingTangent(value, Operation(function, tuple(args), kwargs))
 
     # -- operators

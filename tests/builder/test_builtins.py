@@ -141,3 +141,18 @@ def test_types_and_text_are_the_primals():
     _, _, aux = fwdad.jvp(g, X, X, has_aux=True)
     assert aux == expected
     assert taken == []
+
+
+@pytest.mark.parametrize("start", [0, 0.1, np.float64(0.1), 1])
+def test_sum_has_the_value_that_python_gives_it(start):
+    """From Python 3.12 on, sum carries the rounding errors along."""
+    x = np.array([1e16, 1.0, -1e16, 0.1, 1e-3] * 7)
+    for kind in (float, np.float64):
+        f = lambda x, kind=kind: sum((kind(v) for v in x), start)  # noqa: E731
+        y, slopes = fwdad.value_and_jacobian(f, x)
+        assert y == sum((kind(v) for v in x), start)
+        assert_array_equal(slopes, np.ones(35))
+        first = fwdad.jacfwd(lambda t, f=f: f(t * t * X))
+        assert_allclose(fwdad.value_and_jacobian(first, 3.0), (6 * X.sum(), 2 * X.sum()))
+    inactive = lambda t: t * sum([0.1] * 10)  # noqa: E731
+    assert fwdad.jvp(inactive, 3.0, 1.0) == (inactive(3.0), sum([0.1] * 10))

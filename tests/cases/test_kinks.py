@@ -305,6 +305,7 @@ def test_minimum_of_an_infinite_quotient(one):
         lambda x: math.trunc(x[1]), lambda x: np.array_equal(x, x * 2),
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 def test_carries_no_tangent(f, chunk):
     """The value is the primal's own, and nothing that comes from it depends on x."""
     x = np.array([0.3, 1.7, 2.5])

@@ -180,3 +180,26 @@ def test_nan_is_no_nondeterminism(chunk):
     with np.errstate(all="ignore"):
         y = fwdad.value_and_jacobian(lambda x: np.log(x), X, chunk=chunk)[0]  # noqa: PLW0108
     assert np.isnan(y[1])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda rng, a: rng.shuffle(a),
+        lambda rng, a: rng.permuted(a, out=a),
+        lambda rng, a: rng.standard_normal(out=a),
+        lambda _, a: np.random.shuffle(a),  # noqa: NPY002
+        lambda _, a: random.shuffle(a),
+    ],
+    ids=["shuffle", "permuted", "out", "global", "python"],
+)
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_arrays_from_outside_are_put_back(write, chunk):
+    rng, outside = np.random.default_rng(5), np.arange(20.0)
+
+    def f(x):
+        write(rng, outside)
+        return x * np.sum(outside * np.arange(20.0))
+
+    fwdad.jacobian(f, X, chunk=chunk)
+    assert_array_equal(outside, np.arange(20.0))

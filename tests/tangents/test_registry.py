@@ -1,6 +1,7 @@
 """``tangent_type``: which type the tangents of each type have, and the classes that users add."""
 
 import gc
+import sys
 import threading
 from typing import Any
 
@@ -56,6 +57,16 @@ def test_spellings_of_one_type_are_one():
     assert one is tangent_type(npt.NDArray[np.float64], 2)
     assert one is not tangent_type(npt.NDArray[np.float32], 2)
     assert ArrayType("f4") == ArrayType(np.float32)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the type statement is younger")
+def test_names_of_type_statements():
+    names = {"np": np}
+    exec("type Pair[T] = tuple[T, np.ndarray]\ntype Known = Pair[float]", names)
+    one = tangent_type(tuple[float, np.ndarray], 2)
+    assert one is tangent_type(names["Pair"][float], 2)
+    assert one is tangent_type(names["Known"], 2)
+    assert tangent_type(list[names["Known"]], 2).zero([(1.0, np.ones(3))])[0][1].shape == (3,)
 
 
 def test_unique_across_threads():

@@ -1,0 +1,137 @@
+"""What an evaluator is given: its arguments, the lanes per run, and whether complex x are meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.forward import Arguments, run_forward
+from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.composite import Structure
+from fwdad.tangents.seeds import GivenSeeds, leaf_dtype, leaf_shape, random_seeds
+
+Function = Callable[..., Any]
+Argnums = int | Sequence[int]
+
+# Lanes are chosen so that the lanes of one array stay near a core's cache, and never fewer than
+# eight, below which the work done once per run is not shared (benchmarks/README.md). The first run
+# tells how large the value is; it takes 64 directions at most.
+_CACHE_BYTES = 8 * 2**20
+_FEWEST_LANES = 8
+_FIRST_LANES = 64
+
+
+def arguments_of(
+    f: Function, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, argnums: Argnums
+) -> tuple[Arguments, bool]:
+    """The arguments taken apart, and whether ``argnums`` names a single one."""
+    if not callable(f):
+        message = f"the first argument is the function; a {type(f).__name__} came"
+        raise UnsupportedTypeError(message)
+    if not isinstance(args, tuple):
+        args = (args,)
+    count = 1 + len(args)
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    positions = tuple([k % count if -count <= k < 0 else k for k in given])
+    return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
+
+
+def joint_structure(arguments: Arguments, single: bool) -> Structure:
+    """The structure that a seed must have: x's own, or a tuple of them for several argnums."""
+    if single:
+        return arguments.structures[0]
+    joint = Structure("tuple", tuple(s.value for s in arguments.structures))
+    start = 0
+    for structure, count in zip(arguments.structures, arguments.counts, strict=True):
+        joint.children.append(_shifted(structure, start, {}))
+        start += count
+    return joint
+
+
+def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> Structure:
+    if id(structure) in seen:
+        return seen[id(structure)]
+    made = seen[id(structure)] = Structure(structure.kind, structure.value)
+    made.keys, made.data = structure.keys, structure.data
+    made.index = structure.index + start
+    made.children = [_shifted(c, start, seen) for c in structure.children]
+    return made
+
+
+class AutoWidth:
+    """The number of lanes per run, by the size of the argument and, once known, of the value."""
+
+    def __init__(self, count: int, leaves: list[Any]) -> None:
+        self.count = count
+        self.nbytes = _nbytes(leaves)
+
+    def __call__(self, value_leaves: list[Any] | None) -> int:
+        """The width of the next run; ``value_leaves`` is None before the first."""
+        nbytes = self.nbytes if value_leaves is None else max(self.nbytes, _nbytes(value_leaves))
+        width = max(_FEWEST_LANES, _CACHE_BYTES // max(nbytes, 1))
+        if value_leaves is None:
+            width = min(width, _FIRST_LANES)
+        return max(1, min(self.count, width))
+
+
+def _nbytes(leaves: list[Any]) -> int:
+    return sum(math.prod(leaf_shape(x)) * leaf_dtype(plain(x)).itemsize for x in leaves)
+
+
+def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | AutoWidth:
+    """The number of lanes per run."""
+    if chunk is None:
+        return max(count, 1)
+    if chunk == "auto":
+        return AutoWidth(count, leaves)
+    if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
+        message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
+        raise SeedError(message)
+    return int(chunk)
+
+
+def check_mode(mode: str) -> None:
+    """Raise if there is no such mode, or not yet."""
+    if mode == "reverse":
+        message = 'mode="reverse" is not there yet: use mode="forward" (or "auto")'
+        raise NotImplementedError(message)
+    if mode not in ("auto", "forward"):
+        message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
+        raise ValueError(message)
+
+
+def check_holomorphic(
+    f: Function, arguments: Arguments, holomorphic: bool, *, has_aux: bool, outputs: str
+) -> None:
+    """Complex arguments: the derivative is one complex number only if J(iv) = iJ(v)."""
+    if "c" not in [leaf_dtype(plain(x)).kind for x in arguments.leaves]:
+        return
+    if not holomorphic:
+        message = (
+            "the argument is complex: say holomorphic=True if the function is holomorphic there; "
+            "otherwise differentiate with respect to real and imaginary parts"
+        )
+        raise NotHolomorphicError(message)
+    seeds = random_seeds(arguments.leaves, 1, np.random.default_rng(0))
+    both = [np.concatenate([v, 1j * v]) if v.dtype.kind == "c" else None for v in seeds]
+    if any(v is None for v in both):
+        message = "holomorphic=True: every argument to differentiate must be complex"
+        raise NotHolomorphicError(message)
+    given = GivenSeeds.__new__(GivenSeeds)
+    given.arrays, given.count, given.single = both, 2, False
+    outcome = run_forward(f, arguments, given, 2, has_aux=has_aux, outputs=outputs)
+    for t in outcome.tangents:
+        lanes = plain(t)
+        scale = np.max(np.abs(lanes), initial=0.0)
+        if not np.allclose(
+            lanes[1], 1j * lanes[0], rtol=1e-6, atol=1e-9 * (scale or 1.0), equal_nan=True
+        ):
+            message = (
+                "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a "
+                "conjugate, an absolute value, or a real or imaginary part on the way"
+            )
+            raise NotHolomorphicError(message)

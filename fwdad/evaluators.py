@@ -1,0 +1,336 @@
+"""Evaluators start with ``(f, x)`` and return the answer: ``jvp``, ``jacobian``, …."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.arguments import (
+    Argnums,
+    Function,
+    arguments_of,
+    check_holomorphic,
+    check_mode,
+    joint_structure,
+    width_of,
+)
+from fwdad.builder.build import run_on_duals
+from fwdad.builder.forward import explicit_leaves, run_forward
+from fwdad.errors import UnsupportedTypeError
+from fwdad.layouts import in_structures, only_direction, stacked
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
+
+
+def jvp(
+    f: Function,
+    x: Any,
+    v: Any = None,
+    *,
+    chunk: int | str | None = None,
+    argnums: Argnums = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    holomorphic: bool = False,
+) -> Any:
+    """Push tangents forward through a function: ``y, y_dot = f(x), J(x) v``.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args, **kwargs)``; any NumPy program. It is run once per chunk, and its value is
+        the one returned.
+    x : float, complex, array or composite
+        Where. Lists, tuples, dicts, dataclasses and registered classes of these are composites.
+    v : like x, or with a leading axis K, optional
+        One direction, of x's shape, or K of them stacked in front, ``(K, *x.shape)``. None means
+        every basis direction, in C order, leaf after leaf.
+    chunk : int, "auto" or None, default None
+        How many directions travel together. It bounds memory and does not change the result
+        (beyond the rounding of matrix products). None: all at once.
+    argnums : int or tuple of int, default 0
+        The arguments to differentiate with respect to, counted in ``(x, *args)``. With a tuple, v
+        is a tuple too.
+    args, kwargs
+        Further arguments of f.
+    has_aux : bool, default False
+        f returns ``(y, aux)``; aux is passed on without derivatives, as a third result.
+    outputs : {"returned", "mutated", "both"}
+        What counts as y: the value returned, or the arguments that f writes into (in argument
+        order; one alone is not wrapped in a tuple). The caller's arrays are never changed.
+    holomorphic : bool, default False
+        Required for complex x. ``J(iv) = iJ(v)`` is checked.
+
+    Returns
+    -------
+    y : object
+        ``f(x)``.
+    y_dot : like y
+        For one direction of y's shape; for K directions ``(K, *y.shape)``. Integer parts of a
+        composite y have ``NoTangent``.
+
+    Raises
+    ------
+    MissingRuleError
+        If f calls something that has neither a rule nor a Python source.
+    SeedError
+        If v does not fit x.
+    UnsupportedTypeError
+        If x is an integer or holds nothing to differentiate.
+
+    Notes
+    -----
+    Costs one run of f per chunk, on duals. See :func:`jacobian` for the layouts of y_dot and of
+    the Jacobian side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, y_dot = jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    >>> y, y_dot
+    (array([1., 4.]), array([2., 0.]))
+    """
+    arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
+    seeds: BasisSeeds | GivenSeeds
+    if v is None:
+        seeds = BasisSeeds(arguments.leaves)
+    else:
+        seeds = GivenSeeds(arguments.leaves, joint_structure(arguments, single), explicit_leaves(v))
+    width = width_of(chunk, seeds.count, arguments.leaves)
+    outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+    if seeds.single:
+        parts = [
+            only_direction(t, leaf)
+            for t, leaf in zip(outcome.tangents, outcome.leaves, strict=True)
+        ]
+    else:
+        parts = outcome.tangents
+    y_dot = outcome.tangent_tree(parts)
+    return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
+
+
+def value_and_jacobian(
+    f: Function,
+    x: Any,
+    *,
+    chunk: int | str | None = "auto",
+    mode: str = "auto",
+    argnums: Argnums = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Any:
+    """The value of a function and its Jacobian, from the same runs.
+
+    Parameters
+    ----------
+    f, x, chunk, mode, argnums, args, kwargs, has_aux, outputs, holomorphic, stack
+        See :func:`jacobian`.
+
+    Returns
+    -------
+    y : object
+        ``f(x)``.
+    J : array or composite
+        See :func:`jacobian`. With ``has_aux``, aux is a third result.
+    """
+    check_mode(mode)
+    arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
+    seeds = BasisSeeds(arguments.leaves)
+    width = width_of(chunk, seeds.count, arguments.leaves)
+    outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+    J = stacked(outcome) if stack else in_structures(outcome, arguments, single)
+    return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
+
+
+def jacobian(
+    f: Function,
+    x: Any = None,
+    *,
+    chunk: int | str | None = "auto",
+    mode: str = "auto",
+    argnums: Argnums = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    holomorphic: bool = False,
+    stack: bool = False,
+) -> Any:
+    """The Jacobian of a function at a point: exact, N columns at a time.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args, **kwargs)``; any NumPy program.
+    x : float, complex, array or composite
+        Where.
+    chunk : int, "auto" or None, default "auto"
+        Columns per run of f: a number, all at once (None), or as many as keep the lanes of one
+        array of x's size near the cache, and at least eight.
+    mode : {"auto", "forward", "reverse"}
+        ``"reverse"`` raises until reverse mode is there; ``"auto"`` is forward until then.
+    argnums, args, kwargs, has_aux, outputs, holomorphic
+        See :func:`jvp`.
+    stack : bool, default False
+        Make one matrix ``(total size of y, total size of x)`` out of composites or several
+        argnums, as SciPy wants.
+
+    Returns
+    -------
+    array or composite
+        ``y.shape + x.shape`` for arrays; for composites y's structure, and x's inside it. With
+        ``has_aux`` a tuple of this and aux.
+
+    Raises
+    ------
+    MissingRuleError, UnsupportedTypeError
+        See :func:`jvp`.
+
+    Notes
+    -----
+    The three layouts, for x of shape ``(3,)`` and y of shape ``(2,)``:
+
+    ===================  ===============================  =============
+    directions           ``v``, stacked in front          ``(K, 3)``
+    ``jvp``'s ``y_dot``  the same axis in front           ``(K, 2)``
+    ``jacobian``         directions trail, as x's shape   ``(2, 3)``
+    ===================  ===============================  =============
+
+    With every basis direction ``J = numpy.moveaxis(y_dot, 0, -1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacobian(lambda x: np.array([x[0] * x[1], x[1] ** 2]), np.array([3.0, 4.0]))
+    array([[4., 3.],
+           [0., 8.]])
+    """
+    if x is None:
+        message = "jacobian(f) needs a point, jacobian(f, x); for a function, use jacfwd(f)"
+        raise UnsupportedTypeError(message)
+    result = value_and_jacobian(
+        f,
+        x,
+        chunk=chunk,
+        mode=mode,
+        argnums=argnums,
+        args=args,
+        kwargs=kwargs,
+        has_aux=has_aux,
+        outputs=outputs,
+        holomorphic=holomorphic,
+        stack=stack,
+    )
+    return result[1:] if has_aux else result[1]
+
+
+def derivative(
+    f: Function,
+    x: Any,
+    *,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    holomorphic: bool = False,
+) -> Any:
+    """The derivative of a function of one number.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args, **kwargs)``; its value may have any shape or structure.
+    x : float or complex
+        Where. An int raises: write 2.0.
+    args, kwargs, holomorphic
+        See :func:`jvp`.
+
+    Returns
+    -------
+    like f(x)
+
+    Examples
+    --------
+    >>> import math
+    >>> derivative(lambda x: math.sin(x) * x, 0.0)
+    0.0
+    """
+    if leaf_shape(x):
+        message = f"derivative wants a number; x has the shape {leaf_shape(x)}: use jacobian(f, x)"
+        raise UnsupportedTypeError(message)
+    one = 1.0 if not isinstance(x, np.ndarray) else np.ones(())
+    return jvp(f, x, one, args=args, kwargs=kwargs, holomorphic=holomorphic)[1]
+
+
+def linearize(
+    f: Function,
+    x: Any,
+    *,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    chunk: int | str | None = "auto",
+) -> tuple[Any, Any]:
+    """The value of a function, and its Jacobian as an operator.
+
+    Parameters
+    ----------
+    f, x, args, kwargs, chunk
+        See :func:`jacobian`.
+
+    Returns
+    -------
+    y : object
+        ``f(x)``.
+    J : JacobianOperator
+        A ``scipy.sparse.linalg.LinearOperator``: ``J.matvec(v)`` pushes a direction forward,
+        ``J.matmat`` many, in chunks. ``J.rmatvec`` raises until reverse mode is there.
+
+    Notes
+    -----
+    Each product runs f again, on duals.
+    """
+    from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
+
+    at = _At(f, args, kwargs or {})
+    y = at(x)
+    return y, JacobianOperator(at.push, x, y, chunk)
+
+
+class _At:
+    """f with all arguments but the first fixed."""
+
+    def __init__(self, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, x: Any) -> Any:
+        return run_on_duals(self.f, (x, *self.args), self.kwargs)
+
+    def push(self, x: Any, v: Any, chunk: int | str | None) -> Any:
+        """The tangents of f at x in the directions v."""
+        return jvp(self.f, x, v, chunk=chunk, args=self.args, kwargs=self.kwargs)[1]
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value of x without its tangents: a constant, whatever it was computed from.
+
+    Parameters
+    ----------
+    x : object
+        A number, an array or a composite.
+
+    Returns
+    -------
+    like x
+        Arrays are copied.
+    """
+    leaves, structure = flatten(explicit_leaves(x))
+    kept = [plain(leaf) for leaf in leaves]
+    return unflatten(structure, [k.copy() if isinstance(k, np.ndarray) else k for k in kept])

@@ -1,0 +1,103 @@
+"""Elementwise rules applied to dual arrays: the short way for one array, and whose memory it is."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad import Chunk
+from fwdad.builder import apply
+from fwdad.builder.build import Run
+from fwdad.builder.dual import Array
+from fwdad.errors import DeadDualError, UndefinedDerivativeError
+from fwdad.rules.registry import RULES
+from fwdad.tangents.zero import undefined
+
+UNARY = sorted(
+    (f for f in RULES if isinstance(f, np.ufunc) and f.nin == 1 and RULES[f].kind == "elementwise"),
+    key=lambda f: f.__name__,
+)
+
+
+@pytest.mark.parametrize("ufunc", UNARY, ids=lambda f: f.__name__)
+def test_the_short_way_for_one_array_is_the_general_one(ufunc, rng):
+    """To the last bit: for lanes without a scaling, with one, and for sums of two."""
+    p = rng.uniform(1.1, 1.9, size=(2, 3)) if ufunc is np.arccosh else rng.uniform(0.1, 0.9, (2, 3))
+    lanes = Chunk(rng.normal(size=(4, 2, 3)))
+    other = Chunk(rng.normal(size=(4, 2, 3)))
+    with Run(4) as run:
+        for t in (lanes, 2.5 * lanes, p * lanes, lanes + p * other):
+            x = Array(p, t, run.tag)
+            short = apply.apply_to_array(RULES[ufunc], ufunc, x)
+            general = apply.apply_elementwise(RULES[ufunc], ufunc, (x,))
+            assert_array_equal(short.p, general.p)
+            assert_array_equal(short.t.lanes, general.t.lanes)
+
+
+@pytest.mark.parametrize("scale", [None, 3.0])
+@pytest.mark.parametrize(
+    ("ufunc", "slope"),
+    [(np.exp, np.exp), (np.square, lambda u: 2 * u), (np.sqrt, lambda u: 0.5 / np.sqrt(u))],
+)
+def test_a_result_that_is_its_own_derivative_may_be_written(ufunc, slope, scale):
+    """The slope of exp is its value; what is stored there later must not change a tangent."""
+    x, z = np.array([0.3, 1.2, 2.0]), np.ones(3)
+
+    def f(pair):
+        x, z = pair
+        u = x if scale is None else scale * x
+        y = ufunc(u)
+        kept = y + z  # a sum of two scaled lanes, of which y's scaling is one
+        y[:] = 0.0
+        u[:] = 0.0
+        return kept
+
+    factor = 1.0 if scale is None else scale
+    y, (by_x, by_z) = fwdad.value_and_jacobian(f, (x, z))
+    assert_array_equal(y, ufunc(factor * x) + z)
+    assert_allclose(by_x, np.diag(factor * slope(factor * x)), rtol=1e-15)
+    assert_array_equal(by_z, np.eye(3))
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_factors_of_a_product_may_be_written(same):
+    a, b = np.array([0.3, 1.2]), np.array([2.0, -0.7])
+
+    def f(pair):
+        p, q = pair
+        p = q if same else p
+        y = p * q
+        kept = y.copy()
+        p[:] = 0.0
+        q[:] = 0.0
+        return kept
+
+    y, (by_a, by_b) = fwdad.value_and_jacobian(f, (a, b))
+    assert_array_equal(y, b * b if same else a * b)
+    assert_array_equal(by_a, np.zeros((2, 2)) if same else np.diag(b))
+    assert_array_equal(by_b, np.diag(2 * b if same else a))
+
+
+def test_arrays_without_axes_and_enclosing_calls_take_the_general_way():
+    zero = np.array(0.7)
+    y, y_dot = fwdad.jvp(np.sin, zero, np.ones(()))
+    assert_allclose([y, y_dot], [math.sin(0.7), math.cos(0.7)], rtol=1e-15)
+    x = np.array([0.2, 1.1])
+    second = fwdad.jvp(lambda x: fwdad.jvp(np.sin, x, np.ones(2))[1], x, np.ones(2))[1]
+    assert_allclose(second, -np.sin(x), rtol=1e-15)
+
+
+def test_an_array_kept_beyond_its_call_is_refused():
+    with Run(1) as run:
+        x = Array(np.ones(2), Chunk(np.ones((1, 2))), run.tag)
+    with pytest.raises(DeadDualError):
+        apply.apply_to_array(RULES[np.sin], np.sin, x)
+
+
+def test_an_undefined_tangent_is_refused():
+    with Run(1) as run:
+        x = Array(np.ones(2), undefined("it has no slope"), run.tag)
+        with pytest.raises(UndefinedDerivativeError, match="it has no slope"):
+            apply.apply_to_array(RULES[np.sin], np.sin, x)
