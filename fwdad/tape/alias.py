@@ -1,6 +1,17 @@
-"""Which memory a value may be: the arrays that it may share elements with."""
+"""Which memory a value may be: the arrays that it may share elements with.
+
+Two parameters of a program are taken to be apart where the program writes into one of them:
+whoever calls it makes sure of that.
+"""
 
 from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from fwdad.tape.ops import (
     Apply,
@@ -14,9 +25,53 @@ from fwdad.tape.ops import (
     Value,
     is_array,
     values_in,
+    walk,
 )
 
 Roots = dict[Value, set[Value]]
+
+# Functions of NumPy whose result may be a window on an argument, by name: what is not there in
+# the oldest NumPy is simply not met.
+_WINDOWS = {
+    "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
+    "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+    "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims", "fix", "flip", "fliplr",
+    "flipud", "frombuffer", "hsplit", "imag", "lib", "matrix_transpose", "meshgrid", "moveaxis",
+    "nan_to_num", "permute_dims", "ravel", "real", "real_if_close", "require", "reshape", "resize",
+    "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
+    "vsplit",
+}  # fmt: skip
+_COPYING_METHODS = {np.ndarray.copy, np.ndarray.flatten}
+
+
+def windows(op: Apply) -> list[Operand]:
+    """The arguments whose memory an array that a call answers may be.
+
+    Of functions that are not known, all.
+
+    Parameters
+    ----------
+    op : Apply
+        The call.
+    """
+    declared = [op.args[k] for k in op.views]
+    if declared or makes_its_own(op.function):
+        return declared
+    return [*op.args, *op.kwargs.values()]
+
+
+def makes_its_own(function: Callable[..., Any]) -> bool:
+    """Whether a function's result is never a window on an argument."""
+    if isinstance(function, np.ufunc) or isinstance(getattr(function, "__self__", None), np.ufunc):
+        return True
+    if getattr(operator, getattr(function, "__name__", ""), None) is function or function is abs:
+        return True
+    if isinstance(function, types.MethodDescriptorType):
+        return function in _COPYING_METHODS
+    name = getattr(function, "__name__", "")
+    return any(getattr(module, name, None) is function for module in (np, np.linalg)) and (
+        name not in _WINDOWS
+    )
 
 
 def memory_of(program: Program, roots: Roots | None = None) -> Roots:
@@ -32,7 +87,8 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
     Returns
     -------
     dict
-        Value to the set of values that own its memory.
+        Value to the set of values that own its memory. An allocation inside a loop is one value
+        and stands for the arrays of all iterations.
     """
     roots = {} if roots is None else roots
     for p in program.block.params:
@@ -41,29 +97,30 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
     return roots
 
 
-def _of(operand: Operand, roots: Roots) -> set[Value]:
+def memory(operand: Operand, roots: Roots) -> set[Value]:
+    """The memory that the arrays in a structure of operands may be."""
     return set().union(*(roots.get(v, {v}) for v in values_in(operand) if is_array(v)))
 
 
 def _block(block: Block, roots: Roots) -> None:
     for op in block.ops:
         if isinstance(op, Load) and op.view:
-            roots[op.outputs[0]] = _of(op.array, roots)
+            roots[op.outputs[0]] = memory(op.array, roots)
         elif isinstance(op, Apply):
-            shared = [op.args[k] for k in op.views]
+            shared = memory(windows(op), roots) if any(is_array(v) for v in op.outputs) else set()
             for v in op.outputs:
                 if is_array(v):
-                    roots[v] = {v} | _of(shared, roots) if shared else {v}
+                    roots[v] = {v} | shared
         elif isinstance(op, Branch):
             _block(op.then, roots)
             _block(op.other, roots)
             for v, a, b in zip(op.outputs, op.then.results, op.other.results, strict=True):
-                roots[v] = _of([a, b], roots)
+                roots[v] = memory([a, b], roots)
         elif isinstance(op, Loop):
             _loop(op, roots)
         elif isinstance(op, Call):
             for v in op.outputs:
-                roots[v] = {v} | _of(op.args, roots)
+                roots[v] = {v} | memory(op.args, roots)
         else:
             for v in op.outputs:
                 roots[v] = {v}
@@ -72,15 +129,25 @@ def _block(block: Block, roots: Roots) -> None:
 def _loop(op: Loop, roots: Roots) -> None:
     carried = op.carried
     for p, a in zip(carried, op.initial, strict=True):
-        roots[p] = _of(a, roots)
+        roots[p] = memory(a, roots)
     while True:
         before = [set(roots[p]) for p in carried]
         if op.test is not None:
             _block(op.test, roots)
         _block(op.body, roots)
         for p, r in zip(carried, op.body.results, strict=False):
-            roots[p] = roots[p] | _of(r, roots)
+            roots[p] = roots[p] | memory(r, roots)
         if before == [roots[p] for p in carried]:
             break
     for v, p in zip(op.outputs, carried, strict=True):
         roots[v] = set(roots[p])
+
+
+def written_parameters(program: Program) -> list[bool]:
+    """For each parameter, whether the program writes into it, by itself or through a view."""
+    roots = memory_of(program)
+    written: set[Value] = set()
+    for op in walk(program.block):
+        for v in op.writes():
+            written |= roots.get(v, {v})
+    return [p in written for p in program.block.params]

@@ -17,7 +17,7 @@ import numpy as np
 
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.rules.define import find_rule, function_name
-from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.alias import memory_of
@@ -57,6 +57,7 @@ _CONSTANT = {
     operator.eq, operator.ne, operator.invert, operator.and_, operator.or_, operator.xor,
 }  # fmt: skip
 _GATHERING = {np.array, np.asarray}
+_PASSING = {float, complex, np.array, np.asarray, np.asanyarray, np.ndarray.item}  # of one value
 
 
 # -- primitives of lanes, which backends may have their own way for
@@ -400,7 +401,7 @@ class _Pushforward:
             self._copy(op)
         elif op.function in _GATHERING and isinstance(op.args[0], (list, tuple)):
             self._gather(op)
-        elif op.function in (float, complex) or _is_number_class(op.function):
+        elif op.function in _PASSING or _is_number_class(op.function):
             self._convert(op)
         else:
             self._by_rule(op)
@@ -422,7 +423,7 @@ class _Pushforward:
         (v,) = op.outputs
         (x,) = op.args
         chunk = self.tangent_of(x)
-        if chunk.shape:
+        if isinstance(v.type, Number) and chunk.shape:
             chunk = chunk.reshape(())
         self.tangent[v] = chunk
 
@@ -463,6 +464,16 @@ class _Pushforward:
         function = _RULE_OF.get(op.function, op.function)
         if function is np.ravel:
             self._ravelled(op)
+            return
+        if function is load_lanes:
+            self._copy(op)
+            lanes, *index = op.args
+            at = (slice(None), *(self._symbols(i) for i in index))
+            found = self._indexed(self.tangent_of(lanes), at, op.outputs[0].type)
+            self.tangent[op.outputs[0]] = found
+            return
+        if function is scale_lanes:
+            self._elementwise(op, find_rule(np.multiply))
             return
         rule = find_rule(function)
         if rule is None:

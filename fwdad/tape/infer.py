@@ -38,7 +38,12 @@ class CannotInferError(TypeError):
     """No sample of the arguments' types could be evaluated."""
 
 
-def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
+def infer(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int] | None = None,
+) -> Any:
     """The type of ``function(*args, **kwargs)``.
 
     Parameters
@@ -47,6 +52,8 @@ def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand
         Without side effects.
     args, kwargs
         Operands.
+    known : dict, optional
+        Lengths that are assumed.
 
     Returns
     -------
@@ -68,10 +75,11 @@ def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand
     for value in values_in([args, kwargs]):
         own = value.type.size if isinstance(value.type, Number) else None
         for d in (*value.type.shape, own):
-            if isinstance(d, Size) and d not in sizes:
+            if isinstance(d, Size) and d not in sizes and not (known and d in known):
                 sizes.append(d)
+    known = known or {}
     samples = [
-        {**dict(zip(sizes, numbers, strict=False)), _ANY: k}
+        {**known, **dict(zip(sizes, numbers, strict=False)), _ANY: k}
         for k, numbers in ((1, _FIRST), (2, _SECOND))
     ]
     try:
@@ -80,7 +88,7 @@ def infer(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand
         if not sizes:
             raise CannotInferError(_reason(error)) from error
         # lengths that must agree; numbers that are no lengths, or all alike
-        samples = [{**dict.fromkeys(sizes, n), _ANY: k} for k, n in ((1, 3), (1, 4))]
+        samples = [{**known, **dict.fromkeys(sizes, n), _ANY: k} for k, n in ((1, 3), (1, 4))]
         try:
             first, second = (_sample(function, args, kwargs, s) for s in samples)
         except Exception as other:

@@ -328,7 +328,7 @@ class Recorder:
 
     def _infer(self, function: Any, inputs: Any, options: Any) -> Any:
         try:
-            return infer.infer(function, inputs, options)
+            return infer.infer(function, inputs, options, self.known)
         except infer.CannotInferError as error:
             message = (
                 f"the type of what {function_name(function)} answers cannot be told beforehand: "
@@ -393,6 +393,13 @@ class Recorder:
             if isinstance(d, Size):
                 self._measured.setdefault(d, (value, axis))
 
+    def resolved(self, t: Type) -> Type:
+        """A type with the lengths that are known by now."""
+        if not isinstance(t, ArrayType):
+            return t
+        shape = tuple(self.known.get(d, d) if isinstance(d, Size) else d for d in t.shape)
+        return ArrayType(t.dtype, shape)
+
     def known_length(self, a: Symbol, axis: int) -> int:
         """One length of an array as an int: an assumption that the tape keeps as a guard."""
         d = a.type.shape[axis]
@@ -429,7 +436,7 @@ class Recorder:
         if not basic:
             return self._fancy(a, at), False
         dims: list[Any] = []
-        rest = list(t.shape)
+        rest = [self.known.get(d, d) if isinstance(d, Size) else d for d in t.shape]
         for position, i in enumerate(at):
             if i is None:
                 dims.append(1)

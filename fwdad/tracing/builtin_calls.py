@@ -341,6 +341,16 @@ def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
     return tracer.native(np.size, x)
 
 
+@builtin(np.asarray, np.asanyarray)
+def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol and x.is_array and (dtype is None or np.dtype(dtype) == x.dtype):
+        return x
+    given = options if dtype is None else {"dtype": np.dtype(dtype), **options}
+    return tracer.recorder.apply(np.asarray, (x,), given)
+
+
 # -- methods of arrays
 
 

@@ -441,7 +441,7 @@ _MUTATING = {
 
 
 def _mentions_symbols(x: Any) -> bool:
-    if type(x) is Symbol or isinstance(x, (Maybe, Optional)):
+    if type(x) is Symbol or isinstance(x, (Maybe, Optional, Closure, Method)):
         return True
     if isinstance(x, (list, tuple, set)):
         return any(_mentions_symbols(item) for item in x)
@@ -454,7 +454,7 @@ def _mentions_symbols(x: Any) -> bool:
     held = getattr(x, "__dict__", None)
     if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
         return any(type(item) is Symbol for item in held.values())
-    return isinstance(x, Closure)
+    return False
 
 
 def _makes_arrays(f: Any) -> bool:

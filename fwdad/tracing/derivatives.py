@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad import api
+from fwdad import evaluators as api
 from fwdad.builder.build import run_on_duals
 from fwdad.errors import SeedError, UnsupportedTypeError, UntraceableError
 from fwdad.tangents.zero import ZERO, NoTangent
@@ -117,7 +117,7 @@ class _Differentiated:
         outer = [recorder.as_symbol(x) for x in self.leaves]
         inner = []
         for symbol in outer:
-            param = Value(symbol.type, symbol.value.name)
+            param = Value(recorder.resolved(symbol.type), symbol.value.name)
             block.params.append(param)
             inner.append(Symbol(param, recorder))
         args = list(self.args)

@@ -50,6 +50,8 @@ def _total(x_dot: Chunk) -> Any:
 
 def _finite(d: Any) -> bool:
     d = plain(d)
+    if hasattr(d, "__fwdad_symbolic__"):  # not known when a tape is written
+        return False
     return bool(np.isfinite(np.vdot(d, d)))
 
 
