@@ -41,7 +41,7 @@ _WINDOWS = {
     "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
     "vsplit",
 }  # fmt: skip
-_COPYING_METHODS = {np.ndarray.copy, np.ndarray.flatten}
+_COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
 def windows(op: Apply) -> list[Operand]:

@@ -1,0 +1,48 @@
+"""Passes: each rewrites a program in place and answers whether it changed anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fwdad.tape.ops import Program
+from fwdad.tape.passes.cse import cse
+from fwdad.tape.passes.dead import dead
+from fwdad.tape.passes.fold import fold
+from fwdad.tape.passes.hoist import hoist
+from fwdad.tape.passes.simplify import simplify
+
+PASSES = (fold, simplify, cse, dead)
+_ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
+
+
+def _run(run: Callable[[Program], bool], program: Program) -> bool:
+    return run(program)
+
+
+def optimise(
+    program: Program, run: Callable[[Callable[[Program], bool], Program], bool] = _run
+) -> bool:
+    """Run all passes until none changes anything.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    run : callable, optional
+        Runs one pass, as :func:`fwdad.tape.check.checked` does.
+
+    Returns
+    -------
+    bool
+        Whether anything changed.
+    """
+    changed = False
+    for _ in range(_ROUNDS):
+        found = [run(p, program) for p in PASSES]
+        if not any(found) and not run(hoist, program):
+            break
+        changed = True
+    return changed
+
+
+__all__ = ["PASSES", "cse", "dead", "fold", "hoist", "optimise", "simplify"]

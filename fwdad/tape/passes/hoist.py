@@ -1,0 +1,163 @@
+"""Loop-invariant code: what every iteration would compute alike is computed once, before the loop.
+
+A loop may run zero times, so only what can neither raise nor warn is moved before it as it is. The
+rest is moved where the loop surely runs; and of a loop over a range, calls of functions and
+operations on arrays are moved under ``if start < stop``. What may raise moves only where it is the
+first thing of an iteration that may, so that the same exception is raised in the same state.
+Allocations that are written or answered stay, and so do reads of memory that the loop writes.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from fwdad.tape.alias import memory, memory_of
+from fwdad.tape.effects import Risk, reads, risk, writes
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Check,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.tape.passes.carried import bounded, runs, surely_runs
+from fwdad.tape.passes.rewrite import Mapping, all_inside, all_used, substitute
+
+
+def hoist(program: Program) -> bool:
+    """Move loop-invariant code before its loop; answer whether there was any.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    return _Hoister(program).block(program.block)
+
+
+class _Hoister:
+    def __init__(self, program: Program) -> None:
+        self.roots = memory_of(program)
+        ops = list(walk(program.block))
+        self._written = set().union(*(memory(op.writes(), self.roots) for op in ops))
+        given = [op.args for op in ops if isinstance(op, Call)]
+        self._escaping = memory([*program.block.results, *given], self.roots)
+
+    def block(self, block: Block) -> bool:
+        """Hoist out of the loops of a block, the inner ones first."""
+        changed = False
+        made: list[Op] = []
+        for op in block.ops:
+            for inner in op.blocks():
+                changed |= self.block(inner)
+            if isinstance(op, Loop):
+                moved = self._out_of(op)
+                changed |= bool(moved)
+                made.extend(moved)
+            made.append(op)
+        block.ops = made
+        return changed
+
+    def _out_of(self, loop: Loop) -> list[Op]:
+        """Take the invariant operations out of a loop; answer what stands before it."""
+        plain, guarded = self._invariant(loop)
+        surely = surely_runs(loop)
+        if not surely:
+            guarded = _worthwhile(guarded) if loop.test is None and bounded(loop) else []
+        taken = {*plain, *guarded}
+        for block in loop.blocks():
+            block.ops = [op for op in block.ops if op not in taken]
+        if surely or not guarded:
+            return [*plain, *guarded]
+        return [*plain, *self._guard(loop, guarded)]
+
+    def _invariant(self, loop: Loop) -> tuple[list[Op], list[Op]]:
+        """What can be moved as it is, and what only where the loop runs."""
+        changing = set().union(*(all_inside(b) for b in loop.blocks()))
+        written = writes(loop, self.roots)
+        plain: list[Op] = []
+        guarded: list[Op] = []
+        late: set[Value] = set()
+        first = True  # nothing that stays and may raise, or writes, has been met
+        for block in loop.blocks():
+            tested = block is loop.test
+            for op in block.ops:
+                found = risk(op)
+                moves = (
+                    isinstance(op, (Apply, Load, Branch))
+                    and not changing & all_used(op)
+                    and self._may_move(op, written)
+                )
+                if moves and found is Risk.QUIET and not isinstance(op, Branch):
+                    (guarded if late.intersection(all_used(op)) else plain).append(op)
+                elif moves and (found <= Risk.WARNS or first):
+                    guarded.append(op)
+                else:
+                    first = first and found < Risk.SHAPES and not writes(op, self.roots)
+                    continue
+                if op in guarded:
+                    late.update(op.outputs)
+                changing.difference_update(op.outputs)
+            if tested and loop.test is not None and not surely_runs(loop):
+                first = False  # the body does not run if the condition does not hold
+        return plain, guarded
+
+    def _may_move(self, op: Op, written: set[Value]) -> bool:
+        """Whether an operation has one meaning in all iterations, its operands apart."""
+        if writes(op, self.roots) or reads(op, self.roots) & written:
+            return False
+        inner = [op, *(i for b in op.blocks() for i in walk(b))]
+        if any(isinstance(i, (Check, Call, Loop)) for i in inner):
+            return False
+        arrays = [v for i in inner for v in i.outputs if is_array(v)]
+        kept = self._written | self._escaping
+        return not any(v in self.roots[v] and v in kept for v in arrays)
+
+    def _guard(self, loop: Loop, ops: list[Op]) -> list[Op]:
+        """Operations under a branch that is taken if the loop runs."""
+        test, flag = runs(loop)
+        used = {v for b in loop.blocks() for o in b.ops for v in all_used(o)}
+        used |= {v for b in loop.blocks() for v in values_in(b.results)}
+        results = [v for op in ops for v in op.outputs if v in used]
+        outputs = tuple(Value(v.type, v.name) for v in results)
+        sides = Block([], ops, list(results)), Block([], [], [Missing(v.type) for v in results])
+        made = Branch(flag, *sides, outputs=outputs)
+        made.location = loop.location
+        mapping: Mapping = dict(zip(results, outputs, strict=True))
+        for block in loop.blocks():
+            substitute(block, mapping)
+        for new, old in zip(outputs, results, strict=True):
+            if is_array(old):
+                self.roots[new] = set(self.roots[old])
+        return [test, made]
+
+
+def _worthwhile(ops: list[Op]) -> list[Op]:
+    """Calls of functions, operations on arrays, and what they depend on."""
+    wanted: set[Value] = set()
+    kept: list[Op] = []
+    for op in reversed(ops):
+        if _costs(op) or wanted.intersection(op.outputs):
+            kept.append(op)
+            wanted |= all_used(op)
+    return kept[::-1]
+
+
+def _costs(op: Op) -> bool:
+    if isinstance(op, Branch):
+        return any(_costs(i) for b in op.blocks() for i in b.ops)
+    if not isinstance(op, Apply):
+        return False
+    arrays: list[Any] = [v for v in values_in(op.operands()) if is_array(v)]
+    plain = getattr(operator, getattr(op.function, "__name__", ""), None) is op.function
+    return bool(arrays) or not (plain or isinstance(op.function, type))
