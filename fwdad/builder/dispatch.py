@@ -537,6 +537,16 @@ _BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
 }
 
 
+def on_call(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register how objects of a class are called: ``resolve(f, args, kwargs)``."""
+
+    def register(resolve: Callable[..., Any]) -> Callable[..., Any]:
+        _BY_TYPE[cls] = resolve
+        return resolve
+
+    return register
+
+
 def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call anything else: a class with a metaclass, an object with ``__call__``."""
     if isinstance(f, type):

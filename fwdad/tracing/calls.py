@@ -47,7 +47,7 @@ class Calls:
         self.depth = 0
         self.active: list[Any] = []  # code objects and definitions that are being traced
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
-        self.inputs: dict[Value, Any] = {}
+        self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
 
     # -- what comes from outside
 
@@ -59,6 +59,8 @@ class Calls:
             return self.capture_value(x, path, name)
         if isinstance(x, np.ndarray):
             return self.capture_value(x, path, name)
+        if path[0] != "attribute" and not isinstance(x, (types.ModuleType, type)):
+            self.guards.append((path, x))
         return x
 
     def force(self, x: Any) -> Any:

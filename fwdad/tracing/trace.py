@@ -8,20 +8,32 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import UntraceableError
 from fwdad.rules.define import function_name
 from fwdad.tape.alias import written_parameters
-from fwdad.tape.ops import Operand, Program, Value, values_in
+from fwdad.tape.ops import Op, Operand, Program, Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number
-from fwdad.tracing import builtin_calls  # noqa: F401  (installs the builtins)
-from fwdad.tracing.arguments import Flattened, leaf_type
+from fwdad.tracing import builtin_calls, derivatives  # noqa: F401  (install themselves)
+from fwdad.tracing.arguments import Flattened, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
-from fwdad.tracing.merge import Merger
 from fwdad.tracing.symbols import Maybe, Optional, Poison
+
+
+def fetch(path: Any) -> Any:
+    """What stands in a place of the world outside."""
+    kind, *where = path
+    if kind == "cell":
+        return where[0].cell_contents
+    if kind == "item":
+        return where[0][where[1]]
+    if kind == "attribute":
+        return getattr(where[0], where[1])
+    return where[0]
 
 
 @dataclass
@@ -30,22 +42,16 @@ class Capture:
 
     path: Any
     value: Value
+    key: Any
 
     def fetch(self) -> Any:
         """What is there now."""
-        kind, *where = self.path
-        if kind == "cell":
-            return where[0].cell_contents
-        if kind == "item":
-            return where[0][where[1]]
-        if kind == "attribute":
-            return getattr(where[0], where[1])
-        return where[0]
+        return fetch(self.path)
 
 
-@dataclass
+@dataclass(eq=False)
 class Tape:
-    """A traced function: prints as readable lines.
+    """A traced function: prints as readable lines, and can be called.
 
     Attributes
     ----------
@@ -57,25 +63,65 @@ class Tape:
         ``(input, axis, length)``: lengths that it assumes.
     value_guards : dict
         Inputs whose values it assumes.
+    object_guards : list of tuple
+        ``(place, object)``: functions that it assumes not to be replaced.
     rebuild : callable
         The value that f returns, from the program's results.
+    key : hashable
+        The structure and types of the arguments.
     """
 
     program: Program
     captures: list[Capture]
     length_guards: list[tuple[int, int, int]]
     value_guards: dict[int, Any]
+    object_guards: list[tuple[Any, Any]]
     rebuild: Callable[[list[Any]], Any]
-    arguments: int
+    key: Any
+    _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
         return show_program(self.program)
 
+    def leaves(self, arguments: list[Any]) -> list[Any]:
+        """The program's inputs: leaves of the arguments, and what is captured now."""
+        return [*arguments, *(c.fetch() for c in self.captures)] if self.captures else arguments
+
     def holds(self, leaves: list[Any]) -> bool:
-        """Whether the tape's assumptions hold for other arguments."""
-        return all(leaves[k].shape[axis] == n for k, axis, n in self.length_guards) and all(
-            leaves[k] == value for k, value in self.value_guards.items()
-        )
+        """Whether the tape's assumptions hold for its inputs now."""
+        for k, axis, n in self.length_guards:
+            if leaves[k].shape[axis] != n:
+                return False
+        for k, value in self.value_guards.items():
+            if leaves[k] != value:
+                return False
+        first = len(leaves) - len(self.captures)
+        for c, leaf in zip(self.captures, leaves[first:], strict=True):
+            if c.key != leaf_key(leaf):
+                return False
+        return all(fetch(path) is held for path, held in self.object_guards)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tape, without tracing again.
+
+        Raises
+        ------
+        TypeError
+            If the arguments have another structure or other types than the example, or do not
+            fulfil what the tape assumes.
+        """
+        flat = Flattened(args, kwargs)
+        leaves = self.leaves(flat.leaves)
+        if flat.key != self.key or not self.holds(leaves):
+            message = "the tape was written for arguments of other types, lengths or static values"
+            raise TypeError(message)
+        if self._run is None:
+            self._run = compiled(numpy_source(self.program))
+        return self.rebuild(self._run(*leaves))
+
+    def count(self, kind: Any = Op) -> int:
+        """How many operations of a kind there are, those inside loops and branches once."""
+        return self.program.count(kind)
 
 
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
@@ -135,9 +181,21 @@ def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
         captures.found,
         recorder.length_guards,
         recorder.value_guards,
+        _unique(tracer.guards),
         rebuild,
-        len(inputs),
+        flat.key,
     )
+
+
+def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Each place once; what calls of our own and of libraries met is not the user's to replace."""
+    found = {}
+    for path, x in guards:
+        place = tuple(p if isinstance(p, str) else id(p) for p in path)
+        name = path[1].get("__name__", "") if path[0] == "item" else ""
+        if not name.startswith(("fwdad.", "numpy", "scipy")):
+            found[place] = (path, x)
+    return list(found.values())
 
 
 def _raise(raised: AlwaysRaises) -> None:
@@ -168,7 +226,7 @@ class _Captures:
             if isinstance(value.type, Number):
                 self.recorder.examples[value] = (k, x)
             self.recorder.measure(value)
-            self.found.append(Capture(path, value))
+            self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
 
@@ -177,7 +235,7 @@ class _Captures:
         place = ("array", id(x))
         if place not in self._by_place:
             value = Value(ArrayType(x.dtype, x.shape), "a")
-            self.found.append(Capture(("object", x), value))
+            self.found.append(Capture(("object", x), value, leaf_key(x)))
             self.recorder.measure(value)
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
@@ -222,4 +280,4 @@ def _results(y: Any, recorder: Recorder) -> tuple[list[Operand], Callable[[list[
     return results, take(y)
 
 
-__all__ = ["Capture", "Merger", "Tape", "trace", "trace_flat", "values_in"]
+__all__ = ["Capture", "Tape", "trace", "trace_flat"]
