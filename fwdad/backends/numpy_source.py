@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
 
@@ -28,12 +29,15 @@ class Source:
         What its global names mean.
     places : list
         The user's location of each line.
+    quiet : bool
+        Whether it runs without floating-point warnings.
     """
 
     name: str
     text: str
     namespace: dict[str, Any]
     places: list[Any]
+    quiet: bool = False
 
 
 def numpy_source(program: Program) -> Source:
@@ -58,7 +62,7 @@ def numpy_source(program: Program) -> Source:
         results = [writer.text(r) for r in program.block.results]
         writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
     namespace = {"np": np, "math": math, **writer.globals}
-    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places)
+    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
 
 
 def compiled(source: Source) -> Callable[..., Any]:
@@ -74,4 +78,5 @@ def compiled(source: Source) -> Callable[..., Any]:
     linecache.cache[filename] = (len(source.text), None, lines, filename)
     namespace = dict(source.namespace)
     exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
-    return namespace[source.name]
+    run = namespace[source.name]
+    return (lambda *leaves: quietly(run, *leaves)) if source.quiet else run

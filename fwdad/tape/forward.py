@@ -20,6 +20,7 @@ from fwdad.rules.define import find_rule, function_name
 from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape import infer
 from fwdad.tape.alias import memory_of
 from fwdad.tape.ops import (
     Apply,
@@ -50,14 +51,17 @@ _RULE_OF: dict[Any, Callable[..., Any]] = {
     operator.truediv: np.true_divide, operator.floordiv: np.floor_divide,
     operator.mod: np.remainder, operator.pow: np.power, operator.matmul: np.matmul,
     operator.neg: np.negative, operator.pos: np.positive, abs: np.absolute,
-    np.ndarray.copy: np.copy, np.ndarray.flatten: np.ravel,
+    np.ndarray.flatten: np.ravel,
 }  # fmt: skip
 _CONSTANT = {
     bool, int, round, operator.not_, operator.lt, operator.le, operator.gt, operator.ge,
     operator.eq, operator.ne, operator.invert, operator.and_, operator.or_, operator.xor,
 }  # fmt: skip
 _GATHERING = {np.array, np.asarray}
-_PASSING = {float, complex, np.array, np.asarray, np.asanyarray, np.ndarray.item}  # of one value
+# of one value
+_PASSING = {
+    float, complex, np.array, np.asarray, np.asanyarray, np.copy, np.ndarray.item, np.ndarray.copy,
+}  # fmt: skip
 
 
 # -- primitives of lanes, which backends may have their own way for
@@ -79,6 +83,9 @@ def unit_lanes(n: int, k: int) -> Any:
     if 0 <= k < n:
         lanes[k] = 1.0
     return lanes
+
+
+infer.BROADCASTING.add(scale_lanes)
 
 
 @dataclass
@@ -175,6 +182,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     block.results = [recorder.operand(x) for x in (*primals, *lanes)]
     made_program = Program(f"{program.name}_pushforward", block, program.filename)
+    made_program.quiet = True
     return made_program, [a for _, a in constants]
 
 
@@ -201,12 +209,16 @@ def push_block(
     """
     facts = _Facts()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
+    recorder.derives = True
+    outer, mark = recorder.block, recorder.mark()
     try:
         for _ in range(1000):
             try:
                 return _Pushforward(recorder, block, n, facts).run(given)
             except _AgainError:
-                del recorder.block.ops[ops:]
+                recorder.block = outer
+                del outer.ops[ops:]
+                recorder.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
     message = "the activity of the program's values does not settle"
@@ -241,6 +253,7 @@ class _Pushforward:
         self.shadow: dict[Value, Symbol] = {}
         self._origin: dict[Value, Value] = {}
         self._op: Op | None = None
+        self._file = next((op.location.filename for op in walk(block) if op.location), "")
 
     def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
         outer = self.recorder.place
@@ -317,6 +330,10 @@ class _Pushforward:
                 self.facts.shadowed |= self.memory.get(v, {v})
                 raise _AgainError
 
+    def _has_lanes(self, a: Value) -> bool:
+        """Whether an array, or memory that it views, has a tangent: what is stored replaces it."""
+        return a in self.tangent or any(root in self.tangent for root in self.memory.get(a, {a}))
+
     def tangent_of(self, x: Operand) -> Any:
         """The tangent of an operand: a chunk, ZERO, or a list of these."""
         if isinstance(x, Value):
@@ -375,7 +392,14 @@ class _Pushforward:
             if handle is None:
                 message = f"a {type(op).__name__} cannot be pushed forward"
                 raise UntraceableError(message, op.location)
-            handle(op)
+            try:
+                handle(op)
+            except UntraceableError as error:
+                if error.lineno is not None and error.filename == self._file:
+                    raise
+                what = function_name(op.function) if isinstance(op, Apply) else type(op).__name__
+                message = f"the frule of {what} cannot be written on a tape: {error.msg}"
+                raise UntraceableError(message, op.location) from error
 
     def _copy(self, op: Op, **changed: Any) -> None:
         """The operation itself, on the primals."""
@@ -604,7 +628,9 @@ class _Pushforward:
 
     def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
         """The tangent of ``a[index]``, term by term."""
-        if all(type(i) is int for i in index) and len(index) == len(chunk.shape):
+        places = zip(index, chunk.shape, strict=False)
+        known = all(type(i) is int and (i >= 0 or type(n) is int) for i, n in places)
+        if known and len(index) == len(chunk.shape):
             found = chunk.element(index)
             if isinstance(found, Zero):
                 return found
@@ -637,7 +663,7 @@ class _Pushforward:
 
     def _store(self, op: Store) -> None:
         t = self.tangent_of(op.value)
-        if not isinstance(t, Zero) and op.array not in self.shadow:
+        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
         if op.array in self.shadow:
             index = tuple(self._symbols(i) for i in op.index)
@@ -670,7 +696,7 @@ class _Pushforward:
 
     def _update(self, op: Update) -> None:
         t = self.tangent_of(op.value)
-        if not isinstance(t, Zero) and op.array not in self.shadow:
+        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
         if op.array not in self.shadow:
             self._copy(op)

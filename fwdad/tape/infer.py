@@ -24,6 +24,9 @@ _ELEMENTWISE = {
     abs,
 }  # fmt: skip
 
+# Functions whose arguments broadcast against each other; others say so by adding themselves.
+BROADCASTING: set[Any] = {*_ELEMENTWISE, np.clip}
+
 # The length of the result depends on values.
 _DATA_SHAPED = {
     np.unique, np.nonzero, np.flatnonzero, np.argwhere, np.compress, np.extract, np.trim_zeros,
@@ -68,6 +71,8 @@ def infer(
     if function in DATA_TYPED:
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
+    if function in BROADCASTING or (isinstance(function, np.ufunc) and not function.signature):
+        return _broadcast(function, args, kwargs, known or {})
     special = _BY_SHAPE.get(function)
     if special is not None:
         return special(args, kwargs)
@@ -96,6 +101,56 @@ def infer(
     known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
     fresh = function in _DATA_SHAPED
     return _type(first, second, samples, fresh=fresh, guess=known)
+
+
+def _broadcast(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """An elementwise function: shapes broadcast, and one element tells the dtype."""
+
+    def single(value: Value) -> Any:
+        t = value.type
+        return sample_of(t, {}) if isinstance(t, Number) else np.ones((1,) * t.ndim, t.dtype)
+
+    try:
+        made = quietly(lambda: function(*_concrete(single, args), **_concrete(single, kwargs)))
+    except Exception as error:
+        raise CannotInferError(_reason(error)) from error
+    shapes = [_shape_of(a, known) for a in args]
+    return _with_shape(made, _joined(shapes))
+
+
+def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
+    if isinstance(made, tuple):
+        return tuple(_with_shape(part, shape) for part in made)
+    if isinstance(made, np.ndarray):
+        return ArrayType(made.dtype, shape)
+    found = number_type(made)
+    if found is None:
+        message = f"it answers a {type(made).__name__}"
+        raise CannotInferError(message)
+    return found
+
+
+def _shape_of(operand: Operand, known: dict[Size, int]) -> tuple[Dimension, ...]:
+    if isinstance(operand, Value):
+        return tuple(known.get(d, d) if isinstance(d, Size) else d for d in operand.type.shape)
+    return np.shape(operand) if isinstance(operand, (list, tuple)) else ()
+
+
+def _joined(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
+    """The shapes broadcast; of two lengths the one that is known, or the first."""
+    rank = max((len(s) for s in shapes), default=0)
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    found: list[Dimension] = []
+    for lengths in zip(*padded, strict=True):
+        many = [d for d in lengths if isinstance(d, Size) or d != 1]
+        ints = {d for d in many if not isinstance(d, Size)}
+        if len(ints) > 1:
+            message = f"operands could not be broadcast together: lengths {sorted(ints)}"
+            raise CannotInferError(message)
+        found.append(ints.pop() if ints else many[0] if many else 1)
+    return tuple(found)
 
 
 def _reason(error: Exception) -> str:

@@ -349,12 +349,15 @@ class Program:
         The user's file.
     written : list of bool
         For each parameter, whether the program writes into it.
+    quiet : bool
+        Whether it holds derivative arithmetic, which gives no floating-point warnings.
     """
 
     name: str
     block: Block
     filename: str = ""
     written: list[bool] = field(default_factory=list)
+    quiet: bool = False
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

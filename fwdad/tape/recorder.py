@@ -157,8 +157,17 @@ class Recorder:
         self._definitions: dict[Value, Op] = {}
         self._measured: dict[Size, tuple[Value, int]] = {}
         self._own: dict[int, Any] = {}
+        self.derives = False  # whether derivatives are among what is written
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
+
+    def mark(self) -> dict[Size, tuple[Value, int]]:
+        """What is known of lengths by now, to be forgotten back to."""
+        return dict(self._measured)
+
+    def forget(self, mark: dict[Size, tuple[Value, int]]) -> None:
+        """Forget the lengths of arrays that were written since, and are taken out again."""
+        self._measured = dict(mark)
 
     # -- the heap
 

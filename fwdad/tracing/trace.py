@@ -175,6 +175,7 @@ def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
     program = Program(function_name(f).split(".")[-1], recorder.block)
     code = getattr(f, "__code__", None)
     program.filename = code.co_filename if code is not None else ""
+    program.quiet = recorder.derives
     program.written = written_parameters(program)
     return Tape(
         program,

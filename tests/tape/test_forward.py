@@ -1,0 +1,113 @@
+"""Forward mode on tapes, against differences and against the evaluator that runs at once."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad.backends.numpy_source import compiled, numpy_source
+from fwdad.errors import MissingRuleError, UntraceableError
+from fwdad.tape.forward import push_forward
+from fwdad.tracing.trace import trace
+
+from .forward_programs import PROGRAMS, X
+
+
+def pushed(f, args, lanes):
+    """The value and the lanes of a traced function, by generated source."""
+    tape = trace(f, *args)
+    n = len(lanes)
+    inputs = tape.leaves([a.copy() if isinstance(a, np.ndarray) else a for a in args])
+    seeds = [True, *[False] * (len(inputs) - 1)]
+    program, constants = push_forward(tape.program, n, seeds)
+    return compiled(numpy_source(program))(*inputs, lanes.copy(), *constants)
+
+
+def difference(f, args, v):
+    """A central difference of fourth order along v."""
+    x, rest = args[0], args[1:]
+
+    def at(h):
+        moved = x + h * v
+        return np.asarray(f(moved.copy() if isinstance(moved, np.ndarray) else moved, *rest))
+
+    h = 1e-3
+    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_lanes_are_derivatives_along_directions(name, n):
+    f, args = PROGRAMS[name]
+    rng = np.random.default_rng(n)
+    lanes = rng.standard_normal((n, *np.shape(args[0])))
+    y, y_dot = pushed(f, args, lanes)
+    given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    assert_allclose(y, f(*given), rtol=0, atol=0)
+    for v, column in zip(lanes, y_dot, strict=True):
+        v = float(v) if isinstance(args[0], float) else v
+        assert_allclose(column, difference(f, args, v), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lanes_are_those_of_the_evaluator_that_runs_at_once(name):
+    f, args = PROGRAMS[name]
+    lanes = np.random.default_rng(0).standard_normal((3, *np.shape(args[0])))
+    _, y_dot = pushed(f, args, lanes)
+    _, expected = fwdad.jvp(f, args[0], lanes, args=args[1:])
+    assert_allclose(y_dot, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_a_zero_lane_stays_zero_through_an_infinite_partial():
+    x = np.array([0.0, 2.0])
+    _, y_dot = pushed(lambda x: np.sqrt(x), (x,), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert_allclose(y_dot, [[0.0, 0.5 / np.sqrt(2)], [np.inf, 0.0]])
+
+
+def test_an_array_of_memory_that_is_overwritten_keeps_its_old_tangent():
+    def f(x):
+        y = x * 1.0
+        s = np.sin(y)
+        y[:] = 0.0
+        return s + y
+
+    _, y_dot = pushed(f, (X,), np.eye(3))
+    assert_allclose(y_dot, np.diag(np.cos(X)))
+
+
+def test_a_scaling_is_the_value_at_its_time():
+    def f(x):
+        y = x.copy()
+        product = y * y
+        y[:] = 100.0
+        return product
+
+    _, y_dot = pushed(f, (X,), np.eye(3))
+    assert_allclose(y_dot, np.diag(2 * X))
+
+
+def test_a_chain_of_elementwise_operations_meets_the_lanes_once():
+    f, args = PROGRAMS["elementwise"]
+    program, _ = push_forward(trace(f, *args).program, 8, [True])
+    meetings = [op for op in program.walk() if getattr(op, "function", None).__name__ == "scale_lanes"]
+    assert len(meetings) == 1
+
+
+def test_the_program_does_not_grow_with_the_trip_count():
+    f, _ = PROGRAMS["power"]
+    sizes = []
+    for n in (10, 100_000):
+        tape = trace(f, 1.0, n)
+        program, _ = push_forward(tape.program, 2, [True, False])
+        sizes.append(program.count())
+    assert sizes[0] == sizes[1]
+
+
+def test_what_has_no_rule_is_named_with_its_line():
+    def f(x):
+        return np.sort_complex(x)
+
+    with pytest.raises((MissingRuleError, UntraceableError)) as caught:
+        pushed(f, (X,), np.eye(3))
+    assert caught.value.filename == __file__
+    assert "sort_complex" in caught.value.text
