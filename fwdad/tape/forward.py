@@ -253,7 +253,6 @@ class _Pushforward:
         self.shadow: dict[Value, Symbol] = {}
         self._origin: dict[Value, Value] = {}
         self._op: Op | None = None
-        self._file = next((op.location.filename for op in walk(block) if op.location), "")
 
     def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
         outer = self.recorder.place
@@ -395,7 +394,8 @@ class _Pushforward:
             try:
                 handle(op)
             except UntraceableError as error:
-                if error.lineno is not None and error.filename == self._file:
+                here = op.location
+                if here is None or (error.filename, error.lineno) == (here.filename, here.line):
                     raise
                 what = function_name(op.function) if isinstance(op, Apply) else type(op).__name__
                 message = f"the frule of {what} cannot be written on a tape: {error.msg}"
