@@ -88,7 +88,7 @@ class _Checker:
     def use(self, operand: Operand, scope: set[Value]) -> None:
         for v in values_in(operand):
             if v not in scope:
-                late = "outside its block, or too early" if v in self.defined else "and not defined"
+                late = "outside its block" if v in self.defined else "before it is defined"
                 self.fail(f"{v!r} is used {late}")
 
     def block(self, block: Block, scope: set[Value]) -> set[Value]:
@@ -98,10 +98,10 @@ class _Checker:
             outer, self.op = self.op, op
             for operand in op.operands():
                 self.use(operand, scope)
+            self.kind(op, scope)
             for v in op.writes():
                 if not _is_memory(v):
                     self.fail(f"{v!r} is written, and is no array")
-            self.kind(op, scope)
             made = [*op.outputs, op.exec_count] if isinstance(op, Loop) else op.outputs
             scope |= self.define(made, set())
             self.op = outer

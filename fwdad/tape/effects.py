@@ -121,9 +121,7 @@ def is_nonzero(x: Operand) -> bool:
 
 
 def _is_natural(x: Operand) -> bool:
-    if isinstance(x, Value) or number_type(x) is None:
-        return False
-    return bool(x != 0)
+    return isinstance(x, (int, np.integer)) and bool(x >= 0)
 
 
 def type_of_operand(x: Operand) -> Any:
