@@ -41,6 +41,12 @@ _WINDOWS = {
     "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
     "vsplit",
 }  # fmt: skip
+# Functions of ours, by name: the tape's layer does not see those that write them.
+_OWN = {
+    "_identity", "length_of", "range_length", "scale_lanes", "load_lanes", "zero_lanes",
+    "unit_lanes",
+}  # fmt: skip
+_LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
@@ -60,8 +66,17 @@ def windows(op: Apply) -> list[Operand]:
     return [*op.args, *op.kwargs.values()]
 
 
+def own_name(function: Callable[..., Any]) -> str:
+    """The name of a function that tracing or a transform writes by itself, else an empty string."""
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__name__", "")
+    return name if name in _OWN and module.startswith(_LAYERS) else ""
+
+
 def makes_its_own(function: Callable[..., Any]) -> bool:
     """Whether a function's result is never a window on an argument."""
+    if own_name(function) not in ("", "_identity"):
+        return True
     if isinstance(function, np.ufunc) or isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
     if getattr(operator, getattr(function, "__name__", ""), None) is function or function is abs:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tape.alias import Roots, makes_its_own, memory
+from fwdad.tape.alias import Roots, memory, own_name
 from fwdad.tape.ops import (
     Apply,
     Branch,
@@ -78,13 +78,8 @@ _OF_SHAPES = {np.zeros_like, np.ones_like, np.empty_like}
 
 
 def own_function(op: Op) -> str:
-    """The name of a function of ours that tracing writes by itself, else an empty string."""
-    if isinstance(op, Apply) and (getattr(op.function, "__module__", None) or "").startswith(
-        "fwdad.t"
-    ):
-        name = op.function.__name__
-        return name if name in ("length_of", "range_length", "_identity") else ""
-    return ""
+    """The name of a function of ours that an operation calls, else an empty string."""
+    return own_name(op.function) if isinstance(op, Apply) else ""
 
 
 def risk(op: Op) -> Risk:
@@ -135,8 +130,9 @@ def _of_call(op: Apply) -> Risk:
         return Risk.RAISES
     own = own_function(op)
     if own:
-        natural = own != "range_length" or is_nonzero(op.args[2])
-        return Risk.QUIET if natural else Risk.RAISES
+        if own == "range_length":
+            return Risk.QUIET if is_nonzero(op.args[2]) else Risk.RAISES
+        return Risk.SHAPES if own == "load_lanes" else Risk.QUIET
     kinds = [type_of_operand(a) for a in op.args]
     if f in _OPERATORS:
         return _of_operator(op, kinds)
@@ -245,7 +241,9 @@ def reads(op: Op, roots: Roots) -> set[Value]:
         return memory(op.index if op.view else [op.array, op.index], roots)
     if isinstance(op, Store):
         return memory([op.index, op.value], roots)
-    if isinstance(op, Apply) and (own_function(op) == "length_of" or op.function in _OF_SHAPES):
+    if own_function(op) in ("length_of", "zero_lanes"):
+        return set()
+    if isinstance(op, Apply) and op.function in _OF_SHAPES:
         return set()
     return memory(op.operands(), roots)
 
@@ -264,11 +262,6 @@ def writes(op: Op, roots: Roots) -> set[Value]:
     return set().union(memory(op.writes(), roots), *inner)
 
 
-def allocates(op: Op) -> bool:
-    """Whether an operation makes new memory, and nothing else, for its outputs."""
-    return isinstance(op, Apply) and makes_its_own(op.function) and not op.views
-
-
 def commute(first: Op, second: Op, roots: Roots) -> bool:
     """Whether two neighbouring operations may change places; values apart.
 
@@ -285,8 +278,3 @@ def commute(first: Op, second: Op, roots: Roots) -> bool:
         two >= Risk.SHAPES and writes(first, roots)
     )
     return not visible
-
-
-def has_effects(op: Op, roots: Roots) -> bool:
-    """Whether an operation writes memory, or may raise."""
-    return bool(writes(op, roots)) or risk(op) >= Risk.SHAPES

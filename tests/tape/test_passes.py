@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from fwdad.backends.numpy_source import compiled, numpy_source
-from fwdad.tape.check import checked
+from fwdad.tape.check import check_program, checked
+from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Loop
 from fwdad.tape.passes import PASSES, hoist, optimise
+from tests.tape.forward_programs import PROGRAMS
 from tests.tape.programs import CASES, named
-from tests.tape.running import call, count, run, traced, values
+from tests.tape.running import bits, call, count, run, traced, values
 
 ALL = [*PASSES, hoist]
 
@@ -61,6 +63,23 @@ def test_optimise_changes_no_bit_and_settles(case):
     assert [run(tape, args) for args in runs] == before
     assert tape.program.count() <= size + 2 * tape.program.count(Loop)  # a guard for each loop
     assert not optimise(tape.program, checked)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_keep_every_bit(name):
+    f, args = PROGRAMS[name]
+    tape = traced(f, *args)
+    rng = np.random.default_rng(0)
+    lanes = rng.standard_normal((3, *np.shape(args[0])))
+    seeds = [True, *[False] * (len(tape.program.block.params) - 1)]
+    pushed, constants = push_forward(tape.program, 3, seeds)
+    check_program(pushed)
+    inputs = [*tape.leaves(list(args)), lanes, *constants]
+    before = bits(compiled(numpy_source(pushed))(*copy.deepcopy(inputs)))
+    size = pushed.count()
+    optimise(pushed, checked)
+    assert pushed.count() <= size
+    assert bits(compiled(numpy_source(pushed))(*copy.deepcopy(inputs))) == before
 
 
 def test_op_count_does_not_depend_on_the_trip_count():
