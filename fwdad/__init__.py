@@ -3,6 +3,7 @@
 # importing the rules and the laws registers them
 from fwdad import rules as rules
 from fwdad.builder.build import build_frule
+from fwdad.compilation import cache_info, explain, jit, show
 from fwdad.errors import (
     AliasedArgumentError,
     ChunkMismatchError,
@@ -21,6 +22,7 @@ from fwdad.errors import (
     SeedError,
     UndefinedDerivativeError,
     UnsupportedTypeError,
+    UntraceableError,
 )
 from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient, value_and_jacobian
 from fwdad.rules.adjoints import Space, transpose
@@ -51,6 +53,8 @@ from fwdad.tangents.zero import (
     NoTangent,
     undefined,
 )
+from fwdad.tracing.interpreter import TraceWarning
+from fwdad.tracing.trace import Tape, trace
 from fwdad.transformers import grad, hessian, hvp, jacfwd, value_and_grad
 
 __all__ = [
@@ -74,13 +78,18 @@ __all__ = [
     "SeedError",
     "Space",
     "Support",
+    "Tape",
+    "TraceWarning",
     "UndefinedDerivativeError",
     "UnsupportedTypeError",
+    "UntraceableError",
     "add_tangents",
     "build_frule",
+    "cache_info",
     "call_rule",
     "derivative",
     "elementwise",
+    "explain",
     "frule",
     "grad",
     "hessian",
@@ -88,6 +97,7 @@ __all__ = [
     "inner_product",
     "jacfwd",
     "jacobian",
+    "jit",
     "jvp",
     "linear",
     "linearize",
@@ -97,9 +107,11 @@ __all__ = [
     "no_derivative",
     "register_tangent_type",
     "scale_tangent",
+    "show",
     "stop_gradient",
     "supported",
     "tangent_type",
+    "trace",
     "transpose",
     "typeof",
     "undefined",

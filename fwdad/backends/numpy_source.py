@@ -66,7 +66,7 @@ def numpy_source(program: Program) -> Source:
 
 
 def compiled(source: Source) -> Callable[..., Any]:
-    """The function of a source; tracebacks show its lines.
+    """The function of a source; an exception names the user's line in a note.
 
     Parameters
     ----------
@@ -79,4 +79,27 @@ def compiled(source: Source) -> Callable[..., Any]:
     namespace = dict(source.namespace)
     exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
     run = namespace[source.name]
-    return (lambda *leaves: quietly(run, *leaves)) if source.quiet else run
+
+    def loud(*leaves: Any) -> Any:
+        try:
+            return run(*leaves)
+        except Exception as error:
+            _note_place(error, filename, source)
+            raise
+
+    def quiet(*leaves: Any) -> Any:
+        return quietly(loud, *leaves)
+
+    return quiet if source.quiet else loud
+
+
+def _note_place(error: Exception, filename: str, source: Source) -> None:
+    """Tell the line of the user's that a line of generated source came from."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == filename and trace.tb_lineno:
+            place = source.places[trace.tb_lineno - 1]
+            if place is not None:
+                text = (place.text or "").strip()
+                error.add_note(f'File "{place.filename}", line {place.line}\n  {text}')
+        trace = trace.tb_next

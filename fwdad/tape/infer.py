@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,9 @@ _ELEMENTWISE = {
 
 # Functions whose arguments broadcast against each other; others say so by adding themselves.
 BROADCASTING: set[Any] = {*_ELEMENTWISE, np.clip}
+
+_MOST_SIZES = 5
+_MOST_PATTERNS = 400
 
 # The length of the result depends on values.
 _DATA_SHAPED = {
@@ -83,24 +87,64 @@ def infer(
             if isinstance(d, Size) and d not in sizes and not (known and d in known):
                 sizes.append(d)
     known = known or {}
-    samples = [
-        {**known, **dict(zip(sizes, numbers, strict=False)), _ANY: k}
-        for k, numbers in ((1, _FIRST), (2, _SECOND))
-    ]
-    try:
-        first, second = (_sample(function, args, kwargs, s) for s in samples)
-    except Exception as error:
-        if not sizes:
-            raise CannotInferError(_reason(error)) from error
-        # lengths that must agree; numbers that are no lengths, or all alike
-        samples = [{**known, **dict.fromkeys(sizes, n), _ANY: k} for k, n in ((1, 3), (1, 4))]
+    lengths = _known_lengths(args, kwargs, known)
+    reason: Exception | None = None
+    for samples in _assignments(sizes, lengths):
+        full = [{**known, **s} for s in samples]
         try:
-            first, second = (_sample(function, args, kwargs, s) for s in samples)
-        except Exception as other:
-            raise CannotInferError(_reason(other)) from other
+            first, second = (_sample(function, args, kwargs, s) for s in full)
+        except Exception as error:
+            reason = reason or error
+            continue
+        break
+    else:
+        assert reason is not None
+        raise CannotInferError(_reason(reason)) from reason
+    samples = full
     known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
     fresh = function in _DATA_SHAPED
     return _type(first, second, samples, fresh=fresh, guess=known)
+
+
+def _known_lengths(
+    args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> list[int]:
+    """The lengths, other than 1, that operands are known to have."""
+    found = {known.get(d, d) if isinstance(d, Size) else d for v in values_in([args, kwargs])
+             for d in v.type.shape}  # fmt: skip
+    return sorted(d for d in found if isinstance(d, int) and d > 1)
+
+
+def _assignments(sizes: list[Size], lengths: list[int]) -> Iterator[list[dict[Size, int]]]:
+    """Two samples of the unknown lengths at a time, all free first.
+
+    Then some of them must agree, with each other or with a known length, for the function to
+    run; what has to agree is tried, the fewest agreements first. A third way keeps the numbers that
+    are no lengths alike.
+    """
+    for k in (2, 1):
+        yield [
+            {**dict(zip(sizes, numbers, strict=False)), _ANY: m}
+            for m, numbers in ((1, _FIRST), (k, _SECOND))
+        ]
+    if not sizes or len(sizes) > _MOST_SIZES:
+        return
+    choices = []
+    for k, _ in enumerate(sizes):
+        free: list[Any] = [("free", k)]
+        choices.append([*free, *(("same", j) for j in range(k)), *(("is", n) for n in lengths)])
+    patterns = sorted(
+        itertools.product(*choices), key=lambda p: sum(kind != "free" for kind, _ in p)
+    )
+    for pattern in patterns[1:_MOST_PATTERNS]:
+        yield [_sampled(sizes, pattern, numbers) for numbers in (_FIRST, _SECOND)]
+
+
+def _sampled(sizes: list[Size], pattern: Any, numbers: tuple[int, ...]) -> dict[Size, int]:
+    made: dict[Size, int] = {_ANY: 1}
+    for size, (kind, k), number in zip(sizes, pattern, numbers, strict=False):
+        made[size] = number if kind == "free" else made[sizes[k]] if kind == "same" else k
+    return made
 
 
 def _broadcast(

@@ -67,6 +67,8 @@ class Writer:
         self._inlined: dict[Value, tuple[str, int]] = {}
         self._reading: set[Value] = set()  # inlined values that read memory
         self._pending: list[Value] = []  # those of them that no line uses yet
+        self._places: dict[Value, Any] = {}  # of values that are written where they are used
+        self._here: Any = None  # of the last of them that was used
         self._indent = 0
         self._functions: dict[int, str] = {}
 
@@ -97,7 +99,8 @@ class Writer:
     def line(self, text: str, op: Op | None = None) -> None:
         """Write one line."""
         self.lines.append("    " * self._indent + text)
-        self.places.append(op.location if op is not None else None)
+        self.places.append(op.location if op is not None else self._here)
+        self._here = None
 
     @contextmanager
     def indented(self) -> Iterator[None]:
@@ -142,6 +145,7 @@ class Writer:
             (value,) = op.outputs
             if self._may_inline(op, value, block, k):
                 self._inlined[value] = expression
+                self._places[value] = op.location
                 if reads:
                     self._reading.add(value)
                     self._pending.append(value)
@@ -185,6 +189,7 @@ class Writer:
                 if operand in self._pending:
                     self._pending.remove(operand)
                 text, own = self._inlined[operand]
+                self._here = self._here or self._places.get(operand)
                 return f"({text})" if own < level else text
             return self.name(operand)
         if isinstance(operand, tuple):

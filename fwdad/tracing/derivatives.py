@@ -123,6 +123,7 @@ class _Differentiated:
         args = list(self.args)
         for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
             args[k] = tree(inner[part])
+        mark = recorder.mark()
         with recorder.region(block) as region:
             y = self.tracer.call(self.f, tuple(args), self.kwargs)
             if region.changes():
@@ -133,6 +134,7 @@ class _Differentiated:
                 raise UntraceableError(message, self.tracer.location())
         leaves, tree = _flatten(y)
         block.results = [recorder.operand(leaf) for leaf in leaves]
+        recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))
         own = [
             recorder.apply(np.ndarray.copy, (x,), {}) if w else x

@@ -10,7 +10,7 @@ from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.tape.forward import push_forward
 from fwdad.tracing.trace import trace
 
-from .forward_programs import PROGRAMS, X
+from tests.tape.forward_programs import PROGRAMS, X
 
 
 def pushed(f, args, lanes):
@@ -89,7 +89,9 @@ def test_a_scaling_is_the_value_at_its_time():
 def test_a_chain_of_elementwise_operations_meets_the_lanes_once():
     f, args = PROGRAMS["elementwise"]
     program, _ = push_forward(trace(f, *args).program, 8, [True])
-    meetings = [op for op in program.walk() if getattr(op, "function", None).__name__ == "scale_lanes"]
+    meetings = [
+        op for op in program.walk() if getattr(op, "function", None).__name__ == "scale_lanes"
+    ]
     assert len(meetings) == 1
 
 
