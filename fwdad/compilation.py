@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends.numpy_source import compiled, numpy_source
+from fwdad.builder.build import build_frule
 from fwdad.builder.dispatch import call, is_active, on_call
 from fwdad.builder.dual import Array, Scalar, explicit, top_tag, with_explicit
 from fwdad.builder.run import STATE
@@ -18,6 +19,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tape.forward import push_forward
 from fwdad.tape.passes import optimise
+from fwdad.tape import whole
 from fwdad.tape.show import show_program
 from fwdad.tracing.arguments import Flattened, leaf_key
 from fwdad.tracing.trace import Tape, trace_flat
@@ -26,6 +28,8 @@ def compile_program(program: Any, backend: str) -> tuple[Callable[..., Any], str
     """The function of a program, what runs it, and why nothing quicker does."""
     return compiled(numpy_source(program)), "NumPy", ""
 
+
+whole.install(call, build_frule)
 
 _KEPT = 256  # specialisations of one function
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import MissingRuleError, UntraceableError
+from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape import infer
-from fwdad.tape.alias import memory_of
+from fwdad.tape.alias import memory_of, windows
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -44,6 +44,7 @@ from fwdad.tape.ops import (
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.whole import PushWhole
 
 # The operators of numbers and arrays have the rules of NumPy's ufuncs.
 _RULE_OF: dict[Any, Callable[..., Any]] = {
@@ -58,6 +59,13 @@ _CONSTANT = {
     operator.eq, operator.ne, operator.invert, operator.and_, operator.or_, operator.xor,
 }  # fmt: skip
 _GATHERING = {np.array, np.asarray}
+# answer a window exactly where the same call on the lanes, which are laid out alike, answers one
+_MIRRORED = {
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.squeeze, np.expand_dims, np.moveaxis,
+    np.broadcast_to, np.asarray, np.asanyarray, np.real, np.imag, np.diagonal, np.flip, np.flipud,
+    np.fliplr, np.rot90, np.rollaxis, np.matrix_transpose, np.split, np.array_split,
+    np.atleast_1d, np.atleast_2d,
+}  # fmt: skip
 # of one value
 _PASSING = {
     float, complex, np.array, np.asarray, np.asanyarray, np.copy, np.ndarray.item, np.ndarray.copy,
@@ -106,6 +114,23 @@ class Basis:
 
 Seed = Basis | bool
 """How a parameter is seeded: by a basis, by lanes that are a parameter (True), or not at all."""
+
+
+class _Wanted(Lanes):
+    """Lanes that a rule answers by itself; it is told if somebody uses them."""
+
+    __slots__ = ("_index", "_push")
+
+    def __init__(self, array: Any, push: PushWhole, index: int) -> None:
+        super().__init__(array)
+        self._push = push
+        self._index = index
+
+    @property
+    def array(self) -> Any:
+        """The lanes."""
+        self._push.wanted.add(self._index)
+        return self._array
 
 
 class _AgainError(Exception):
@@ -179,11 +204,19 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     primals, lanes = push_block(recorder, program.block, n, given)
     block = recorder.block
     params = [symbol.value for symbol, _ in given]
-    block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+    used = {v for op in walk(block) for v in values_in(op.operands())}
+    used |= {v for inner in _blocks(block) for v in values_in(inner.results)}
+    constants = [(v, a) for v, a in constants if v in used]  # not those of rules given up
+    block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     made_program = Program(f"{program.name}_pushforward", block, program.filename)
     made_program.quiet = True
     return made_program, [a for _, a in constants]
+
+
+def _blocks(block: Block) -> list[Block]:
+    """A block and the blocks inside it."""
+    return [block, *(inner for op in walk(block) for inner in op.blocks())]
 
 
 def push_block(
@@ -311,12 +344,12 @@ class _Pushforward:
     def _shape(self, t: Type) -> tuple[Any, ...]:
         return tuple(self.recorder.static_length(d) for d in t.shape)
 
-    def _give_lanes(self, v: Value, lanes: Symbol) -> None:
+    def _give_lanes(self, v: Value, lanes: Symbol, held: Lanes | None = None) -> None:
         """Let a value's tangent be these lanes: shadow memory if the value's is written."""
         if self._is_shadowed(v):
             self.shadow[v] = lanes
         else:
-            terms: dict[Any, Any] = {Lanes(lanes): None if is_array(v) else 1.0}
+            terms: dict[Any, Any] = {held or Lanes(lanes): None if is_array(v) else 1.0}
             self.tangent[v] = Chunk.of(self.n, self._shape(v.type), terms)
 
     def _is_shadowed(self, v: Value) -> bool:
@@ -339,7 +372,10 @@ class _Pushforward:
             if x in self.shadow:
                 copy = self.recorder.apply(np.ndarray.copy, (self.shadow[x],), {})
                 return Chunk.of(self.n, self._shape(x.type), {Lanes(copy): None})
-            return self.tangent.get(x, ZERO)
+            found = self.tangent.get(x, ZERO)
+            if isinstance(found, Undefined):
+                found.use()
+            return found
         if isinstance(x, (list, tuple)) and any(self.is_active(v) for v in values_in(x)):
             return type(x)(self.tangent_of(item) for item in x)
         return ZERO
@@ -429,7 +465,64 @@ class _Pushforward:
             self._convert(op)
         else:
             self._by_rule(op)
+        self._look_through(op)
         self._settled(op)
+
+    def _look_through(self, op: Apply) -> None:
+        """A window on memory that has shadows is one on its shadows, too."""
+        seen = [v for o in windows(op) for v in values_in(o) if v in self.shadow]
+        if not seen or not any(is_array(v) for v in op.outputs):
+            return
+        mirrored = self._mirrored(op, seen[0]) if op.function in _MIRRORED else []
+        if len(mirrored) == len(op.outputs):
+            for v, lanes in zip(op.outputs, mirrored, strict=True):
+                self.tangent.pop(v, None)
+                self.shadow[v] = lanes
+            return
+        library = (getattr(op.function, "__module__", None) or "").split(".")[0]
+        if library == "numpy" and self._is_written_later(op):
+            message = (
+                f"{function_name(op.function)} may answer a window on an array that is written "
+                "later, and that carries derivatives: say .copy(), or write it before"
+            )
+            raise UntraceableError(message, op.location)
+
+    def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
+        """The same windows on the shadow; none if they cannot be told."""
+        held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
+        if op.function in _PASSING:
+            dots = [held]
+        else:
+            rule = find_rule(_RULE_OF.get(op.function, op.function))
+            if rule is None or op.args[0] is not a:
+                return []
+            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            dots = rule.body(bound, (held, *(ZERO,) * (len(bound) - 1)), **options)[1]
+            dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
+        found = []
+        for t in dots:
+            if not isinstance(t, Chunk) or len(t.terms) != 1:
+                return []
+            ((lanes, d),) = t.terms.items()
+            if d is not None or type(lanes.array) is not Symbol or lanes.array.ndim != t.ndim + 1:
+                return []
+            found.append(lanes.array)
+        return found
+
+    def _is_written_later(self, op: Apply) -> bool:
+        """Whether memory that an operation's results may be is written after it."""
+        roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
+        after = False
+        for outer in self.block.ops:
+            inside = [outer, *(inner for block in outer.blocks() for inner in walk(block))]
+            here = op in inside
+            for inner in inside:
+                if (after or (here and len(inside) > 1)) and any(
+                    self.memory.get(v, {v}) & roots for v in inner.writes()
+                ):
+                    return True
+            after = after or here
+        return False
 
     def _mutation(self, op: Apply, *, active: bool) -> None:
         target = op.args[op.mutated[0]]
@@ -500,6 +593,10 @@ class _Pushforward:
             self._elementwise(op, find_rule(np.multiply))
             return
         rule = find_rule(function)
+        if rule is None and isinstance(function, PushWhole):
+            dots = tuple(self.tangent_of(a) for a in op.args)
+            self._whole(op, None, (dots, {key: self.tangent_of(a) for key, a in op.kwargs.items()}))
+            return
         if rule is None:
             message = (
                 f"no frule for {function_name(op.function)}, which meets a value that carries a "
@@ -512,17 +609,70 @@ class _Pushforward:
         if rule.kind == "elementwise":
             self._elementwise(op, rule)
             return
-        args, kwargs = self._symbols(op.args), self._symbols(op.kwargs)
-        bound, options = rule.binder.bind(args, kwargs)
-        tangents_bound, _ = rule.binder.bind(
-            tuple(self.tangent_of(a) for a in op.args), dict.fromkeys(kwargs, ZERO)
+        dots = tuple(self.tangent_of(a) for a in op.args)
+        named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+        self._only_primals(op, rule, named)
+        mark = len(self.recorder.block.ops)
+        try:
+            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            given, _ = rule.binder.bind(dots, named)
+            y, y_dot = rule.body(bound, tuple(_tangent(t) for t in given), **options)
+            self._answer(op.outputs, y, y_dot)
+        except (MissingRuleError, DualLeakError, _AgainError):
+            raise
+        except Exception:  # noqa: BLE001  (NumPy and SciPy refuse symbols with any exception)
+            del self.recorder.block.ops[mark:]
+            self._whole(op, rule, (dots, named))
+
+    def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
+        """Refuse derivatives in what the rule takes as an option."""
+        _, options = rule.binder.bind(
+            tuple(self.tangent_of(a) for a in op.args), dict(named)
         )
-        tangents = tuple(
-            t if isinstance(t, (Chunk, Zero, list, tuple, Undefined)) else ZERO
-            for t in tangents_bound
-        )
-        y, y_dot = rule.body(bound, tangents, **options)
-        self._answer(op.outputs, y, y_dot)
+        for name, t in options.items():
+            if isinstance(t, (Chunk, Undefined)) or (
+                isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
+            ):
+                message = (
+                    f"the frule of {function_name(op.function)} takes `{name}` as an option, and "
+                    "here it carries a derivative. Register a rule that has it among its primals, "
+                    f"or say fwdad.stop_gradient({name})"
+                )
+                raise MissingRuleError(message, op.location)
+
+    def _whole(self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]]) -> None:
+        """A rule that cannot be written down runs by itself, as one operation."""
+        lanes: list[Any] = []
+
+        def note(t: Any) -> Any:
+            if isinstance(t, Chunk):
+                lanes.append(self.recorder.operand(self._multiplied(t)))
+                return True
+            if isinstance(t, dict):
+                return {key: note(item) for key, item in t.items()}
+            if isinstance(t, Undefined):
+                t.use()
+            return type(t)(note(item) for item in t) if isinstance(t, (list, tuple)) else False
+
+        active = (note(dots[0]), note(dots[1]))
+        types = [v.type for v in op.outputs]
+        function = _RULE_OF.get(op.function, op.function)
+        push = PushWhole(function, rule, self.n, active, types)
+        if op.views:  # what may be a window on an argument stays one
+            self._copy(op)
+            values = tuple(Value(v.type) for v in op.outputs)
+        else:
+            values = tuple(self._fresh(v) for v in op.outputs)
+        made = []
+        for k, v in enumerate(op.outputs):
+            if v.type.dtype.kind in "fc":
+                held = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                made.append(held)
+                lanes_of_v = Symbol(held, self.recorder)
+                self._give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
+        args = (self._operand(op.args), tuple(lanes))
+        kwargs = {key: self._operand(a) for key, a in op.kwargs.items()}
+        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
 
     def _ravelled(self, op: Apply) -> None:
         self._copy(op)
@@ -535,13 +685,14 @@ class _Pushforward:
         dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         for v, p, t in zip(outputs, values, dots, strict=True):
             symbol = self.recorder.as_symbol(p)
+            if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
+                message = f"a rule answers a {symbol.type} where a {v.type} is due"
+                raise UntraceableError(message)
             if symbol.value.name is None:
                 symbol.value.name = v.name
             self.primal[v] = symbol
             self._origin[symbol.value] = v
-            if isinstance(t, Undefined):
-                t.use()
-            if isinstance(t, Chunk):
+            if isinstance(t, (Chunk, Undefined)):
                 self.tangent[v] = t
 
     def _elementwise(self, op: Apply, rule: Any) -> None:
@@ -835,6 +986,26 @@ class _Pushforward:
 def _has_tangent(op: Apply) -> bool:
     """Whether an output has a tangent space."""
     return any(v.type.dtype.kind in "fc" for v in op.outputs)
+
+
+def _tangent(t: Any) -> Any:
+    """What a rule is given: not the values that stand in for parameters left out."""
+    return t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO
+
+
+def _agrees(symbol: Symbol, t: Type) -> bool:
+    """Whether a symbol is of the type that a value was traced with."""
+    found = symbol.type
+    same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
+    python = getattr(found, "python", None) == getattr(t, "python", None)
+    return same and python and _fits(found.shape, t)
+
+
+def _fits(shape: tuple[Any, ...], t: Type) -> bool:
+    """Whether a shape may be that of a type: known lengths agree."""
+    return len(shape) == t.ndim and all(
+        m == n for m, n in zip(shape, t.shape, strict=True) if type(m) is int and type(n) is int
+    )
 
 
 def _is_one(d: Any) -> bool:

@@ -1,0 +1,161 @@
+"""Rules that are run whole when a tape runs: those whose bodies cannot be written down.
+
+A body that decides on values, loops over lengths or calls compiled code that takes plain arrays
+only becomes one operation. It runs the rule on arrays and chunks, as the evaluator without a tape
+does, so its results are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError
+from fwdad.rules.registry import function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.types import Type, number_type
+
+_BUILDER: list[Callable[..., Any]] = []
+
+
+def install(call: Callable[..., Any], build_frule: Callable[..., Any]) -> None:
+    """Let rules under an enclosing derivative go through the builder.
+
+    Parameters
+    ----------
+    call : callable
+        ``call(f, *args, **kwargs)`` through the dispatcher.
+    build_frule : callable
+        Makes a rule for any function.
+    """
+    _BUILDER[:] = [call, build_frule]
+
+
+class PushWhole:
+    """One function with n tangents, as a function of arrays.
+
+    Parameters
+    ----------
+    function : callable
+        The primal: with a rule, or itself a :class:`PushWhole`.
+    rule : Rule or None
+        Its rule.
+    n : int
+        The number of lanes.
+    active : tuple
+        In the structure of ``(args, kwargs)``: True for what carries a tangent.
+    types : list of Type
+        Those of the values that the function answers.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], rule: Any, n: int, active: Any, types: list[Type]
+    ) -> None:
+        self.function = function
+        self.rule = rule
+        self.n = n
+        self.active = active
+        self.types = types
+        self.wanted: set[int] = set()  # the values whose tangents somebody uses
+        name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
+        self.__name__ = f"push_{name}"
+
+    def __call__(self, args: tuple[Any, ...], lanes: tuple[Any, ...], **kwargs: Any) -> Any:
+        """Values of the function, and then the lanes of each value that can have some."""
+        dots = _tangents(self.active, iter(lanes))
+        nested = any(hasattr(x, "__fwdad_tag__") for x in (*_leaves((args, kwargs)), *lanes))
+        if nested or self.rule is None:
+            y, y_dot = self._built(args, kwargs, dots)
+        else:
+            y, y_dot = self._by_rule(args, kwargs, dots)
+        return self._parts(y, y_dot, lanes)
+
+    def _by_rule(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
+        bound, options = self.rule.binder.bind(args, kwargs)
+        tangents, _ = self.rule.binder.bind(*dots)
+        known = (Chunk, Zero, list, tuple)
+        return self.rule.body(
+            bound, tuple(t if isinstance(t, known) else ZERO for t in tangents), **options
+        )
+
+    def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
+        """Through the builder: arguments are duals, or there is no rule to call."""
+        names = tuple(kwargs)
+        function = self.function
+        call, build_frule = _BUILDER
+
+        def dispatched(*values: Any) -> Any:
+            named = dict(zip(names, values[len(args) :], strict=True))
+            if isinstance(function, PushWhole):
+                return function(*values[: len(args)], **named)
+            return call(function, *values[: len(args)], **named)
+
+        primals = (*args, *kwargs.values())
+        tangents = (*dots[0], *dots[1].values())
+        return build_frule(dispatched)(primals, tangents)
+
+    def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        values = list(_leaves(y))
+        if len(values) != len(self.types):
+            message = f"{self.__name__} answers {len(values)} values where {len(self.types)} are due"
+            raise ChunkMismatchError(message)
+        found = []
+        for k, (value, t, own) in enumerate(
+            zip(values, _mirrored(y, y_dot), self.types, strict=True)
+        ):
+            if own.dtype.kind in "fc":
+                found.append(self._lanes(k, value, t, own, given))
+        return (*values, *found)
+
+    def _lanes(self, k: int, value: Any, t: Any, own: Type, given: tuple[Any, ...]) -> Any:
+        shape = (self.n, *np.shape(value))
+        if isinstance(t, Undefined) and k in self.wanted:
+            t.use()
+        if not isinstance(t, Chunk):
+            return np.zeros(shape, own.dtype)
+        lanes = t.lanes
+        if lanes.dtype.kind == "c" and own.dtype.kind != "c":
+            lanes = lanes.real
+        if tuple(lanes.shape) != shape:
+            message = f"{self.__name__} answers lanes of shape {lanes.shape} where {shape} is due"
+            raise ChunkMismatchError(message)
+        if hasattr(lanes, "__fwdad_tag__"):
+            return lanes
+        if lanes.dtype != own.dtype:
+            return lanes.astype(own.dtype)
+        if lanes.base is not None or any(lanes is x for x in given):
+            return lanes.copy()  # the memory of an argument, or of several lanes at once
+        return lanes
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    """The numbers and arrays in a result, duals among them."""
+    if isinstance(x, (tuple, list)):
+        for item in x:
+            yield from _leaves(item)
+    elif isinstance(x, dict):
+        for item in x.values():
+            yield from _leaves(item)
+    elif hasattr(x, "__fwdad_tag__") or isinstance(x, np.ndarray) or number_type(x) is not None:
+        yield x
+
+
+def _mirrored(y: Any, y_dot: Any) -> Iterator[Any]:
+    """The tangent of each of the leaves of y."""
+    if isinstance(y, (tuple, list)):
+        for k, item in enumerate(y):
+            yield from _mirrored(item, y_dot[k] if isinstance(y_dot, (tuple, list)) else y_dot)
+    elif hasattr(y, "__fwdad_tag__") or isinstance(y, np.ndarray) or number_type(y) is not None:
+        yield y_dot
+
+
+def _tangents(active: Any, lanes: Iterator[Any]) -> Any:
+    """Chunks in the structure of the arguments; ``ZERO`` for what carries no tangent."""
+    if isinstance(active, dict):
+        return {key: _tangents(item, lanes) for key, item in active.items()}
+    if isinstance(active, (tuple, list)):
+        return type(active)(_tangents(item, lanes) for item in active)
+    return Chunk(next(lanes)) if active else ZERO
