@@ -15,6 +15,15 @@ from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
 
 
+def _function(writer: Writer, program: Program, name: str) -> None:
+    params = [writer.name(p) for p in program.block.params]
+    writer.line(f"def {name}({', '.join(params)}):")
+    with writer.indented():
+        writer.body(program.block)
+        results = [writer.text(r) for r in program.block.results]
+        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+
+
 @dataclass
 class Source:
     """Generated source.
@@ -53,14 +62,19 @@ def numpy_source(program: Program) -> Source:
     Source
         The function answers a tuple of the program's results.
     """
-    writer = Writer(program)
-    params = [writer.name(p) for p in program.block.params]
     name = program.name if program.name.isidentifier() else "traced"
-    writer.line(f"def {name}({', '.join(params)}):")
-    with writer.indented():
-        writer.body(program.block)
-        results = [writer.text(r) for r in program.block.results]
-        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+    writer = Writer(program)
+    writer.reserve(name)
+    _function(writer, program, name)
+    called = writer.called
+    done: set[int] = set()
+    while len(done) < len(called):  # functions that are called, which may call others
+        for inner, inner_name in list(called.values()):
+            if id(inner) not in done:
+                done.add(id(inner))
+                writer.line("")
+                writer.line("")
+                _function(writer.follow(inner), inner, inner_name)
     namespace = {"np": np, "math": math, **writer.globals}
     return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
 

@@ -71,6 +71,7 @@ class Writer:
         self._here: Any = None  # of the last of them that was used
         self._indent = 0
         self._functions: dict[int, str] = {}
+        self.called: dict[int, tuple[Program, str]] = {}  # programs, and their names
 
     # -- names
 
@@ -89,6 +90,10 @@ class Writer:
             if not keyword.iskeyword(made) and not hasattr(builtins, made) and made not in _TAKEN:
                 if k == 1 or made not in self._used:
                     return made
+
+    def reserve(self, name: str) -> None:
+        """Keep a name from being given to anything."""
+        self._used[name] += 1
 
     def alias(self, value: Value, like: Value) -> None:
         """Give a value the name of another."""
@@ -415,11 +420,22 @@ class Writer:
             self._names[result] = self.name(param)
 
     def _called(self, op: Call) -> None:
-        name = self._functions.setdefault(id(op.program), self._unique(op.program.name))
-        self.globals[name] = op.program
+        if id(op.program) not in self.called:
+            self.called[id(op.program)] = (op.program, self._unique(op.program.name))
+        name = self.called[id(op.program)][1]
         args = ", ".join(self.text(a) for a in op.args)
         outputs = ", ".join(self.name(v) for v in op.outputs)
-        self.line(f"{outputs} = {name}({args})" if outputs else f"{name}({args})", op)
+        comma = "," if len(op.outputs) == 1 else ""
+        self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
+
+    def follow(self, program: Program) -> Writer:
+        """A writer for a program that is called, which writes its lines after this one's."""
+        made = type(self)(program)
+        made.lines, made.places, made.globals = self.lines, self.places, self.globals
+        made.called, made._functions = self.called, self._functions
+        made._used.update(name for _, name in self.called.values())
+        made._used.update(self.globals)
+        return made
 
 
 _PLAIN = {bool, int, str, bytes, type(None)}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import math
 import operator
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,17 @@ from fwdad.builder.dispatch import CONTAINER_METHODS
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.define import find_rule, function_name
-from fwdad.tape.ops import Apply, Value
-from fwdad.tape.recorder import Recorder
+from fwdad.tape.infer import keeps_arguments
+from fwdad.tape.ops import Apply, Block, Value
+from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import ArrayType, Number, number_type
 from fwdad.tracing.control import AlwaysRaises
+from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.symbols import Maybe, Optional
 
-MAX_DEPTH = 60
+INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
 
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
@@ -46,6 +50,8 @@ class Calls:
         self.node: Any = None
         self.depth = 0
         self.active: list[Any] = []  # code objects and definitions that are being traced
+        self.recursive: dict[int, Any] = {}  # those that become programs of their own
+        self.programs: dict[Any, Any] = {}
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
         self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
 
@@ -144,7 +150,32 @@ class Calls:
             owner=cells_of(f).get("__class__"),
         )
         bound = self._bind(source.node, f.__defaults__ or (), f.__kwdefaults__ or {}, args, kwargs)
+        if library and self.frame is not None and not is_library_file(self.frame.filename):
+            return self._inline_or_apply(f, (frame, source.node, bound, f.__code__), args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _inline_or_apply(self, f: Any, run: Any, args: Any, kwargs: Any) -> Any:
+        """A library's function in line; one that cannot be traced is one operation."""
+        block = Block()
+        try:
+            with self.recorder.region(block) as region:
+                y = self._run_frame(*run)
+                changes = region.changes()
+                region.undo()
+        except UntraceableError as error:
+            public = getattr(importlib.import_module(_home(f)), f.__name__, f)
+            try:
+                found = self.recorder.apply(public, args, kwargs)
+            except UntraceableError:
+                raise error from None
+            if not keeps_arguments(public, self.recorder.operand((args, kwargs))):
+                raise
+            return found
+        self.recorder.block.ops.extend(block.ops)
+        for o, _, now in changes:
+            self.recorder.touch(o)
+            set_content(o, now)
+        return y
 
     def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
         """Call a function that was defined while tracing."""
@@ -155,12 +186,20 @@ class Calls:
         return self._run_frame(frame, f.node, bound, f.node)
 
     def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
-        if self.depth >= MAX_DEPTH:
-            message = (
-                f"calls are nested more than {MAX_DEPTH} deep: recursion that ends on values "
-                "cannot be traced"
+        if id(key) in self.recursive:
+            name = getattr(node, "name", "function")
+            return call_program(
+                self,
+                name,
+                bound,
+                key,
+                lambda given: self._run_body(replace(frame, locals={}), node, given, key),
             )
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        if sum(key is a for a in self.active) >= INLINED_AT_MOST:
+            raise RecursionFound(key)
+        return self._run_body(frame, node, bound, key)
+
+    def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)
         self.recorder.own(frame.locals)
         frame.locals.update({"$break": False, "$continue": False, "$return": False})
@@ -171,6 +210,7 @@ class Calls:
         outer, at = self.frame, self.node
         self.frame = frame
         self.depth += 1
+        self.active.append(key)
         try:
             if isinstance(node, ast.Lambda):
                 return self.evaluate(node.body)  # type: ignore[attr-defined]
@@ -181,6 +221,7 @@ class Calls:
             return self._returned(frame)
         finally:
             self.depth -= 1
+            self.active.pop()
             self.frame, self.node = outer, at
 
     def _returned(self, frame: Frame) -> Any:
@@ -482,6 +523,11 @@ def _is_known(f: Any) -> bool:
         return issubclass(f, np.generic) or f in (int, float, complex, bool)
     module = (getattr(f, "__module__", None) or "").split(".")[0]
     return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
+
+
+def _home(f: Any) -> str:
+    """The module in which users find a function of a library."""
+    return f.__module__.partition("._")[0]
 
 
 def _implementation(f: Any) -> types.FunctionType | None:

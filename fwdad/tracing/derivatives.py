@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,35 +17,7 @@ from fwdad.tape.ops import Block, Program, Value
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size, number_type
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.symbols import Maybe, Optional
-
-Tree = Callable[[list[Any]], Any]
-
-
-def _flatten(x: Any) -> tuple[list[Any], Tree]:
-    """Numbers and arrays of a value, and how to put others in their place."""
-    leaves: list[Any] = []
-
-    def take(node: Any) -> Tree:
-        if type(node) is Symbol or isinstance(node, np.ndarray) or number_type(node) is not None:
-            k = len(leaves)
-            leaves.append(node)
-            return lambda values: values[k]
-        if isinstance(node, (tuple, list)):
-            parts = [take(item) for item in node]
-            if hasattr(node, "_fields"):
-                return lambda values: type(node)(*(p(values) for p in parts))
-            return lambda values: type(node)(p(values) for p in parts)
-        if isinstance(node, dict):
-            items = {key: take(item) for key, item in node.items()}
-            return lambda values: {key: p(values) for key, p in items.items()}
-        if isinstance(node, (Maybe, Optional)):
-            message = "a value that may be None, or not be there, is differentiated"
-            raise UntraceableError(message)
-        return lambda _: node
-
-    return leaves, take(x)
-
+from fwdad.tracing.trees import Tree, flatten
 
 def _dtype(x: Any) -> np.dtype[Any]:
     if type(x) is Symbol:
@@ -80,7 +51,7 @@ class _Differentiated:
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
         for k in argnums:
-            found, tree = _flatten(args[k])
+            found, tree = flatten(args[k])
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
         if not any(_dtype(x).kind in "fc" for x in self.leaves):
@@ -132,7 +103,7 @@ class _Differentiated:
                     "container from outside"
                 )
                 raise UntraceableError(message, self.tracer.location())
-        leaves, tree = _flatten(y)
+        leaves, tree = flatten(y)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))
@@ -175,7 +146,7 @@ def _jvp(
     if v is None:
         primals, lanes, tree = _basis_run(at)
         return tree(primals), tree([_tangent(t, p) for t, p in zip(lanes, primals, strict=True)])
-    directions, _ = _flatten(v)
+    directions, _ = flatten(v)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
         raise SeedError(message)

@@ -21,6 +21,7 @@ from fwdad.tracing import builtin_calls, derivatives  # noqa: F401  (install the
 from fwdad.tracing.arguments import Flattened, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
+from fwdad.tracing.recursion import RecursionFound
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
 
@@ -148,8 +149,22 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
 
 def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
     """:func:`trace` for arguments that are taken apart already."""
+    recursive: dict[int, Any] = {}
+    while True:
+        try:
+            return _trace(f, flat, recursive)
+        except RecursionFound as found:
+            if id(found.key) in recursive:
+                message = "calls are nested too deep to be traced"
+                raise UntraceableError(message) from found
+            recursive[id(found.key)] = found.key
+
+
+def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) -> Tape:
     recorder = Recorder()
+    recorder.assumes = True
     tracer = Interpreter(recorder)
+    tracer.recursive = recursive
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = []
     for k, leaf in enumerate(flat.leaves):

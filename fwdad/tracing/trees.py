@@ -1,0 +1,81 @@
+"""Values taken apart into the numbers and arrays of a tape, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Number, Type, number_type
+from fwdad.tracing.symbols import Maybe, Optional, Poison
+
+Tree = Callable[[list[Any]], Any]
+
+
+def flatten(x: Any) -> tuple[list[Any], Tree]:
+    """Numbers and arrays of a value, and how to put others in their place.
+
+    Raises
+    ------
+    UntraceableError
+        If a part may be None, or not be there.
+    """
+    leaves: list[Any] = []
+
+    def take(node: Any) -> Tree:
+        if is_leaf(node):
+            k = len(leaves)
+            leaves.append(node)
+            return lambda values: values[k]
+        if isinstance(node, (tuple, list)):
+            parts = [take(item) for item in node]
+            if hasattr(node, "_fields"):
+                return lambda values: type(node)(*(p(values) for p in parts))
+            return lambda values: type(node)(p(values) for p in parts)
+        if isinstance(node, dict):
+            items = {key: take(item) for key, item in node.items()}
+            return lambda values: {key: p(values) for key, p in items.items()}
+        if isinstance(node, (Maybe, Optional, Poison)):
+            message = "a value that may be None, or not be there, is used as a whole"
+            raise UntraceableError(message)
+        return lambda _: node
+
+    return leaves, take(x)
+
+
+def is_leaf(x: Any) -> bool:
+    """Whether a value is one number or array."""
+    return type(x) is Symbol or isinstance(x, np.ndarray) or number_type(x) is not None
+
+
+def signature(x: Any) -> Hashable:
+    """What is known of a value beforehand: structure, ranks, dtypes and everything static."""
+    if is_leaf(x):
+        return kind(_type(x))
+    if isinstance(x, (tuple, list)):
+        return (type(x), *(signature(item) for item in x))
+    if isinstance(x, dict):
+        return (dict, *((key, signature(item)) for key, item in x.items()))
+    try:
+        hash(x)
+    except TypeError:
+        return id(x)
+    return x
+
+
+def _type(x: Any) -> Type:
+    if type(x) is Symbol:
+        return x.type
+    if isinstance(x, np.ndarray):
+        return ArrayType(x.dtype, x.shape)
+    found = number_type(x)
+    assert found is not None
+    return found
+
+
+def kind(t: Type) -> Hashable:
+    """A type without its lengths."""
+    return (t.dtype, t.python) if isinstance(t, Number) else (t.dtype, t.ndim, "array")
