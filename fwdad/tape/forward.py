@@ -9,13 +9,14 @@ of a loop or branch is multiplied out. Arrays that active values are stored into
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
+from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
@@ -69,6 +70,7 @@ _MIRRORED = {
 # of one value
 _PASSING = {
     float, complex, np.array, np.asarray, np.asanyarray, np.copy, np.ndarray.item, np.ndarray.copy,
+    np.ascontiguousarray, np.asfortranarray,
 }  # fmt: skip
 
 
@@ -491,7 +493,7 @@ class _Pushforward:
         """The same windows on the shadow; none if they cannot be told."""
         held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
         if op.function in _PASSING:
-            dots = [held]
+            dots = [held] if len(op.args) == 1 and not op.kwargs else []
         else:
             rule = find_rule(_RULE_OF.get(op.function, op.function))
             if rule is None or op.args[0] is not a:
@@ -538,10 +540,11 @@ class _Pushforward:
     def _convert(self, op: Apply) -> None:
         self._copy(op)
         (v,) = op.outputs
-        (x,) = op.args
-        chunk = self.tangent_of(x)
+        chunk = self.tangent_of(op.args[0])
         if isinstance(v.type, Number) and chunk.shape:
             chunk = chunk.reshape(())
+        if v.type.dtype.kind != "c" and chunk.dtype.kind == "c":
+            chunk = chunk.real
         self.tangent[v] = chunk
 
     def _gather(self, op: Apply) -> None:
@@ -593,9 +596,10 @@ class _Pushforward:
             self._elementwise(op, find_rule(np.multiply))
             return
         rule = find_rule(function)
-        if rule is None and isinstance(function, PushWhole):
+        if rule is None and (isinstance(function, PushWhole) or _has_source(function)):
             dots = tuple(self.tangent_of(a) for a in op.args)
-            self._whole(op, None, (dots, {key: self.tangent_of(a) for key, a in op.kwargs.items()}))
+            named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+            self._whole(op, None, (dots, named), "no frule")
             return
         if rule is None:
             message = (
@@ -607,7 +611,14 @@ class _Pushforward:
             self._copy(op)
             return
         if rule.kind == "elementwise":
-            self._elementwise(op, rule)
+            mark = len(self.recorder.block.ops)
+            try:
+                self._elementwise(op, rule)
+            except (MissingRuleError, DualLeakError, _AgainError):
+                raise
+            except Exception as error:  # noqa: BLE001
+                del self.recorder.block.ops[mark:]
+                self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), {}), error)
             return
         dots = tuple(self.tangent_of(a) for a in op.args)
         named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
@@ -620,9 +631,9 @@ class _Pushforward:
             self._answer(op.outputs, y, y_dot)
         except (MissingRuleError, DualLeakError, _AgainError):
             raise
-        except Exception:  # noqa: BLE001  (NumPy and SciPy refuse symbols with any exception)
+        except Exception as error:  # noqa: BLE001  (SciPy refuses symbols with any exception)
             del self.recorder.block.ops[mark:]
-            self._whole(op, rule, (dots, named))
+            self._whole(op, rule, (dots, named), error)
 
     def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
         """Refuse derivatives in what the rule takes as an option."""
@@ -640,7 +651,9 @@ class _Pushforward:
                 )
                 raise MissingRuleError(message, op.location)
 
-    def _whole(self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]]) -> None:
+    def _whole(
+        self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]], reason: Exception | str
+    ) -> None:
         """A rule that cannot be written down runs by itself, as one operation."""
         lanes: list[Any] = []
 
@@ -655,9 +668,8 @@ class _Pushforward:
             return type(t)(note(item) for item in t) if isinstance(t, (list, tuple)) else False
 
         active = (note(dots[0]), note(dots[1]))
-        types = [v.type for v in op.outputs]
         function = _RULE_OF.get(op.function, op.function)
-        push = PushWhole(function, rule, self.n, active, types)
+        push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
         if op.views:  # what may be a window on an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
@@ -1006,6 +1018,12 @@ def _fits(shape: tuple[Any, ...], t: Type) -> bool:
     return len(shape) == t.ndim and all(
         m == n for m, n in zip(shape, t.shape, strict=True) if type(m) is int and type(n) is int
     )
+
+
+def _has_source(function: Any) -> bool:
+    """Whether a library's function without a rule is Python, for the builder to go through."""
+    inner = getattr(function, "_implementation", function)
+    return isinstance(inner, types.FunctionType) and is_library_file(inner.__code__.co_filename)
 
 
 def _is_one(d: Any) -> bool:

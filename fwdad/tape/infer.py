@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,7 +40,10 @@ _DATA_SHAPED = {
 }  # fmt: skip
 
 # The dtype of the result depends on values.
-DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots}
+DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots, np.real_if_close}
+_DATA_TYPED_BY_NAME = {
+    "scipy.linalg": {"eig", "eigvals"},
+}
 
 
 class CannotInferError(TypeError):
@@ -72,7 +77,7 @@ def infer(
     CannotInferError
         If the function raises for every sample, or its type depends on values.
     """
-    if function in DATA_TYPED:
+    if function in DATA_TYPED or _is_data_typed(function):
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
     if function in BROADCASTING or (isinstance(function, np.ufunc) and not function.signature):
@@ -104,6 +109,11 @@ def infer(
     known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
     fresh = function in _DATA_SHAPED
     return _type(first, second, samples, fresh=fresh, guess=known)
+
+
+def _is_data_typed(function: Callable[..., Any]) -> bool:
+    home = (getattr(function, "__module__", None) or "").partition("._")[0]
+    return getattr(function, "__name__", "") in _DATA_TYPED_BY_NAME.get(home, ())
 
 
 def _known_lengths(
@@ -204,10 +214,57 @@ def _reason(error: Exception) -> str:
 def _sample(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
 ) -> Any:
-    def example(value: Value) -> Any:
-        return sample_of(value.type, sizes)
+    scales = (1.0, 0.5) if getattr(function, "__module__", None) in ("math", "cmath") else (1.0,)
+    reason: Exception | None = None
+    for scale in scales:  # not everything is defined at one
 
-    return quietly(lambda: function(*_concrete(example, args), **_concrete(example, kwargs)))
+        def example(value: Value, scale: float = scale) -> Any:
+            return sample_of(value.type, sizes, scale)
+
+        given, named = _concrete(example, args), _concrete(example, kwargs)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return quietly(lambda given=given, named=named: function(*given, **named))
+        except ValueError as error:
+            reason = reason or error
+    assert reason is not None
+    raise reason
+
+
+def keeps_arguments(function: Callable[..., Any], operands: Operand) -> bool:
+    """Whether a call leaves its arguments as they are, tried on a sample of their types.
+
+    Parameters
+    ----------
+    function : callable
+        What is called.
+    operands : tuple
+        ``(args, kwargs)``.
+    """
+    sizes = {
+        d: d.hint for v in values_in(operands) for d in v.type.shape
+        if isinstance(d, Size) and d.hint is not None
+    }  # fmt: skip
+
+    def example(value: Value) -> Any:
+        return sample_of(value.type, sizes, 0.75)
+
+    args, kwargs = map_values(example, operands)
+    before = copy.deepcopy((args, kwargs))
+    try:
+        quietly(lambda: function(*args, **kwargs))
+    except Exception:  # noqa: BLE001  (what cannot be tried is not relied on)
+        return False
+    return _alike(before, (args, kwargs))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, dict):
+        return all(_alike(a[key], b[key]) for key in a)
+    return not isinstance(a, np.ndarray) or np.array_equal(a, b)
 
 
 def _concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
@@ -219,7 +276,7 @@ def _concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
     return made
 
 
-def sample_of(t: Type, sizes: dict[Size, int]) -> Any:
+def sample_of(t: Type, sizes: dict[Size, int], scale: float = 1.0) -> Any:
     """A harmless value of a type: ones, and well-conditioned matrices.
 
     Parameters
@@ -228,14 +285,18 @@ def sample_of(t: Type, sizes: dict[Size, int]) -> Any:
         The type.
     sizes : dict
         Lengths for the unknown dimensions; 2 for those that are not in it.
+    scale : float, default 1
+        What floating-point numbers are multiplied by.
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
             return sizes.get(t.size, sizes.get(_ANY, 1))  # type: ignore[call-overload]
-        one = np.ones((), t.dtype)[()]
+        one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale)
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
     made = np.ones(shape, t.dtype)
+    if t.dtype.kind in "fc" and scale != 1.0:
+        made *= scale
     if len(shape) >= 2 and t.dtype.kind in "fc" and shape[-1] == shape[-2]:
         made = np.broadcast_to(np.eye(shape[-1], dtype=t.dtype) * 2 + 0.25, shape).astype(t.dtype)
     return made

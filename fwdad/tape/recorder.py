@@ -18,7 +18,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tape import infer
-from fwdad.tape.ops import Apply, Block, Check, Load, Missing, Op, Operand, Store, Update, Value
+from fwdad.tape.ops import Apply, Block, Check, Load, Missing, Op, Operand, Store, Update, Value, values_in
 from fwdad.tape.symbol import UNBOUND, Length, Symbol
 from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
 
@@ -151,12 +151,15 @@ class Recorder:
         self.regions: list[Region] = []
         self.place: Callable[[], Location | None] = lambda: None
         self.known: dict[Size, int] = {}
+        self.assumes = False  # whether lengths of the example may be taken for granted
         self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
         self.value_guards: dict[int, Any] = {}  # input: value
         self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
         self._definitions: dict[Value, Op] = {}
         self._measured: dict[Size, tuple[Value, int]] = {}
         self._own: dict[int, Any] = {}
+        self._namespaces: set[int] = set()
+        self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.derives = False  # whether derivatives are among what is written
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
@@ -178,11 +181,29 @@ class Recorder:
             if id(o) not in region.saved and id(o) not in region.fresh:
                 region.saved[id(o)] = (o, _content(o))
 
-    def own(self, o: Any) -> None:
-        """Note a container that the traced program has made: it may be changed."""
+    def own(self, o: Any, *, namespace: bool = False) -> None:
+        """Note a container that the traced program has made: it may be changed.
+
+        A namespace is one whose names may be bound on some ways only.
+        """
         self._own[id(o)] = o
+        if namespace:
+            self._namespaces.add(id(o))
         if self.regions:
             self.regions[-1].fresh.add(id(o))
+
+    def disown(self, o: Any) -> None:
+        """Forget a namespace that nobody can see any more."""
+        self._own.pop(id(o), None)
+        self._buried.append(o)
+
+    def heap(self) -> list[Any]:
+        """The containers that the traced program can see and change."""
+        return list(self._own.values())
+
+    def is_namespace(self, o: Any) -> bool:
+        """Whether a dict is the attributes of an object, or the names of a function."""
+        return id(o) in self._namespaces
 
     def fresh(self, o: Any) -> Any:
         """A container that the traced program has just made."""
@@ -222,11 +243,15 @@ class Recorder:
 
     def emit(self, op: Op) -> None:
         """Append an operation."""
-        op.location = self.place()
+        op.location = op.location or self.place()
         self.block.ops.append(op)
         for value in op.outputs:
             self._definitions[value] = op
             self.measure(value)
+
+    def adopt(self, ops: list[Op]) -> None:
+        """Append operations that were written into another block."""
+        self.block.ops.extend(ops)
 
     def forced(self, value: Value) -> Any:
         """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs."""
@@ -339,11 +364,29 @@ class Recorder:
         try:
             return infer.infer(function, inputs, options, self.known)
         except infer.CannotInferError as error:
-            message = (
-                f"the type of what {function_name(function)} answers cannot be told beforehand: "
-                f"{error}"
-            )
-            raise UntraceableError(message) from error
+            reason: Exception = error
+        try:
+            if self._assume_lengths([inputs, options]):
+                return infer.infer(function, inputs, options, self.known)
+        except infer.CannotInferError as error:
+            reason = error
+        message = (
+            f"the type of what {function_name(function)} answers cannot be told beforehand: "
+            f"{reason}"
+        )
+        raise UntraceableError(message) from reason
+
+    def _assume_lengths(self, operands: Operand) -> bool:
+        """Take the lengths of inputs that a function is called with as those of the example."""
+        if not self.assumes:
+            return False
+        found = False
+        for v in values_in(operands):
+            for axis, d in enumerate(v.type.shape):
+                if isinstance(d, Size) and d.origin and d.hint is not None and d not in self.known:
+                    self.known_length(Symbol(v, self), axis)
+                    found = True
+        return found
 
     def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
         """Write a call of a function whose result's type is known."""
@@ -358,10 +401,16 @@ class Recorder:
         options = {key: self.operand(a) for key, a in kwargs.items()}
         self.emit(Apply(function, inputs, options, mutated=(0,)))
 
-    def check(self, condition: Any, exception: Any, arguments: tuple[Any, ...] = ()) -> None:
+    def check(
+        self,
+        condition: Any,
+        exception: Any,
+        arguments: tuple[Any, ...] = (),
+        location: Location | None = None,
+    ) -> None:
         """Write that an exception is raised unless a condition holds."""
         given = tuple(self.operand(a) for a in arguments)
-        self.emit(Check(self.operand(condition), exception, given))
+        self.emit(Check(self.operand(condition), exception, given, location=location))
 
     # -- arrays
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError
+from fwdad.errors import ChunkMismatchError, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -49,11 +49,20 @@ class PushWhole:
         In the structure of ``(args, kwargs)``: True for what carries a tangent.
     types : list of Type
         Those of the values that the function answers.
+    reason : str
+        Why its rule could not be written down.
     """
 
     def __init__(
-        self, function: Callable[..., Any], rule: Any, n: int, active: Any, types: list[Type]
+        self,
+        function: Callable[..., Any],
+        rule: Any,
+        n: int,
+        active: Any,
+        types: list[Type],
+        reason: str,
     ) -> None:
+        self.reason = reason
         self.function = function
         self.rule = rule
         self.n = n
@@ -106,6 +115,12 @@ class PushWhole:
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
         ):
+            if value.dtype.kind != own.dtype.kind if hasattr(value, "dtype") else False:
+                message = (
+                    f"{function_name(self.function)} answers dtype {value.dtype} here, and the "
+                    f"program was traced for {own.dtype}: the dtype depends on values"
+                )
+                raise UntraceableError(message)
             if own.dtype.kind in "fc":
                 found.append(self._lanes(k, value, t, own, given))
         return (*values, *found)
