@@ -72,8 +72,10 @@ class Jitted:
         self._last: _Compiled | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made, leaves = self._find(args, kwargs)
-        return made.tape.rebuild(made.run(*leaves))
+        made, leaves, containers = self._find(args, kwargs)
+        if made.tape.entangled(leaves):  # an array that is written shares memory with another
+            return self.__wrapped__(*args, **kwargs)
+        return made.tape.rebuild(made.run(*leaves), containers)
 
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -81,14 +83,14 @@ class Jitted:
     def __reduce__(self) -> Any:
         return (jit, (self.__wrapped__,))
 
-    def _find(self, args: Any, kwargs: Any) -> tuple[_Compiled, list[Any]]:
+    def _find(self, args: Any, kwargs: Any) -> tuple[_Compiled, list[Any], list[Any]]:
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
         for made in self._table.get(flat.key, ()):
             leaves = made.tape.leaves(flat.leaves)
             if made.tape.holds(leaves):
                 self._hits += 1
-                return made, leaves
+                return made, leaves, flat.containers
         with self._lock:
             tape = trace_flat(self.__wrapped__, flat)
             optimise(tape.program)
@@ -99,7 +101,7 @@ class Jitted:
             if len(self._table) >= _KEPT:
                 self._table.clear()
             self._table.setdefault(flat.key, []).append(made)
-        return made, tape.leaves(flat.leaves)
+        return made, tape.leaves(flat.leaves), flat.containers
 
     def _pushed(self, made: _Compiled, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""
@@ -250,14 +252,16 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """A call by lifted code: the traced program, pushed forward, where an argument is active."""
     args = with_explicit(args)
     if not is_active((*args, *kwargs.values())):
-        made, leaves = f._find(args, kwargs)
+        made, leaves, containers = f._find(args, kwargs)
         if any(made.tape.program.written):
             return call(f.__wrapped__, *args, **kwargs)
-        return made.tape.rebuild(made.run(*leaves))
+        return made.tape.rebuild(made.run(*leaves), containers)
     flat = _DualArguments(args, kwargs)
     if flat.tag is None or flat.nested:
         return call(f.__wrapped__, *args, **kwargs)
-    made, leaves = f._find(*flat.primals)
+    made, leaves, _ = f._find(*flat.primals)
+    if made.tape.rebuild.needs_containers:  # those of the duals are others
+        return call(f.__wrapped__, *args, **kwargs)
     if any(made.tape.program.written) or STATE.run is None:
         return call(f.__wrapped__, *args, **kwargs)
     missing = len(leaves) - len(flat.tangents)

@@ -18,7 +18,21 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tape import infer
-from fwdad.tape.ops import Apply, Block, Check, Load, Missing, Op, Operand, Store, Update, Value, values_in
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Check,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+    values_in,
+)
 from fwdad.tape.symbol import UNBOUND, Length, Symbol
 from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
 
@@ -249,6 +263,10 @@ class Recorder:
             self._definitions[value] = op
             self.measure(value)
 
+    def is_merged(self, value: Value) -> bool:
+        """Whether a value is what a branch or loop leaves behind."""
+        return isinstance(self._definitions.get(value), (Branch, Loop))
+
     def adopt(self, ops: list[Op]) -> None:
         """Append operations that were written into another block."""
         self.block.ops.extend(ops)
@@ -356,6 +374,12 @@ class Recorder:
         options = {key: self.operand(a) for key, a in kwargs.items()}
         found = self._infer(function, inputs, options)
         made, values = self.symbols(found)
+        if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
+            message = (
+                f"{function_name(function)} answers a {type(found).__name__} of {len(found)}, whose "
+                "items cannot be told apart on a tape"
+            )
+            raise UntraceableError(message)
         views = (0,) if function in VIEWING else ()
         self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
         return made
@@ -437,13 +461,19 @@ class Recorder:
 
     def length_symbol(self, d: Size) -> Symbol:
         """A length that is not known, as a number."""
-        if d not in self._measured:
+        t = Number(INT.dtype, python=True, size=d)
+        if d in self._measured:
+            value, axis = self._measured[d]
+            return self.apply_typed(length_of, (Symbol(value, self), axis), t)
+        coefficient, factors = d.factors
+        if factors == (d,):
             message = "a length is needed of which no array is known that has it"
             raise UntraceableError(message)
-        value, axis = self._measured[d]
-        return self.apply_typed(
-            length_of, (Symbol(value, self), axis), Number(INT.dtype, python=True, size=d)
-        )
+        total: Any = coefficient
+        for f in factors:
+            total = self.length_symbol(f) if total == 1 else self.length_symbol(f) * total
+        total.value.type = t
+        return total
 
     def measure(self, value: Value) -> None:
         """Note the lengths of an array, so that they can be asked for."""
@@ -604,9 +634,12 @@ def _sliced(d: Any, s: slice) -> Any:
     if s.start is None and s.stop is None and s.step in (None, -1, 1):
         return d
     plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
-    if isinstance(d, int) and plain:
-        return len(range(*s.indices(d)))
-    return Size()
+    if isinstance(d, int):
+        return len(range(*s.indices(d))) if plain else Size()
+    if plain and s.step in (None, 1) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):
+        return d.minus(int(s.start or 0) - int(s.stop or 0))
+    key = tuple(x.value if type(x) is Symbol else x for x in (s.start, s.stop, s.step))
+    return d.derive(("slice", *key))
 
 
 def has_rule(function: Any) -> bool:

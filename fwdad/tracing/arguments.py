@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
+import collections
 import types
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -13,6 +12,8 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.types import ArrayType, Size, Type, number_type
 
+Build = Callable[[list[Any], dict[int, Any]], Any]
+
 
 class Flattened:
     """Arguments taken apart.
@@ -21,95 +22,124 @@ class Flattened:
     ----------
     leaves : list
         Numbers and arrays, in order.
+    containers : list
+        The lists, dicts and objects that a function could change, in order.
     key : hashable
         Structure, types and static values: what a tape is specialised on.
-    rebuild : callable
-        The arguments with other leaves.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves: list[Any] = []
-        self.names: list[str | None] = []
-        self._memo: dict[int, tuple[Hashable, Callable[[list[Any]], Any]]] = {}
-        self._kept: list[Any] = []
-        self.key, self.rebuild = self._take((args, kwargs))
+        self.containers: list[Any] = []
+        self._places: dict[int, int] = {}
+        self.key, self._build = self._take((args, tuple(kwargs.items())))
 
-    def _take(self, x: Any) -> tuple[Hashable, Callable[[list[Any]], Any]]:
+    def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
+        """The arguments with other leaves, and the containers among them.
+
+        Parameters
+        ----------
+        leaves : list
+            What stands for the numbers and arrays.
+
+        Returns
+        -------
+        tuple, dict, list
+            Positional arguments, keyword arguments, and what stands for each of the containers.
+        """
+        made: dict[int, Any] = {}
+        args, kwargs = self._build(leaves, made)
+        return args, dict(kwargs), [made[k] for k in range(len(self.containers))]
+
+    def _take(self, x: Any) -> tuple[Hashable, Build]:
         if number_type(x) is not None or isinstance(x, np.ndarray):
             return self._leaf(x)
-        if id(x) in self._memo:
-            return self._memo[id(x)]
-        made = self._container(x)
-        self._memo[id(x)] = made
-        self._kept.append(x)
-        return made
-
-    def _leaf(self, x: Any) -> tuple[Hashable, Callable[[list[Any]], Any]]:
-        if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
-            message = f"an array of dtype {x.dtype} cannot be traced"
+        if isinstance(x, tuple):
+            return self._tuple(x)
+        if isinstance(x, (list, dict)) or is_record(x):
+            if id(x) in self._places:  # the same object again
+                k = self._places[id(x)]
+                return ("again", k), lambda _, made: made[k]
+            return self._container(x)
+        if isinstance(x, (set, bytearray, types.GeneratorType)):
+            message = f"a {type(x).__name__} as an argument cannot be traced"
             raise UntraceableError(message)
-        k = len(self.leaves)
-        self.leaves.append(x)
-        return leaf_key(x), lambda leaves: leaves[k]
-
-    def _container(self, x: Any) -> tuple[Hashable, Callable[[list[Any]], Any]]:
-        if isinstance(x, (tuple, list)):
-            keys, builds = self._all(list(x))
-            cls = type(x)
-            if hasattr(x, "_fields"):
-                return (cls, keys), lambda leaves: cls(*(b(leaves) for b in builds))
-            return (cls, keys), _shared(lambda leaves: cls(b(leaves) for b in builds))
-        if isinstance(x, dict):
-            keys, builds = self._all(list(x.values()))
-            names = tuple(x)
-            return (dict, names, keys), _shared(
-                lambda leaves: {n: b(leaves) for n, b in zip(names, builds, strict=True)}
-            )
-        if _is_record(x):
-            held = vars(x)
-            keys, builds = self._all(list(held.values()))
-            names = tuple(held)
-
-            def build(leaves: list[Any]) -> Any:
-                made = copy.copy(x)
-                made.__dict__.update({n: b(leaves) for n, b in zip(names, builds, strict=True)})
-                return made
-
-            return (type(x), names, keys), _shared(build)
         try:
             hash(x)
         except TypeError:
-            return ("id", id(x)), lambda _: x
-        return ("static", type(x), x), lambda _: x
+            return ("id", id(x)), lambda _, __: x
+        return ("static", type(x), x), lambda _, __: x
 
-    def _all(self, items: list[Any]) -> tuple[tuple[Hashable, ...], list[Any]]:
+    def _leaf(self, x: Any) -> tuple[Hashable, Build]:
+        if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
+            message = f"an array of dtype {x.dtype} cannot be traced"
+            raise UntraceableError(message)
+        if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+            message = f"a {type(x).__name__} cannot be traced: give a plain array"
+            raise UntraceableError(message)
+        k = len(self.leaves)
+        self.leaves.append(x)
+        return leaf_key(x), lambda leaves, _: leaves[k]
+
+    def _tuple(self, x: Any) -> tuple[Hashable, Build]:
+        keys, builds = self._all(x)
+        cls = type(x)
+        if hasattr(x, "_fields"):
+            return (cls, keys), lambda leaves, made: cls(*(b(leaves, made) for b in builds))
+        return (cls, keys), lambda leaves, made: cls(b(leaves, made) for b in builds)
+
+    def _container(self, x: Any) -> tuple[Hashable, Build]:
+        cls = type(x)
+        if isinstance(x, (list, dict)) and cls not in (list, dict, collections.OrderedDict):
+            message = f"a {cls.__name__} as an argument cannot be traced: give a list or a dict"
+            raise UntraceableError(message)
+        k = self._places[id(x)] = len(self.containers)
+        self.containers.append(x)
+        if isinstance(x, list):
+            keys, builds = self._all(x)
+
+            def fill_list(leaves: list[Any], made: dict[int, Any]) -> Any:
+                held = made[k] = []
+                held.extend(b(leaves, made) for b in builds)
+                return held
+
+            return (cls, keys), fill_list
+        content = x if isinstance(x, dict) else vars(x)
+        keys, builds = self._all(content.values())
+        names = tuple(content)
+
+        def fill(leaves: list[Any], made: dict[int, Any]) -> Any:
+            held = made[k] = cls() if isinstance(x, dict) else cls.__new__(cls)
+            target = held if isinstance(x, dict) else vars(held)
+            for name, b in zip(names, builds, strict=True):
+                target[name] = b(leaves, made)
+            return held
+
+        return (cls, names, keys), fill
+
+    def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
         made = [self._take(item) for item in items]
         return tuple(key for key, _ in made), [build for _, build in made]
 
 
-def _shared(build: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """One container for one set of leaves, however often it appears."""
-    made: list[Any] = []
+def is_record(x: Any) -> bool:
+    """Whether an argument is an object whose attributes are arguments, too.
 
-    def shared(leaves: list[Any]) -> Any:
-        if not made or made[0] is not leaves:
-            made[:] = [leaves, build(leaves)]
-        return made[1]
-
-    return shared
-
-
-def _is_record(x: Any) -> bool:
-    """Whether an argument is an object whose attributes are arguments, too."""
-    if isinstance(x, (type, types.ModuleType, types.FunctionType)) or not hasattr(x, "__dict__"):
+    Parameters
+    ----------
+    x : object
+        An argument, or a part of one.
+    """
+    if isinstance(x, (type, types.ModuleType, types.FunctionType, types.MethodType)):
         return False
-    if dataclasses.is_dataclass(x):
-        return True
-    return not callable(x) and type(x).__module__.split(".")[0] not in (
-        "numpy",
-        "scipy",
-        "builtins",
-    )
+    if not isinstance(getattr(x, "__dict__", None), dict) or isinstance(x, BaseException):
+        return False
+    if type(x).__new__ is not object.__new__:
+        return False
+    module = type(x).__module__
+    library = module.split(".")[0] in ("numpy", "scipy", "builtins", "functools")
+    ours = module.startswith("fwdad.") and not module.startswith("fwdad.examples.")
+    return not library and not ours
 
 
 def leaf_key(x: Any) -> Hashable:

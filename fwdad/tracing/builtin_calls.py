@@ -403,7 +403,18 @@ def _sort(tracer: Any, a: Symbol, axis: int = -1) -> None:
 
 @method("conjugate")
 def _conjugate(tracer: Any, a: Symbol) -> Any:
-    return tracer.recorder.apply(np.conjugate, (a,), {})
+    made = tracer.recorder.apply(np.conjugate, (a,), {})
+    if not isinstance(a.type, Number) or not a.type.python:
+        return made
+    return tracer.recorder.apply(_class_of(a), (made,), {})
+
+
+@builtin(np.nonzero)
+def _nonzero(tracer: Any, a: Any) -> Any:
+    a = tracer.recorder.as_symbol(a)
+    if a.type.ndim == 1:
+        return (tracer.recorder.apply(np.flatnonzero, (a,), {}),)
+    return tracer.recorder.apply(np.nonzero, (a,), {})
 
 
 @method("dot")

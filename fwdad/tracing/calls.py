@@ -26,6 +26,7 @@ from fwdad.tape.types import ArrayType, Number, number_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.merge import mutables
 from fwdad.tracing.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
@@ -53,6 +54,7 @@ class Calls:
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
         self.programs: dict[Any, Any] = {}
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
+        self.capture_container: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
         self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
 
     # -- what comes from outside
@@ -65,8 +67,10 @@ class Calls:
             return self.capture_value(x, path, name)
         if isinstance(x, np.ndarray):
             return self.capture_value(x, path, name)
-        if path[0] != "attribute" and not isinstance(x, (types.ModuleType, type)):
+        if path[0] != "attribute" or name in getattr(path[1], "__dict__", ()):
             self.guards.append((path, x))
+        if type(x) in (list, dict) or (isinstance(x, tuple) and mutables(x)):
+            return self.capture_container(x, path, name)
         return x
 
     def force(self, x: Any) -> Any:
@@ -201,7 +205,7 @@ class Calls:
 
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)
-        self.recorder.own(frame.locals)
+        self.recorder.own(frame.locals, namespace=True)
         frame.locals.update({"$break": False, "$continue": False, "$return": False})
         for name, value in bound.items():
             frame.locals[name] = value
@@ -222,6 +226,8 @@ class Calls:
         finally:
             self.depth -= 1
             self.active.pop()
+            if not frame.captured:
+                self.recorder.disown(frame.locals)
             self.frame, self.node = outer, at
 
     def _returned(self, frame: Frame) -> Any:
@@ -293,12 +299,12 @@ class Calls:
             if not hasattr(made, "__dict__"):
                 message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
                 raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-            self.recorder.own(made.__dict__)
+            self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
         made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
         if hasattr(made, "__dict__"):
-            self.recorder.own(made.__dict__)
+            self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, _CONTAINERS):
             self.recorder.own(made)
         return made
@@ -408,6 +414,10 @@ class Calls:
         if name in ("real", "imag"):
             if t.dtype.kind != "c" and name == "real":
                 return o
+            if isinstance(t, Number) and t.python:
+                cls = float if t.dtype.kind == "c" else int
+                part = self.recorder.apply(getattr(np, name), (o,), {})
+                return self.recorder.apply(cls, (part,), {})
             return self.recorder.apply(getattr(np, name), (o,), {})
         if name == "flat":
             message = "`.flat` cannot be traced: use reshape(-1)"

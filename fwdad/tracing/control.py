@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from fwdad.errors import UntraceableError
-from fwdad.tape.ops import Block, Branch, Loop, Missing, Operand, Value
+from fwdad.errors import Location, UntraceableError
+from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, walk
 from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import BOOL, INT, Number, Type, join
+from fwdad.tape.types import BOOL, INT, Number, Type, covers, join
 from fwdad.tracing.merge import Build, Leaf, Merger
 
 _ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
@@ -28,14 +28,21 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, 
         Of the exception, perhaps symbols.
     """
 
-    def __init__(self, exception: Any, arguments: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
+    ) -> None:
         super().__init__(exception)
         self.exception = exception
         self.arguments = arguments
+        self.location = location
 
 
 class NotOneBodyError(UntraceableError):
     """A loop's iterations differ in structure."""
+
+
+class TestChangesError(Exception):
+    """The condition of a ``while`` changes something: it is part of the body."""
 
 
 # -- branches
@@ -62,6 +69,7 @@ class _Side:
     value: Any = None
     changes: Any = ()
     raises: AlwaysRaises | None = None
+    fresh: set[int] = field(default_factory=set)
 
 
 def branch(
@@ -77,17 +85,15 @@ def branch(
     condition = truth(recorder, condition)
     if type(condition) is not Symbol:
         return then() if condition else other()
-    sides = [_trace_side(recorder, then), _trace_side(recorder, other)]
+    sides = _Side(Block()), _Side(Block())
+    _trace_side(recorder, then, sides[0])
+    _trace_side(recorder, other, sides[1])
     for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
         if side.raises is not None:
+            _raise_on_side(recorder, condition, side, wanted)
+            recorder.adopt(alive.block.ops)
             if alive.raises is not None:
-                # both raise: the one that is met says which
-                recorder.block.ops.append(Branch(condition.value, sides[0].block, sides[1].block))
-                recorder.check(condition, side.raises.exception, side.raises.arguments)
                 raise alive.raises
-            held = condition if wanted else negation(recorder, condition)
-            recorder.check(held, side.raises.exception, side.raises.arguments)
-            recorder.block.ops.extend(alive.block.ops)
             for o, _, now in alive.changes:
                 recorder.touch(o)
                 set_content(o, now)
@@ -95,24 +101,38 @@ def branch(
     return _merge_sides(recorder, condition, *sides)
 
 
-def _trace_side(recorder: Recorder, run: Callable[[], Any]) -> _Side:
-    side = _Side(Block())
+def _raise_on_side(recorder: Recorder, condition: Symbol, side: _Side, wanted: bool) -> None:
+    """A side that always raises, with what it does before."""
+    raised = side.raises
+    assert raised is not None
+    location = raised.location or recorder.place()
+    if not side.block.ops:
+        held = condition if wanted else negation(recorder, condition)
+        recorder.check(held, raised.exception, raised.arguments, location)
+        return
+    given = tuple(recorder.operand(a) for a in raised.arguments)
+    side.block.ops.append(Check(False, raised.exception, given, location=location))
+    blocks = (Block(), side.block) if wanted else (side.block, Block())
+    recorder.emit(Branch(condition.value, *blocks))
+
+
+def _trace_side(recorder: Recorder, run: Callable[[], Any], side: _Side) -> None:
     with recorder.region(side.block) as region:
         try:
             side.value = run()
         except AlwaysRaises as raised:
             side.raises = raised
         side.changes = region.changes()
+        side.fresh = region.fresh
         region.undo()
-    return side
 
 
 def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Side) -> Any:
-    merger = Merger(recorder)
+    merger = Merger(recorder, then.fresh, other.fresh)
     value = merger.pair(then.value, other.value)
     places = [
-        (o, key, merger.pair(a, b), str(key))
-        for o, key, a, b in _places(then.changes, other.changes)
+        (o, key, merger.place(content_at(o, key), a, b), str(key))
+        for o, key, a, b in _places(recorder, then.changes, other.changes)
     ]
     outputs: list[Value] = []
     symbols: list[Symbol] = []
@@ -121,8 +141,8 @@ def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Sid
         if flag is not None:
             symbols.append(flag)
             continue
-        then.block.results.append(_converted(recorder, then.block, leaf.first, leaf.type))
-        other.block.results.append(_converted(recorder, other.block, leaf.second, leaf.type))
+        then.block.results.append(converted(recorder, then.block, leaf.first, leaf.type))
+        other.block.results.append(converted(recorder, other.block, leaf.second, leaf.type))
         outputs.append(Value(leaf.type))
         symbols.append(Symbol(outputs[-1], recorder))
     if then.block.ops or other.block.ops or outputs:
@@ -140,7 +160,7 @@ def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol |
     return None
 
 
-def _places(first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
+def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
     """The places that changed on either way, with both contents."""
     one = {id(o): (o, before, now) for o, before, now in first}
     two = {id(o): (o, before, now) for o, before, now in second}
@@ -149,12 +169,12 @@ def _places(first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
         o, before, _ = one.get(key) or two[key]
         a = one[key][2] if key in one else before
         b = two[key][2] if key in two else before
-        found.extend((o, place, x, y) for place, x, y in _differing(o, a, b))
+        found.extend((o, place, x, y) for place, x, y in _differing(recorder, o, a, b))
     return found
 
 
-def _differing(o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
-    if isinstance(o, dict):
+def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
+    if isinstance(o, dict) and (recorder.is_namespace(o) or a.keys() == b.keys()):
         keys = list(dict.fromkeys([*a, *b]))
         pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
         return [(key, x, y) for key, x, y in pairs if x is not y]
@@ -167,7 +187,7 @@ def _differing(o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
     raise NotOneBodyError(message)
 
 
-def _converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
+def converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
     """One side's value of a leaf as an operand of the joined type."""
     if isinstance(x, Missing):
         return Missing(t)
@@ -235,6 +255,7 @@ class _Attempt:
     leaves: Any
     now: dict[tuple[int, Any], Any]
     before: dict[tuple[int, Any], tuple[Any, Any, Any]]
+    fresh: set[int]
 
 
 def loop(
@@ -292,46 +313,52 @@ def _trace_body(
     with recorder.region(block) as region:
         carried.bind(recorder, params)
         if test is not None:
-            test_block = recorder.block = Block()
-            goes_on = truth(recorder, test())
+            test_block = Block()
+            with recorder.region(test_block) as inner:
+                goes_on = truth(recorder, test())
+                if inner.changes() or any(op.writes() for op in walk(test_block)):
+                    raise TestChangesError
             if goes_on is False and not carried.places:
                 region.undo()
                 return None
             test_block.results.append(recorder.operand(goes_on))
-            recorder.block = block
         leaves = body(counter)
         now, before = {}, {}
         for place in carried.places:
             before[place.where] = (place.container, place.key, place.initial)
-            now[place.where] = _get(place.container, place.key)
+            now[place.where] = content_at(place.container, place.key)
         for o, old, new in region.changes():
-            for key, x, y in _differing(o, old, new):
+            for key, x, y in _differing(recorder, o, old, new):
                 if (id(o), key) not in before:
                     before[id(o), key] = (o, key, x)
                     now[id(o), key] = y
         region.undo()
+        fresh = region.fresh
     heads = [counter.value] if counter is not None else []
     block.params = [*heads, *(p.value for p in params)]
-    return _Attempt(block, test_block, leaves, now, before)
+    return _Attempt(block, test_block, leaves, now, before, fresh)
 
 
-def _get(o: Any, key: Any) -> Any:
-    return o.get(key, UNBOUND) if isinstance(o, dict) else o[key]
+def content_at(o: Any, key: Any) -> Any:
+    """What a place holds."""
+    if isinstance(o, list):
+        return o[key] if key < len(o) else UNBOUND
+    return o.get(key, UNBOUND)
 
 
 def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[bool, _Carried]:
     """What has to be carried after one more attempt, and whether that is what was carried."""
-    merger = Merger(recorder)
+    merger = Merger(recorder, set(), attempt.fresh)
     known = {p.where: p for p in carried.places}
     places, types = [], []
     for where, (o, key, initial) in attempt.before.items():
         first = len(merger.leaves)
-        build = merger.pair(initial, attempt.now[where])
+        build = merger.place(initial, initial, attempt.now[where])
         held = slice(first, len(merger.leaves))
         own = [leaf.type for leaf in merger.leaves[held]]
         old = carried.types[known[where].leaves] if where in known else []
         if len(old) == len(own):
-            own = [join(a, b) or b for a, b in zip(old, own, strict=True)]
+            own = [a if covers(a, b) else join(a, b) or b for a, b in zip(old, own, strict=True)]
         places.append(_Place(o, key, initial, build, held))
         types.extend(own)
     settled = list(known) == [p.where for p in places] and types == carried.types
@@ -341,8 +368,8 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
 def _emit_loop(recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried) -> Symbol:
     initial, outputs = [], []
     for leaf, t in zip(carried.leaves, carried.types, strict=True):
-        initial.append(_converted(recorder, recorder.block, leaf.first, t))
-        attempt.body.results.append(_converted(recorder, attempt.body, leaf.second, t))
+        initial.append(converted(recorder, recorder.block, leaf.first, t))
+        attempt.body.results.append(converted(recorder, attempt.body, leaf.second, t))
         outputs.append(Value(t))
     leaving = attempt.leaves is not False
     if leaving:

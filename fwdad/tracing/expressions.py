@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import Number, number_type
+from fwdad.tape.types import BOOL, Number, number_type
 from fwdad.tracing import iteration
 from fwdad.tracing.calls import Calls
 from fwdad.tracing.control import AlwaysRaises, branch, truth
@@ -53,9 +53,18 @@ class Expressions(Calls):
         if handle is None:
             message = f"a {type(node).__name__} expression cannot be traced"
             raise UntraceableError(message, self.location())
-        value = handle(node)
+        try:
+            value = handle(node)
+        except UntraceableError as error:
+            self.place_error(error)
+            raise
         self.at(node)
         return value
+
+    def place_error(self, error: UntraceableError) -> None:
+        """Give an error the place that is being evaluated, unless it has one."""
+        if error.lineno is None:
+            raise UntraceableError(error.msg, self.location()) from error
 
     def eval_Constant(self, node: ast.Constant) -> Any:
         return node.value
@@ -277,11 +286,23 @@ class Expressions(Calls):
                     if type(present) is Symbol
                     else not present
                 )
+            if type(x) is Symbol and isinstance(y, bool) and x.type == BOOL:
+                return x if y is same else self.recorder.apply(operator.not_, (x,), {})
+        found: Any = a is b
         if type(a) is Symbol and type(b) is Symbol:
             found = a.value is b.value
-        else:
-            found = a is b
+            if not found and self._may_be_same(a, b):
+                message = "whether two values are one object cannot be told beforehand: use `==`"
+                raise UntraceableError(message, self.location())
         return found if same else not found
+
+    def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
+        """Whether two values may be one object: booleans, and arrays of several ways."""
+        if a.type != b.type:
+            return False
+        if a.type == BOOL:
+            return True
+        return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
 
     def _contains(self, container: Any, item: Any) -> Any:
         if type(container) is Symbol or type(item) is Symbol:
@@ -355,7 +376,10 @@ class Expressions(Calls):
     def set_subscript(self, o: Any, index: Any, value: Any) -> None:
         """``o[index] = value``."""
         if type(o) is Symbol or isinstance(o, np.ndarray):
-            self.recorder.store(o, index, self.number(value))
+            try:
+                self.recorder.store(o, index, self.number(value))
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
             return
         method = self.python_method(o, "__setitem__")
         if method is not None:
@@ -424,6 +448,10 @@ class Expressions(Calls):
     def closure(self, node: Any) -> Closure:
         """A function that is defined here."""
         a = node.args
+        frame: Frame | None = self.frame
+        while frame is not None:
+            frame.captured = True
+            frame = frame.outer
         return Closure(
             node,
             self.frame,
@@ -457,7 +485,7 @@ class Expressions(Calls):
             outer=self.frame,
             classes=self.frame.classes,
         )
-        self.recorder.own(frame.locals)
+        self.recorder.own(frame.locals, namespace=True)
         for generator in generators:
             for name in ast.walk(generator.target):
                 if isinstance(name, ast.Name):
@@ -551,7 +579,7 @@ class Expressions(Calls):
             outer=self.frame,
             classes=self.frame.classes,
         )
-        self.recorder.own(frame.locals)
+        self.recorder.own(frame.locals, namespace=True)
         frame.names.own |= {*names, total}
         frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False})
         statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing import iteration
-from fwdad.tracing.control import AlwaysRaises, branch, loop, negation
+from fwdad.tracing.control import AlwaysRaises, TestChangesError, branch, loop, negation
 from fwdad.tracing.expressions import Expressions
 from fwdad.tracing.frame import FLOW, Closure
 from fwdad.tracing.symbols import Maybe
@@ -57,16 +58,7 @@ class Interpreter(Expressions):
 
     def stopped(self) -> Any:
         """Whether a jump has been made in this frame: a bool, or a symbol of one."""
-        flags = [self.frame.locals.get(name, False) for name in FLOW]
-        if any(flag is True for flag in flags):
-            return True
-        symbolic = [flag for flag in flags if flag is not False]
-        if not symbolic:
-            return False
-        found = symbolic[0]
-        for flag in symbolic[1:]:
-            found = self.recorder.apply(operator.or_, (found, flag), {})
-        return found
+        return self._any_of([self.frame.locals.get(name, False) for name in FLOW])
 
     def run(self, node: ast.stmt) -> None:
         """Execute one statement."""
@@ -75,7 +67,11 @@ class Interpreter(Expressions):
         if handle is None:
             message = f"a `{_keyword(node)}` statement cannot be traced"
             raise UntraceableError(message, self.location())
-        handle(node)
+        try:
+            handle(node)
+        except UntraceableError as error:
+            self.place_error(error)
+            raise
 
     def run_Expr(self, node: ast.Expr) -> None:
         self.evaluate(node.value)
@@ -119,14 +115,13 @@ class Interpreter(Expressions):
                 self.set_subscript(o, index, self.augmented(function, held, value))
         else:
             assert isinstance(target, ast.Attribute)
-            o = self.evaluate(target.value)
-            held = self.attribute(o, target.attr)
+            o, name = self.evaluate(target.value), self.mangled(target.attr)
+            held = self.attribute(o, name)
             value = self.evaluate(node.value)
             self.at(node)
             if _is_memory(held):
                 self.update(held, Ellipsis, function, value)
-            else:
-                self.set_attribute(o, target.attr, self.augmented(function, held, value))
+            self.set_attribute(o, name, self.augmented(function, held, value))
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` of something that is not an array."""
@@ -239,10 +234,28 @@ class Interpreter(Expressions):
             self.run_block(node.body)
             return self._leaving()
 
-        self._as_one_body(
-            lambda: loop(self.recorder, None, lambda: self.evaluate(node.test), body), node
-        )
+        def tested(counter: Any) -> Any:
+            self._start_iteration()
+            goes_on = self.truth(self.evaluate(node.test))
+            stops = negation(self.recorder, goes_on)
+            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
+            return self._leaving()
+
+        def run() -> Any:
+            ops = len(self.recorder.block.ops)
+            try:
+                return loop(self.recorder, None, lambda: self.evaluate(node.test), body)
+            except TestChangesError:
+                del self.recorder.block.ops[ops:]
+            self.recorder.bind(self.frame.locals, "$stop", False)
+            return loop(self.recorder, None, lambda: True, tested)
+
+        self._as_one_body(run, node)
         self._end_loop(node.orelse)
+
+    def _stop(self) -> None:
+        """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
+        self.recorder.bind(self.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
         iterable = self.evaluate(node.iter)
@@ -281,14 +294,20 @@ class Interpreter(Expressions):
     def _leaving(self) -> Any:
         """After the body: whether to leave the loop. ``continue`` has done its work."""
         held = self.frame.locals
-        flags = [held["$break"], held["$return"]]
+        flags = [held["$break"], held["$return"], held.pop("$stop", False)]
         self.recorder.bind(held, "$continue", False)
+        return self._any_of(flags)
+
+    def _any_of(self, flags: list[Any]) -> Any:
+        """Whether one of several flags is set: a bool, or a symbol of one."""
         if any(flag is True for flag in flags):
             return True
         symbolic = [flag for flag in flags if flag is not False]
-        if len(symbolic) == 2:
-            return self.recorder.apply(operator.or_, tuple(symbolic), {})
-        return symbolic[0] if symbolic else False
+        if not symbolic:
+            return False
+        return functools.reduce(
+            lambda a, b: self.recorder.apply(operator.or_, (a, b), {}), symbolic
+        )
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
         held = self.frame.locals

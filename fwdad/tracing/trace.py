@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +16,18 @@ from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Op, Operand, Program, Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
-from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import ArrayType, Number, number_type
 from fwdad.tracing import builtin_calls, derivatives  # noqa: F401  (install themselves)
-from fwdad.tracing.arguments import Flattened, leaf_key, leaf_type
+from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
 from fwdad.tracing.recursion import RecursionFound
-from fwdad.tracing.symbols import Maybe, Optional, Poison
+from fwdad.tracing.merge import container_of
+from fwdad.tracing.results import Results
+
+
+_CAPTURED_AT_MOST = 512
 
 
 def fetch(path: Any) -> Any:
@@ -31,10 +36,24 @@ def fetch(path: Any) -> Any:
     if kind == "cell":
         return where[0].cell_contents
     if kind == "item":
-        return where[0][where[1]]
+        return where[0].get(where[1], UNBOUND)
+    if kind == "structure":
+        return Flattened((where[0],), {}).key
+    if kind == "inside":
+        return _inside(where[0], where[1])
     if kind == "attribute":
-        return getattr(where[0], where[1])
+        return getattr(where[0], where[1], UNBOUND)
     return where[0]
+
+
+def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
+    """A leaf of a container, UNBOUND if it is not there any more."""
+    for key in keys:
+        try:
+            x = vars(x)[key] if is_record(x) else x[key]
+        except (LookupError, TypeError):
+            return UNBOUND
+    return x
 
 
 @dataclass
@@ -67,7 +86,8 @@ class Tape:
     object_guards : list of tuple
         ``(place, object)``: functions that it assumes not to be replaced.
     rebuild : callable
-        The value that f returns, from the program's results.
+        The value that f returns, from the program's results and the arguments' containers, which
+        it changes as f does.
     key : hashable
         The structure and types of the arguments.
     """
@@ -77,7 +97,7 @@ class Tape:
     length_guards: list[tuple[int, int, int]]
     value_guards: dict[int, Any]
     object_guards: list[tuple[Any, Any]]
-    rebuild: Callable[[list[Any]], Any]
+    rebuild: Results
     key: Any
     _run: Callable[..., Any] | None = None
 
@@ -96,11 +116,21 @@ class Tape:
         for k, value in self.value_guards.items():
             if leaves[k] != value:
                 return False
-        first = len(leaves) - len(self.captures)
-        for c, leaf in zip(self.captures, leaves[first:], strict=True):
-            if c.key != leaf_key(leaf):
+        for path, held in self.object_guards:
+            now = fetch(path)
+            if now is not held and not (path[0] == "structure" and now == held):
                 return False
-        return all(fetch(path) is held for path, held in self.object_guards)
+        first = len(leaves) - len(self.captures)
+        return all(
+            leaf is not UNBOUND and c.key == leaf_key(leaf)
+            for c, leaf in zip(self.captures, leaves[first:], strict=True)
+        )
+
+    def entangled(self, leaves: list[Any]) -> bool:
+        """Whether the program writes into one of two inputs that share memory: it may not then."""
+        written = [leaves[k] for k, held in enumerate(self.program.written) if held]
+        arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)] if written else []
+        return any(sum(np.may_share_memory(a, b) for b in arrays) > 1 for a in written)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tape, without tracing again.
@@ -116,9 +146,12 @@ class Tape:
         if flat.key != self.key or not self.holds(leaves):
             message = "the tape was written for arguments of other types, lengths or static values"
             raise TypeError(message)
+        if self.entangled(leaves):
+            message = "the tape was written for arrays that do not share memory, and writes into one"
+            raise TypeError(message)
         if self._run is None:
             self._run = compiled(numpy_source(self.program))
-        return self.rebuild(self._run(*leaves))
+        return self.rebuild(self._run(*leaves), flat.containers)
 
     def count(self, kind: Any = Op) -> int:
         """How many operations of a kind there are, those inside loops and branches once."""
@@ -176,17 +209,19 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) ->
     captures = _Captures(recorder, len(inputs))
     tracer.capture_value = captures.value
     recorder.capture = captures.array
-    leaves: list[Any] = [Symbol(v, recorder) for v in inputs]
-    for leaf in leaves:
-        recorder.own(leaf)
-    call_args, call_kwargs = flat.rebuild(leaves)
+    tracer.capture_container = captures.container
+    call_args, call_kwargs, arguments = flat.rebuild([Symbol(v, recorder) for v in inputs])
+    for x in arguments:
+        recorder.own(container_of(x), namespace=not isinstance(x, (list, dict)))
+    before = [copy.copy(container_of(x)) for x in arguments]
     try:
         y = tracer.call(f, call_args, call_kwargs)
     except AlwaysRaises as raised:
         _raise(raised)
-    results, rebuild = _results(y, recorder)
+    rebuild = Results(recorder, arguments, before)
+    rebuild.answer(y)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
-    recorder.block.results = results
+    recorder.block.results = rebuild.operands
     program = Program(function_name(f).split(".")[-1], recorder.block)
     code = getattr(f, "__code__", None)
     program.filename = code.co_filename if code is not None else ""
@@ -197,7 +232,7 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) ->
         captures.found,
         recorder.length_guards,
         recorder.value_guards,
-        _unique(tracer.guards),
+        [*_unique(tracer.guards), *captures.structures],
         rebuild,
         flat.key,
     )
@@ -209,6 +244,7 @@ def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     for path, x in guards:
         place = tuple(p if isinstance(p, str) else id(p) for p in path)
         name = path[1].get("__name__", "") if path[0] == "item" else ""
+        name = name if isinstance(name, str) else ""
         if not name.startswith(("fwdad.", "numpy", "scipy")):
             found[place] = (path, x)
     return list(found.values())
@@ -230,10 +266,12 @@ class _Captures:
         self.recorder = recorder
         self.arguments = arguments
         self.found: list[Capture] = []
+        self.structures: list[tuple[Any, Any]] = []
         self._by_place: dict[Any, Symbol] = {}
+        self._containers: dict[int, Any] = {}
 
     def value(self, x: Any, path: Any, name: str) -> Symbol:
-        place = (path[0], *(id(p) if not isinstance(p, str) else p for p in path[1:]))
+        place = (path[0], *(p if isinstance(p, (str, tuple)) else id(p) for p in path[1:]))
         if isinstance(x, np.ndarray):
             place = ("array", id(x))
         if place not in self._by_place:
@@ -246,6 +284,24 @@ class _Captures:
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
 
+    def container(self, x: Any, path: Any, name: str) -> Any:
+        """A list or dict from outside: its numbers and arrays become inputs, it may not change."""
+        if id(x) not in self._containers:
+            flat = Flattened((x,), {})
+            if len(flat.leaves) > _CAPTURED_AT_MOST:
+                message = (
+                    f"`{name}` is a {type(x).__name__} of more than {_CAPTURED_AT_MOST} numbers "
+                    "from outside: make it an array"
+                )
+                raise UntraceableError(message)
+            self.structures.append((("structure", x), flat.key))
+            found: list[Any] = []
+            _find_leaves(x, (), found, set())
+            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in found]
+            (made,), _, _ = flat.rebuild(leaves)
+            self._containers[id(x)] = made
+        return self._containers[id(x)]
+
     def array(self, x: np.ndarray) -> Symbol:
         """An array that is a constant of the program: the object itself is kept."""
         place = ("array", id(x))
@@ -257,43 +313,21 @@ class _Captures:
         return self._by_place[place]
 
 
-def _results(y: Any, recorder: Recorder) -> tuple[list[Operand], Callable[[list[Any]], Any]]:
-    """The leaves of what f returns, and how to put them together again."""
-    results: list[Operand] = []
-
-    def take(x: Any) -> Callable[[list[Any]], Any]:
-        if isinstance(x, Poison):
-            message = f"the value that is returned cannot be traced: {x.reason}"
-            raise UntraceableError(message)
-        if type(x) is Symbol or isinstance(x, np.ndarray):
-            k = len(results)
-            results.append(recorder.as_symbol(x).value)
-            return lambda values: values[k]
-        if isinstance(x, (Maybe, Optional)):
-            flag, value = take(x.flag), take(x.value)
-            return lambda values: value(values) if flag(values) else None
-        if isinstance(x, (tuple, list)):
-            parts = [take(item) for item in x]
-            cls = type(x)
-            if hasattr(x, "_fields"):
-                return lambda values: cls(*(p(values) for p in parts))
-            return lambda values: cls(p(values) for p in parts)
-        if isinstance(x, dict):
-            items = {key: take(item) for key, item in x.items()}
-            return lambda values: {key: p(values) for key, p in items.items()}
-        held = getattr(x, "__dict__", None)
-        if isinstance(held, dict) and recorder.is_own(held):
-            attributes = take(dict(held))
-
-            def build(values: list[Any]) -> Any:
-                made = type(x).__new__(type(x))
-                made.__dict__.update(attributes(values))
-                return made
-
-            return build
-        return lambda _: x
-
-    return results, take(y)
+def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
+    """The leaves of a container in the order of :class:`Flattened`, and where they are."""
+    if number_type(x) is not None or isinstance(x, np.ndarray):
+        found.append((keys, x))
+        return
+    if isinstance(x, (list, dict)) or is_record(x):
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+    if isinstance(x, (list, tuple)):
+        for k, item in enumerate(x):
+            _find_leaves(item, (*keys, k), found, seen)
+    elif isinstance(x, dict) or is_record(x):
+        for key, item in (x if isinstance(x, dict) else vars(x)).items():
+            _find_leaves(item, (*keys, key), found, seen)
 
 
 __all__ = ["Capture", "Tape", "trace", "trace_flat"]

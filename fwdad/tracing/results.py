@@ -1,0 +1,189 @@
+"""What a traced function answers, and what it leaves in its arguments, from a program's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Operand
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tracing.frame import Closure, Method
+from fwdad.tracing.merge import container_of
+from fwdad.tracing.symbols import Maybe, Optional, Poison
+
+
+class Run:
+    """One run's results: the program's values, the caller's containers, and what was made."""
+
+    def __init__(self, values: list[Any], containers: list[Any]) -> None:
+        self.values = values
+        self.containers = containers
+        self.made: dict[int, Any] = {}
+
+
+Take = Callable[[Run], Any]
+
+
+class Results:
+    """Collects the leaves of what a traced function leaves behind, and puts them together again.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows the program's values and its heap.
+    arguments : list
+        The containers among the traced arguments.
+    before : list
+        Their contents when the function was called.
+
+    Attributes
+    ----------
+    operands : list of operands
+        The program's results.
+    changes : bool
+        Whether containers of the caller's are changed.
+    """
+
+    def __init__(self, recorder: Recorder, arguments: list[Any], before: list[Any]) -> None:
+        self.operands: list[Operand] = []
+        self._recorder = recorder
+        self._arguments = {id(container_of(x)): k for k, x in enumerate(arguments)}
+        self._memo: dict[int, Take] = {}
+        self._refers = False
+        self._answer: Take = lambda _: None
+        self._changes = [
+            (k, self._change(container_of(x), old))
+            for k, (x, old) in enumerate(zip(arguments, before, strict=True))
+            if not _same(container_of(x), old)
+        ]
+
+    @property
+    def changes(self) -> bool:
+        """Whether containers of the caller's are changed."""
+        return bool(self._changes)
+
+    def answer(self, y: Any) -> None:
+        """Collect what the function returns."""
+        self._answer = self._take(y)
+
+    @property
+    def needs_containers(self) -> bool:
+        """Whether the caller's containers are changed, or are part of the answer."""
+        return self.changes or self._refers
+
+    def __call__(self, values: list[Any], containers: list[Any] | None = None) -> Any:
+        """Change the caller's containers, and make what the function returns."""
+        if containers is None:
+            if self.needs_containers:
+                message = "the containers of the arguments are needed"
+                raise TypeError(message)
+            containers = []
+        run = Run(values, containers)
+        changes = [(containers[k], change(run)) for k, change in self._changes]
+        answer = self._answer(run)
+        for container, content in changes:
+            if isinstance(container, list):
+                container[:] = content
+                continue
+            held = container if isinstance(container, dict) else vars(container)
+            for key in [key for key in held if key not in content]:
+                del held[key]
+            held.update({key: x for key, x in content.items() if x is not UNBOUND})
+        return answer
+
+    def _change(self, held: Any, old: Any) -> Take:
+        if isinstance(held, list):
+            items = [self._take(item) for item in held]
+            return lambda run: [item(run) for item in items]
+        same = {key for key in held if key in old and old[key] is held[key]}
+        parts = {key: self._take(item) for key, item in held.items() if key not in same}
+        return lambda run: {
+            key: parts[key](run) if key in parts else UNBOUND for key in held
+        }
+
+    def _take(self, x: Any) -> Take:
+        if isinstance(x, Poison):
+            message = f"the value that is returned cannot be traced: {x.reason}"
+            raise UntraceableError(message)
+        if isinstance(x, (Closure, Method)):
+            message = "a function that is defined in a traced program cannot be returned"
+            raise UntraceableError(message)
+        if type(x) is Symbol or isinstance(x, np.ndarray):
+            k = len(self.operands)
+            self.operands.append(self._recorder.as_symbol(x).value)
+            return lambda run: run.values[k]
+        if isinstance(x, Maybe):
+            message = "an attribute or name that is bound on some ways only cannot be returned"
+            raise UntraceableError(message)
+        if isinstance(x, Optional):
+            flag, value = self._take(x.flag), self._take(x.value)
+            return lambda run: value(run) if flag(run) else None
+        if isinstance(x, tuple):
+            parts = [self._take(item) for item in x]
+            cls = type(x)
+            if hasattr(x, "_fields"):
+                return lambda run: cls(*(p(run) for p in parts))
+            return lambda run: cls(p(run) for p in parts)
+        held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
+        if held is None or not (self._recorder.is_own(held) or id(held) in self._arguments):
+            if _mentions_symbols(x):
+                message = f"a {type(x).__name__} that holds traced values cannot be returned"
+                raise UntraceableError(message)
+            return lambda _: x
+        if id(held) in self._arguments:
+            k = self._arguments[id(held)]
+            self._refers = True
+            return lambda run: run.containers[k]
+        if id(held) not in self._memo:
+            self._memo[id(held)] = lambda run: run.made[id(held)]
+            self._memo[id(held)] = self._made(x, held)
+        return self._memo[id(held)]
+
+    def _made(self, x: Any, held: Any) -> Take:
+        """A container that the traced program makes: one object a run, however often it is met."""
+        key = id(held)
+        if isinstance(held, list):
+            items = [self._take(item) for item in held]
+
+            def fill_list(run: Run) -> Any:
+                if key not in run.made:
+                    made = run.made[key] = []
+                    made.extend(item(run) for item in items)
+                return run.made[key]
+
+            return fill_list
+        parts = {name: self._take(item) for name, item in held.items()}
+        cls = type(x)
+
+        def fill(run: Run) -> Any:
+            if key not in run.made:
+                run.made[key] = made = {} if cls is dict else cls.__new__(cls)
+                target = made if cls is dict else vars(made)
+                target.update({name: part(run) for name, part in parts.items()})
+            return run.made[key]
+
+        return fill
+
+
+def _same(held: Any, old: Any) -> bool:
+    if isinstance(held, list):
+        return len(held) == len(old) and all(a is b for a, b in zip(held, old, strict=True))
+    return list(held) == list(old) and all(held[key] is old[key] for key in held)
+
+
+def _mentions_symbols(x: Any) -> bool:
+    if type(x) is Symbol:
+        return True
+    if isinstance(x, (list, tuple, set, frozenset)):
+        return any(map(_mentions_symbols, x))
+    if isinstance(x, dict):
+        return any(map(_mentions_symbols, x.values()))
+    held = container_of(x)
+    return held is not None and any(type(item) is Symbol for item in held.values())
+
+
+__all__ = ["Results", "Run"]

@@ -1,0 +1,416 @@
+"""Programs that write into arrays."""
+
+import numpy as np
+
+from tests.tracing.agreement import Programs
+
+PROGRAMS = program = Programs()
+V = np.array([0.5, -1.25, 2.0, 3.5])
+W = np.array([2.0, 0.1, -4.0, 1.0, 7.0, 0.25])
+M = np.arange(12.0).reshape(3, 4) / 7
+
+
+@program((V, 2.0), (W, -1.0))
+def element(a, x):
+    y = np.zeros(len(a))
+    y[1] = x
+    y[-1] = a[0]
+    return y
+
+
+@program((V,), (W,))
+def slices(a):
+    y = a.copy()
+    y[1:-1] += 2
+    y[::2] *= a[::2]
+    y[:2] = 9
+    return y
+
+
+@program((V,), (W,), (-W,))
+def mask(a):
+    y = a.copy()
+    y[a > 0] = 0
+    y[y < -1] += 5
+    return y
+
+
+@program((V,), (W,))
+def fancy_with_repeats(a):
+    y = a.copy()
+    y[[0, 1, 1, 0]] -= 2
+    y[np.array([2, 2])] = [5.0, 6.0]
+    return y
+
+
+@program((V, np.array([0, 1, 1])), (W, np.array([5, 0, 5, 5])))
+def fancy_by_an_argument(a, i):
+    y = np.zeros_like(a)
+    y[i] += a[i]
+    return y, a[i]
+
+
+@program((V, np.array([0, 1, 1])), (W, np.array([5, 0, 5, 5])), (V, np.array([0, 9])))
+def add_at(a, i):
+    y = np.zeros_like(a)
+    np.add.at(y, i, 1.5)
+    return y
+
+
+@program((V,), (W,))
+def in_place_operators(a):
+    a *= 2
+    a += a[::-1]
+    a -= 1
+    a /= 4
+    a **= 2
+    return a
+
+
+@program((V,), (W,))
+def out_argument(a):
+    y = np.empty_like(a)
+    np.exp(a, out=y)
+    np.add(y, a, out=y)
+    np.multiply(y, 2, y)
+    return y
+
+
+@program((V,), (W,))
+def fill_and_copyto(a):
+    y = np.ones_like(a)
+    y.fill(3.0)
+    np.copyto(y, a, where=a > 0)
+    return y
+
+
+@program((M,), (M[:, :3],))
+def columns_and_rows(a):
+    y = np.zeros(a.shape)
+    y[:, 0] = a[:, 1]
+    y[1] = a[0]
+    y[1:, -1] += a[1:, 0]
+    y[..., 1] = 4
+    return y
+
+
+@program((M,), (M[:2],))
+def two_fancy_indices(a):
+    y = a.copy()
+    y[[0, 1], [1, 2]] = -5
+    y[:, [0, 0]] += 1
+    return y
+
+
+@program((V,), (W,))
+def through_a_slice(a):
+    y = a.copy()
+    v = y[1:]
+    v[0] = 100.0
+    v *= 2
+    return y
+
+
+@program((V,), (W,))
+def through_a_reversed_view(a):
+    y = a.copy()
+    y[::-1][0] = 7.0
+    return y
+
+
+@program((M,), (M[:, :2],))
+def through_a_transpose(a):
+    y = a.copy()
+    y.T[1] = 5.0
+    y.T[0, 1] += 1.0
+    return y
+
+
+@program((M,), (np.ones((2, 2)),))
+def through_a_reshape(a):
+    y = a.copy()
+    v = y.reshape(-1)
+    v[1] = 99.0
+    y.ravel()[2] = -99.0
+    return y
+
+
+@program((M,), (np.ones((2, 2)),))
+def through_flatten_is_a_copy(a):
+    y = a.copy()
+    y.flatten()[1] = 99.0
+    return y
+
+
+@program((V,), (W,))
+def a_view_made_before(a):
+    y = np.zeros(len(a))
+    v = y[1:3]
+    y[1] = a[0]
+    v[1] = a[1]
+    return v * 2, y
+
+
+@program((V,), (W,))
+def a_view_of_a_view(a):
+    y = a.copy()
+    v = y[1:][::-1]
+    v[0] = 50.0
+    w = v[:2]
+    w += 1
+    return y
+
+
+@program((V, 2.0), (W, 3.0))
+def writes_the_argument(a, x):
+    a[0] = x
+    a[1:] *= x
+
+
+@program((V, 2.0), (W, 3.0))
+def a_callee_writes_the_argument(a, x):
+    def scale(b):
+        b *= x
+
+    scale(a[1:])
+    return a.sum()
+
+
+@program((V,), (W,))
+def sorts_in_place(a):
+    y = a.copy()
+    y.sort()
+    return y
+
+
+@program((V,), (W,))
+def puts(a):
+    y = a.copy()
+    np.put(y, [0, 1], [7.0, 8.0])
+    np.putmask(y, y > 7, 0.0)
+    np.place(y, y < 0, [1.5, 2.5])
+    return y
+
+
+@program((V,), (W,))
+def lists_become_arrays(a):
+    y = np.array([a[0], a[1] * 2, 1])
+    z = np.array([[a[0], 0], [1, a[1]]])
+    y[2] = 5
+    return y, z, np.stack([y, y * 2])
+
+
+@program((V, 3), (W, 5), (V, 0))
+def cumulative_recurrence(a, n):
+    y = a.copy()
+    for i in range(1, n):
+        y[i] = y[i - 1] ** 2 - a[i]
+    return y
+
+
+@program((V, 3), (W, 5), (V, 0), (V, 9))
+def store_index_error(a, n):
+    y = a.copy()
+    y[n] = 1.0
+    return y
+
+
+@program((V, W), (V, V))
+def store_of_a_wrong_length(a, b):
+    y = a.copy()
+    y[:] = b
+    return y
+
+
+@program((V, 2), (W, 4), (V, 0))
+def zeros_of_a_given_length(a, n):
+    y = np.zeros(n)
+    z = np.ones((n, 2))
+    for i in range(n):
+        y[i] = a[i]
+        z[i, 1] = y[i]
+    return y, z
+
+
+@program((V, 3), (W, 2))
+def linspace_and_arange(a, n):
+    return np.linspace(0, 1, n + 2), np.arange(n) * a[0], np.arange(0.0, 1.0, 0.25), np.full(n, a[1])
+
+
+@program((np.array(2.0),), (np.array(-1.0),))
+def zero_dimensional(a):
+    b = a * 2
+    c = a.copy()
+    c[...] = 5.0
+    c += 1
+    return b, c, a[()], a.item(), float(a)
+
+
+@program((np.arange(4),), (np.arange(6),))
+def integer_arrays(a):
+    y = a.copy()
+    y[0] = 7
+    y += 2
+    y[1] = 3.9
+    return y, a / 2, a // 2, a.sum(), a.mean()
+
+
+@program((np.arange(4),), (np.arange(6),))
+def float_added_to_an_integer_array(a):
+    a += 0.5
+    return a
+
+
+@program((V.astype(np.float32), 2.0), (W.astype(np.float32), 0.1))
+def single_precision(a, x):
+    y = a * x
+    y[0] = 1 / 3
+    return y, a.sum(), a[0] * x, a[0] + np.float64(1), a.astype(float)
+
+
+@program((V * 1j, 2.0), (W + 1j, -1.0))
+def complex_arrays(a, x):
+    y = a * x
+    y[0] = 1 + 2j
+    y.real[1] = 9.0
+    y.imag += 1
+    return y, abs(a), a.conj(), a.real, np.angle(a)
+
+
+@program((V > 0,), (W < 0,))
+def boolean_arrays(m):
+    y = ~m
+    y[0] = True
+    return y, m.sum(), m.any(), m.all(), m & y, np.where(m, 1.0, 2.0)
+
+
+@program((np.asfortranarray(M),), (np.asfortranarray(M + 1),))
+def fortran_order(a):
+    b = a.copy()
+    b[0] = 5
+    return b, a.T @ a, a.ravel(), a.reshape(-1)
+
+
+@program((V[::2],), (W[::-1],))
+def strided(a):
+    a[0] = 5.0
+    return a * 2, a.sum()
+
+
+@program((V, 2.0), (W, 1.0))
+def same_array_under_two_names(a, x):
+    b = a
+    b[0] = x
+    c = b[:]
+    c[1] = x
+    return a
+
+
+@program((V, 1), (W, 3), (V, 0))
+def swapped_views(a, n):
+    y = a.copy()
+    u, v = y[:2], y[2:4]
+    for _ in range(n):
+        u, v = v, u
+        u += 1.0
+    return y, u
+
+
+@program((V,), (W,))
+def row_of_a_list_of_arrays(a):
+    rows = [a.copy(), a * 2]
+    rows[0][1] = 5.0
+    rows[1] += 1
+    rows[0] *= 3
+    return rows
+
+
+@program((M, 1), (M, 2), (M, -1), (M, 3))
+def row_by_an_argument(a, i):
+    r = a[i]
+    r += 1
+    a[i, 0] = 100.0
+    return r
+
+
+@program((V, 2.5), (W, -1.0))
+def stack_of_views(a, x):
+    y = np.zeros((2, len(a)))
+    for row in y:
+        row[:] = a * x
+        x += 1
+    return y
+
+
+@program((V, 1, 3), (W, 0, 6), (W, 2, 2))
+def slice_by_arguments(a, i, j):
+    b = a[i:j]
+    b[...] = b * 2 + 1
+    return b.sum(), len(b)
+
+
+@program((V,), (W,))
+def expand_and_squeeze(a):
+    y = a.copy()
+    y[None, :][0, 1] = 4.0
+    y[:, np.newaxis][0] = 3.0
+    return y, np.squeeze(y[None]), y[None].shape
+
+
+@program((M,), (M[:, :3],))
+def diagonal_is_filled(a):
+    y = a.copy()
+    np.fill_diagonal(y, 8.0)
+    return y, np.diag(y[:2, :2])
+
+
+@program((V, 2), (W, 3), (V, 0))
+def augmented_element_in_a_loop(a, n):
+    for i in range(n):
+        a[i] += a[i + 1]
+        a[i] *= 2
+    return a
+
+
+@program((V,), (W,))
+def overlapping_update(a):
+    y = a.copy()
+    y[1:] += y[:-1]
+    y[:-1] = y[1:]
+    return y
+
+
+@program((V,), (W,))
+def value_read_before_a_store_is_kept(a):
+    x = a[0]
+    b = a * 1
+    a[0] = 99.0
+    s = x + b[0]
+    v = a[1:]
+    a[1] = -1.0
+    return s, v[0]
+
+
+@program((V, 3), (W, 1), (V, 0))
+def loop_writes_a_captured_name(a, n):
+    total = np.zeros(2)
+
+    def step(k):
+        total[k % 2] += a[k]
+
+    for k in range(n):
+        step(k)
+    return total
+
+
+@program((M,), (M[:2],))
+def swaps_rows(a):
+    a[[0, 1]] = a[[1, 0]]
+    a[0], a[1] = a[1].copy(), a[0].copy()
+    return a
+
+
+@program((V,), (W,))
+def swaps_elements(a):
+    a[0], a[1] = a[1], a[0]
+    return a

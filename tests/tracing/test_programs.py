@@ -1,0 +1,42 @@
+"""Each program is traced once and replayed at other numbers, lengths, trip counts and branches."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import fwdad
+from fwdad.compilation import cache_info, jit
+from tests.tracing import (
+    branches,
+    callables,
+    containers,
+    loops,
+    numpy_code,
+    objects,
+    stores,
+)
+from tests.tracing.agreement import assert_agrees, bits, outcome, wide
+
+TABLES = (loops, branches, stores, containers, objects, callables, numpy_code)
+PROGRAMS = [program for table in TABLES for program in table.PROGRAMS]
+
+
+def test_the_tables_are_broad():
+    assert len(PROGRAMS) >= 120
+    assert len({p.f for p in PROGRAMS}) == len(PROGRAMS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_tape_agrees_with_python(program):
+    assert_agrees(program)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_jit_agrees_with_python(program):
+    compiled = jit(program.f, backend="numpy")
+    as_bits = wide if program.widens else bits
+    for args in (program.example, *program.replays):
+        found, wanted = (outcome(f, args, as_bits) for f in (compiled, program.f))
+        assert found == wanted
+    assert cache_info(compiled).traces == 1
