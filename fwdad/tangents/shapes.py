@@ -6,14 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
+
 
 def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``numpy.broadcast_shapes`` for lengths that may be unknown, which are never one.
+    """``numpy.broadcast_shapes`` for lengths that may be unknown.
 
     Parameters
     ----------
     first, second : tuple
-        Shapes; an unknown length is an object that equals itself only.
+        Shapes; an unknown length is an object that equals itself only, and says whether it
+        ``may_be_one``.
+
+    Raises
+    ------
+    UntraceableError
+        If two different unknown lengths meet that may both be one.
     """
     if all(type(n) is int for n in (*first, *second)):
         return np.broadcast_shapes(first, second)
@@ -21,4 +29,17 @@ def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[A
     pairs = zip(
         (1,) * (rank - len(first)) + first, (1,) * (rank - len(second)) + second, strict=True
     )
-    return tuple(n if type(m) is int and m == 1 else m for m, n in pairs)
+    return tuple(_broadcast(m, n) for m, n in pairs)
+
+
+def _broadcast(m: Any, n: Any) -> Any:
+    if type(m) is int and (m == 1 or type(n) is int):
+        return n if m == 1 else np.broadcast_shapes((m,), (n,))[0]
+    if type(n) is int:
+        return m if n == 1 else n
+    if m == n or not m.may_be_one:
+        return m
+    if not n.may_be_one:
+        return n
+    message = "lengths that are not known, and may be one or not, are broadcast together"
+    raise UntraceableError(message)

@@ -43,7 +43,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.recorder import Recorder
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Length, Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole
 
@@ -702,8 +702,14 @@ class _Pushforward:
                 raise UntraceableError(message)
             if symbol.value.name is None:
                 symbol.value.name = v.name
+            if isinstance(v.type, ArrayType):
+                symbol.value.type = v.type
+                self.recorder.measure(symbol.value)
             self.primal[v] = symbol
             self._origin[symbol.value] = v
+            if isinstance(t, Chunk):
+                _retype(t, v)
+                t = Chunk.of(t.n, self._shape(v.type), t.terms)
             if isinstance(t, (Chunk, Undefined)):
                 self.tangent[v] = t
 
@@ -1018,6 +1024,20 @@ def _fits(shape: tuple[Any, ...], t: Type) -> bool:
     return len(shape) == t.ndim and all(
         m == n for m, n in zip(shape, t.shape, strict=True) if type(m) is int and type(n) is int
     )
+
+
+def _retype(t: Chunk, v: Value) -> None:
+    """Type lanes that are as large as their value with its lengths."""
+    for lanes in t.terms:
+        if lanes.basis is None and lanes.lane < 0 and type(lanes.array) is Symbol:
+            held = lanes.array.value
+            n, *dims = held.type.shape
+            if len(dims) == v.type.ndim == len(t.shape):
+                shape = [
+                    own if type(s) is Length and s.size is d else d
+                    for d, own, s in zip(dims, v.type.shape, t.shape, strict=True)
+                ]
+                held.type = ArrayType(held.type.dtype, (n, *shape))
 
 
 def _has_source(function: Any) -> bool:

@@ -193,7 +193,10 @@ def _shape_of(operand: Operand, known: dict[Size, int]) -> tuple[Dimension, ...]
 
 
 def _joined(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
-    """The shapes broadcast; of two lengths the one that is known, or the first."""
+    """The shapes broadcast; of lengths that are not known one that cannot be 1, if there is one.
+
+    A computed length may turn out to be 1: what it makes together with another one is new.
+    """
     rank = max((len(s) for s in shapes), default=0)
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
     found: list[Dimension] = []
@@ -203,7 +206,14 @@ def _joined(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
         if len(ints) > 1:
             message = f"operands could not be broadcast together: lengths {sorted(ints)}"
             raise CannotInferError(message)
-        found.append(ints.pop() if ints else many[0] if many else 1)
+        sure = [d for d in many if isinstance(d, Size) and not d.may_be_one]
+        if ints or not many:
+            found.append(ints.pop() if ints else 1)
+        elif sure or all(d is many[0] for d in many):
+            found.append(sure[0] if sure else many[0])
+        else:
+            first, *rest = sorted({d for d in many if isinstance(d, Size)}, key=lambda d: d.number)
+            found.append(first.derive(("with", *rest)))
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -9,11 +10,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import Undefined, Zero
 from fwdad.tape.ops import Value
-from fwdad.tape.types import ArrayType, Number
+from fwdad.tape.types import ArrayType, Number, product
 
 if TYPE_CHECKING:
     from fwdad.tape.recorder import Recorder
+
+
+_TANGENTS = (Chunk, Zero, Undefined)
 
 
 class Symbol:
@@ -83,10 +89,14 @@ class Symbol:
         self._refuse("as a key of a dict or set")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(isinstance(x, _TANGENTS) for x in inputs):
+            return NotImplemented  # what is done to a tangent is its own affair
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         return self.recorder.apply(function, inputs, options)
 
-    def __array_function__(self, function: Any, _types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(issubclass(t, _TANGENTS) for t in types):
+            return NotImplemented
         return self.recorder.apply(function, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
@@ -148,13 +158,21 @@ class Symbol:
         """As ``ndarray.sum``."""
         return self.recorder.apply(np.sum, (self,), {"axis": axis, **options})
 
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return math.prod(self.shape)
+
     T = property(lambda self: self.transpose())
+    mT = property(lambda self: self.swapaxes(-1, -2))
     real = property(lambda self: self.recorder.apply(np.real, (self,), {}))
     imag = property(lambda self: self.recorder.apply(np.imag, (self,), {}))
 
 
 class Length:
-    """A length that is not known: compared by identity, a number of the tape in arithmetic.
+    """A length that is not known: equal to itself only, a number of the tape in arithmetic.
+
+    Products of lengths are lengths, and equal whatever the order of their factors.
 
     Parameters
     ----------
@@ -179,18 +197,60 @@ class Length:
     def __repr__(self) -> str:
         return "?"
 
+    def __bool__(self) -> NoReturn:
+        self.symbol._refuse("to decide a branch")  # noqa: SLF001
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether it could be a length that broadcasts."""
+        return self.size.may_be_one
+
     @property
     def symbol(self) -> Symbol:
         """The length as a number."""
         return self.recorder.length_symbol(self.size)
 
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is int:
+            factors: tuple[int, tuple[Any, ...]] = (other, ())
+        elif type(other) is Length:
+            factors = other.size.factors
+        else:
+            return self.symbol * other
+        return self._made(self.size.factors[0] * factors[0], self.size.factors[1] + factors[1])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        """A factor is taken out; other quotients are numbers of the tape."""
+        coefficient, factors = self.size.factors
+        if type(other) is int and other and coefficient % other == 0:
+            return self._made(coefficient // other, factors)
+        if type(other) is Length:
+            by, others = other.size.factors
+            rest = list(factors)
+            if all(o in rest and not rest.remove(o) for o in others) and coefficient % by == 0:  # type: ignore[func-returns-value]
+                return self._made(coefficient // by, tuple(rest))
+            other = other.symbol
+        return self.symbol // other
+
+    def _made(self, coefficient: int, factors: tuple[Any, ...]) -> Any:
+        found = product(coefficient, factors)
+        return found if type(found) is int else self.recorder.static_length(found)
+
 
 def _forward(function: Callable[..., Any]) -> Any:
-    return lambda a, b: a.recorder.apply(function, (a, b), {})
+    def operator_of(a: Symbol, b: Any) -> Any:
+        return NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (a, b), {})
+
+    return operator_of
 
 
 def _reflected(function: Callable[..., Any]) -> Any:
-    return lambda a, b: a.recorder.apply(function, (b, a), {})
+    def operator_of(a: Symbol, b: Any) -> Any:
+        return NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (b, a), {})
+
+    return operator_of
 
 
 def _unary(function: Callable[..., Any]) -> Any:
@@ -202,6 +262,16 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     _stem = _name.rstrip("_")
     setattr(Symbol, f"__{_stem}__", _forward(getattr(operator, _name)))
     setattr(Symbol, f"__r{_stem}__", _reflected(getattr(operator, _name)))
+for _name in (
+    "all", "any", "max", "min", "mean", "prod", "cumsum", "cumprod", "ravel", "diagonal", "squeeze",
+    "trace", "dot", "argmax", "argmin", "argsort", "take", "repeat", "clip", "var", "std", "round",
+):  # fmt: skip
+
+    def _method(self: Symbol, *args: Any, _function: Any = getattr(np, _name), **options: Any) -> Any:
+        return self.recorder.apply(_function, (self, *args), options)
+
+    setattr(Symbol, _name, _method)
+Symbol.conjugate = Symbol.conj  # type: ignore[attr-defined]
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Symbol, f"__{_name}__", _forward(getattr(operator, _name)))
 for _name in ("neg", "pos", "invert"):
@@ -209,11 +279,12 @@ for _name in ("neg", "pos", "invert"):
 Symbol.__abs__ = _unary(abs)  # type: ignore[attr-defined]
 
 
-for _name in ("add", "sub", "mul", "floordiv", "truediv"):
+for _name in ("add", "sub", "truediv", "mod", "lt", "le", "gt", "ge"):
     setattr(
         Length, f"__{_name}__",
         lambda a, b, f=getattr(operator, _name): f(a.symbol, b.symbol if type(b) is Length else b),
     )  # fmt: skip
+for _name in ("add", "sub", "truediv", "mod", "floordiv"):
     setattr(
         Length, f"__r{_name}__", lambda a, b, f=getattr(operator, _name): f(b, a.symbol)
     )

@@ -24,15 +24,57 @@ class Size:
         The length in the example that was traced.
     """
 
-    __slots__ = ("hint", "number", "origin")
+    __slots__ = ("_derived", "factors", "hint", "number", "origin", "shortened")
 
     def __init__(self, origin: tuple[int, int] | None = None, hint: int | None = None) -> None:
         self.origin = origin
         self.hint = hint
         self.number = next(_names)
+        self.factors: tuple[int, tuple[Size, ...]] = (1, (self,))
+        self.shortened: tuple[Size, int] = (self, 0)  # max(of - by, 0)
+        self._derived: dict[Any, Size] = {}
 
     def __repr__(self) -> str:
         return "?"
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether it could be a length that broadcasts: those of inputs are two or more."""
+        return not all(f.origin for f in self.factors[1])
+
+    def derive(self, key: Any) -> Size:
+        """A length that depends on this one and a key only: the same each time.
+
+        Parameters
+        ----------
+        key : hashable
+            What is done to the length.
+        """
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derived.setdefault(key, Size())
+        return found
+
+    def minus(self, k: int) -> Size:
+        """The length that is left when k elements are, or all."""
+        of, by = self.shortened
+        if by + k == 0:
+            return of
+        made = of.derive(("minus", by + k))
+        made.shortened = (of, by + k)
+        return made
+
+
+def product(coefficient: int, sizes: tuple[Size, ...]) -> int | Size:
+    """The product of lengths; equal products are one object."""
+    factors = tuple(sorted(sizes, key=lambda s: s.number))
+    if not factors or not coefficient:
+        return coefficient
+    if len(factors) == 1 and coefficient == 1:
+        return factors[0]
+    made = factors[0].derive(("times", coefficient, factors[1:]))
+    made.factors = (coefficient, factors)
+    return made
 
 
 Dimension = int | Size
