@@ -7,12 +7,14 @@ import keyword
 import operator
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from fwdad.tape.effects import Risk, risk
+from fwdad.tape.names import shared_names
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -32,6 +34,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.passes.rewrite import all_used
 
 _INFIX = {
     operator.or_: ("|", 1), operator.xor: ("^", 2), operator.and_: ("&", 3),
@@ -54,16 +57,27 @@ class Writer:
     ----------
     program : Program
         What to write.
+    coalesce : bool
+        Whether values share a name where they may: for languages whose variables have no type.
+    sketch : bool
+        Whether it is only to be read: what will not be used is left out.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, coalesce: bool = False, sketch: bool = False) -> None:
         self.program = program
+        self.coalesce = coalesce
+        self.sketch = sketch
         self.lines: list[str] = []
         self.places: list[Any] = []  # the user's location of each line
         self.globals: dict[str, Any] = {}
         self._names: dict[Value, str] = {}
         self._used: Counter[str] = Counter()
         self._uses = _count_uses(program.block)
+        self._single = _used_in_own_block(program.block, self._uses)
+        self._groups: dict[Value, list[Value]] = {}
+        if coalesce:
+            unused = {v for op in program.walk() for v in op.outputs if not self._uses[v]}
+            self._groups = shared_names(program, self._single, unused)
         self._inlined: dict[Value, tuple[str, int]] = {}
         self._reading: set[Value] = set()  # inlined values that read memory
         self._pending: list[Value] = []  # those of them that no line uses yet
@@ -78,7 +92,9 @@ class Writer:
     def name(self, value: Value) -> str:
         """A value's name: the user's where it has one, told apart by a number."""
         if value not in self._names:
-            self._names[value] = self._unique(value.name or _hint(value))
+            group = self._groups.get(value, [value])
+            wanted = next((v.name for v in group if v.name is not None), _hint(value))
+            self._names.update(dict.fromkeys(group, self._unique(wanted)))
         return self._names[value]
 
     def _unique(self, wanted: str) -> str:
@@ -120,7 +136,7 @@ class Writer:
             self._op(op, block, k)
 
     def _op(self, op: Op, block: Block, k: int) -> None:
-        if op.writes() or op.blocks():
+        if op.writes() or op.blocks() or isinstance(op, (Check, Call)):
             self.flush(op)
         if isinstance(op, (Apply, Load)) and op.outputs:
             self._definition(op, block, k)
@@ -130,7 +146,10 @@ class Writer:
             self.line(f"{self._target(op)} = {self.text(op.value)}", op)
         elif isinstance(op, Update):
             symbol = _INFIX[op.function][0]
-            self.line(f"{self._target(op)} {symbol}= {self.text(op.value)}", op)
+            target = self._target(op)
+            if op.index == (Ellipsis,) and target[:-5].isidentifier():
+                target = target[:-5]  # the array itself, in place
+            self.line(f"{target} {symbol}= {self.text(op.value)}", op)
         elif isinstance(op, Check):
             self._check(op)
         elif isinstance(op, Branch):
@@ -153,6 +172,7 @@ class Writer:
                 self._places[value] = op.location
                 if reads:
                     self._reading.add(value)
+                if reads or risk(op) >= Risk.SHAPES:
                     self._pending.append(value)
                 return
             if not self._uses[value] and op.pure and not isinstance(op, Apply):
@@ -162,21 +182,15 @@ class Writer:
         names = ", ".join(self.name(v) for v in op.outputs)
         self.line(f"{names} = {expression[0]}", op)
 
-    def _may_inline(self, op: Op, value: Value, block: Block, k: int) -> bool:
+    def _may_inline(self, _op: Op, value: Value, _block: Block, _k: int) -> bool:
         """Whether a value is written where it is used: once, later in the same block."""
-        if value.name is not None or self._uses[value] != 1 or not op.pure:
-            return False
-        if any(value in list(values_in(o)) for o in block.results):
-            return True
-        return any(
-            value in list(values_in(o)) for later in block.ops[k + 1 :] for o in later.operands()
-        )
+        return value in self._single
 
     def flush(self, upto: Op | None = None) -> None:
         """Write pending expressions out before memory that they may read is written."""
         if upto is not None:
             held = {v for o in upto.operands() for v in values_in(o)}
-            keep = [v for v in self._pending if v in held and not upto.blocks()]
+            keep = [v for v in self._pending if v in held]
         else:
             keep = []
         for value in self._pending:
@@ -230,7 +244,8 @@ class Writer:
         if isinstance(x, np.dtype):
             return f'np.dtype("{x.str}")'
         if isinstance(x, np.generic):
-            return f"np.{x.dtype.name}({x.item()!r})"
+            name = "bool_" if x.dtype.kind == "b" else x.dtype.name
+            return f"np.{name}({self._constant(x.item(), _LOWEST)})"
         return self.function(x)
 
     def _slice(self, s: slice) -> str:
@@ -255,10 +270,8 @@ class Writer:
             symbol, level = _INFIX[f]
             if level == 8:
                 return f"{self.text(args[0], 9)}**{self.text(args[1], 8)}", 8
-            return (
-                f"{self.text(args[0], level + (level == 0))} {symbol} {self.text(args[1], level + 1)}",
-                level,
-            )
+            left, right = self.text(args[0], level + (level == 0)), self.text(args[1], level + 1)
+            return f"{left} {symbol} {right}", level
         if f in _PREFIX and len(args) == 1:
             symbol, level = _PREFIX[f]
             return f"{symbol}{self.text(args[0], level + (level < 0))}", level
@@ -292,8 +305,7 @@ class Writer:
     # -- control flow
 
     def _check(self, op: Check) -> None:
-        self.flush(op)
-        self.line(f"if not {self.text(op.condition, 0)}:", op)
+        self.line(f"if {self._negated(op.condition)}:", op)
         exception = self.text(op.exception)
         if isinstance(op.exception, type):
             exception += f"({', '.join(self.text(a) for a in op.arguments)})"
@@ -301,30 +313,67 @@ class Writer:
         self.line(f"raise {exception}", op)
         self._indent -= 1
 
+    def _negated(self, condition: Operand) -> str:
+        """The negation of a condition."""
+        return _negation(self.text(condition, 0))
+
     def _branch(self, op: Branch) -> None:
-        self.line(f"if {self.text(op.condition)}:", op)
-        self._side(op.then, op)
-        if op.other.ops or op.outputs:
+        start, condition = len(self.lines), self.text(op.condition)
+        self.line(f"if {condition}:", op)
+        if self._filled(op.then, op):
+            middle = len(self.lines)
             self.line("else:")
-            self._side(op.other, op)
+            if self._filled(op.other, op):
+                self._join_else(middle)
+            else:
+                self._drop(middle)
+            return
+        self._drop(start)
+        negation = _negation(f"({condition})" if _is_negative(condition) else condition)
+        self.line(f"if {negation}:", op)
+        if not self._filled(op.other, op):
+            self._drop(start)
+
+    def _drop(self, start: int) -> None:
+        del self.lines[start:], self.places[start:]
+
+    def _join_else(self, at: int) -> None:
+        """``else`` with nothing but an ``if`` in it becomes ``elif``."""
+        indent = "    " * (self._indent + 1)
+        first, *rest = self.lines[at + 1 :]
+        inner = (indent + " ", indent + "else:", indent + "elif ")
+        if first.startswith(f"{indent}if ") and all(text.startswith(inner) for text in rest):
+            self.lines[at:] = [f"{indent[4:]}el{first.strip()}", *(text[4:] for text in rest)]
+            del self.places[at]
 
     def _side(self, block: Block, op: Branch) -> None:
+        if not self._filled(block, op):
+            self.line("    pass")
+
+    def _filled(self, block: Block, op: Branch) -> bool:
+        """Write a side of a branch; answer whether there is anything in it."""
         self._indent += 1
         before = len(self.lines)
-        for k, inner in enumerate(block.ops):
-            self._op(inner, block, k)
+        self.body(block)
+        self._answer(block, op)
+        self._indent -= 1
+        return len(self.lines) > before
+
+    def _answer(self, block: Block, op: Branch) -> None:
+        """Give the outputs of a branch what a side answers."""
         used = [(v, r) for v, r in zip(op.outputs, block.results, strict=True)
                 if self._uses[v]]  # fmt: skip
         self._assign([self.name(v) for v, _ in used], [r for _, r in used])
         self.flush()
-        if len(self.lines) == before:
-            self.line("pass")
-        self._indent -= 1
 
     def _assign(self, names: list[str], operands: list[Operand]) -> None:
         """Assign in parallel, leaving out what is already there."""
-        texts = [self.text(x) for x in operands]
-        pairs = [(n, t) for n, t in zip(names, texts, strict=True) if n != t]
+        held = [
+            (n, self.text(x))
+            for n, x in zip(names, operands, strict=True)
+            if not (self.sketch and isinstance(x, Missing))
+        ]
+        pairs = [(n, t) for n, t in held if n != t]
         if not pairs:
             return
         clash = any(n in _words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])
@@ -344,6 +393,7 @@ class Writer:
         if counted:
             self.line(f"{self.name(op.exec_count)} = 0")
         if op.span is not None:
+            self._name_counter(op.body.params[0])
             self.line(f"for {self.name(op.body.params[0])} in {self._range(op.span)}:", op)
             self._indent += 1
         else:
@@ -352,19 +402,65 @@ class Writer:
         if counted:
             self.line(f"{self.name(op.exec_count)} += 1")
         before = len(self.lines)
-        self._coalesce(op)
-        for k, inner in enumerate(op.body.ops):
-            self._op(inner, op.body, k)
-        results = op.body.results[: len(carried)]
-        leave = self._leave(op)
-        self._assign([self.name(p) for p in carried], results)
-        if leave is not None:
-            self.line(f"if {leave}:")
-            self.line("    break")
-        self.flush()
+        if self._ends_in_break(op):
+            self._break(op)
+        else:
+            self.body(op.body)
+            results = op.body.results[: len(carried)]
+            leave = self._leave(op)
+            self._assign([self.name(p) for p in carried], results)
+            if leave is not None:
+                self.line(f"if {leave}:")
+                self.line("    break")
+            self.flush()
         if len(self.lines) == before and not counted:
             self.line("pass")
         self._indent -= 1
+
+    def _name_counter(self, counter: Value) -> None:
+        if counter not in self._groups and not self._uses[counter] and self.coalesce:
+            self._names[counter] = "_"
+        elif counter not in self._names and counter.name is None and counter not in self._groups:
+            self._names[counter] = self._unique("k")
+
+    def _ends_in_break(self, op: Loop) -> bool:
+        """Whether a body ends in a branch on the condition to leave, and all is in its place."""
+        if not (self.coalesce and op.leaves and op.body.ops):
+            return False
+        last = op.body.ops[-1]
+        if not isinstance(last, Branch) or last.condition is not op.body.results[-1]:
+            return False
+        needed = {self.name(v) for v in self._named(all_used(last))}
+        pairs = zip(op.carried, op.body.results, strict=False)
+        return all(
+            isinstance(r, Value)
+            and (self.name(p) not in needed if r in self._single else self.name(r) == self.name(p))
+            for p, r in pairs
+        )
+
+    def _named(self, values: Iterable[Value]) -> Iterator[Value]:
+        """Values, and instead of those that are written in line what they are made of."""
+        for v in values:
+            if v in self._single:
+                yield from self._named(values_in(self._single[v].operands()))
+            else:
+                yield v
+
+    def _break(self, op: Loop) -> None:
+        """A body whose last branch leaves the loop on one side and goes on on the other."""
+        last = op.body.ops[-1]
+        assert isinstance(last, Branch)
+        for k, inner in enumerate(op.body.ops[:-1]):
+            self._op(inner, op.body, k)
+        self.flush(last)
+        late = [(p, r) for p, r in zip(op.carried, op.body.results, strict=False)
+                if r in self._single]  # fmt: skip
+        self._assign([self.name(p) for p, _ in late], [r for _, r in late])
+        self.line(f"if {self.text(last.condition)}:", last)
+        self._filled(last.then, last)
+        self.line("    break")
+        self.body(last.other)
+        self._answer(last.other, last)
 
     def _leave(self, op: Loop) -> str | None:
         """The condition to leave, read before the carried values change."""
@@ -393,7 +489,7 @@ class Writer:
         head = "    " * (self._indent - 1) + "while True:"
         self.lines.insert(before, head)
         self.places.insert(place, op.location)
-        self.line(f"if not ({condition}):")
+        self.line(f"if {_negation(f'({condition})')}:")
         self.line("    break")
 
     def _range(self, span: tuple[Operand, ...]) -> str:
@@ -402,22 +498,6 @@ class Writer:
         if len(parts) == 2 and not isinstance(start, Value) and start == 0:
             parts = [stop]
         return f"range({', '.join(self.text(p) for p in parts)})"
-
-    def _coalesce(self, op: Loop) -> None:
-        """Let the next value of a carried one have its name, where the old is not needed later."""
-        body = op.body
-        for param, result in zip(op.carried, body.results, strict=False):
-            if not isinstance(result, Value) or result in self._names or is_array(result):
-                continue
-            at = next((k for k, o in enumerate(body.ops) if result in o.outputs), None)
-            if at is None or body.results.count(result) != 1 or isinstance(body.ops[at], Loop):
-                continue
-            later = [o for inner in body.ops[at + 1 :] for o in _all_operands(inner)]
-            inside = [o for b in body.ops[at].blocks() for i in b.ops for o in _all_operands(i)]
-            others = [r for r in body.results if r is not result]
-            if param in [v for o in [*later, *inside, *others] for v in values_in(o)]:
-                continue
-            self._names[result] = self.name(param)
 
     def _called(self, op: Call) -> None:
         if id(op.program) not in self.called:
@@ -428,9 +508,15 @@ class Writer:
         comma = "," if len(op.outputs) == 1 else ""
         self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
 
+    def _like(self, program: Program) -> Writer:
+        """A writer for another program in the same manner."""
+        if type(self) is Writer:
+            return Writer(program, coalesce=self.coalesce, sketch=self.sketch)
+        return type(self)(program)
+
     def follow(self, program: Program) -> Writer:
         """A writer for a program that is called, which writes its lines after this one's."""
-        made = type(self)(program)
+        made = self._like(program)
         made.lines, made.places, made.globals = self.lines, self.places, self.globals
         made.called, made._functions = self.called, self._functions
         made._used.update(name for _, name in self.called.values())
@@ -486,6 +572,38 @@ def _count_uses(block: Block) -> Counter[Value]:
     return uses
 
 
+def _used_in_own_block(block: Block, uses: Counter[Value]) -> dict[Value, Op]:
+    """The operations of unnamed values that are used once, later in the block that they are in."""
+    found: dict[Value, Op] = {}
+    made: dict[Value, Op] = {}
+    for op in block.ops:
+        for v in values_in(op.operands()):
+            if v in made:
+                found[v] = made[v]
+        for inner in op.blocks():
+            found.update(_used_in_own_block(inner, uses))
+        if len(op.outputs) == 1 and isinstance(op, (Apply, Load)) and op.pure:
+            (value,) = op.outputs
+            if value.name is None and uses[value] == 1:
+                made[value] = op
+    for v in values_in(block.results):
+        if v in made:
+            found[v] = made[v]
+    return found
+
+
+def _is_negative(text: str) -> bool:
+    return text.startswith("not ")
+
+
+def _negation(text: str) -> str:
+    """The negation of a condition that is written as an operand of ``not``."""
+    inner = text[1:-1] if text.startswith("(not ") and text.endswith(")") else ""
+    if inner and inner[4:].isidentifier():
+        return inner[4:]
+    return f"not {text}"
+
+
 def _reads_memory(op: Op) -> bool:
     return isinstance(op, Load) or any(is_array(v) for o in op.operands() for v in values_in(o))
 
@@ -511,7 +629,7 @@ def show_program(program: Program) -> str:
     program : Program
         What to show.
     """
-    writer = Writer(program)
+    writer = Writer(program, coalesce=True, sketch=True)
     params = [f"{writer.name(p)}: {p.type}" for p in program.block.params]
     writer.line(f"tape {program.name}({', '.join(params)}):")
     with writer.indented():

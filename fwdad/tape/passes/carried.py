@@ -105,11 +105,16 @@ class _Simplifier:
                 self._replace(p, output, op.carried[j], op.outputs[j])
             else:
                 seen[key] = k
-                flag = isinstance(result, Value) and result in flags and initial is False
+                flag = initial is False and self._is_flag(result, flags)
                 if flag:
                     self._param(p, operand=False)
                 last = op.body.results[-1] if op.leaves else None
-                if flag and result is last and op.test is not None and surely_runs(op):
+                if (
+                    flag
+                    and self._is_flag(result, {last})
+                    and op.test is not None
+                    and surely_runs(op)
+                ):
                     self._put(output, operand=True)
                 elif not isinstance(result, (Value, Missing)) and _may_be(output, result):
                     if surely_runs(op):
@@ -148,13 +153,20 @@ class _Simplifier:
         work = [op.body.results[-1]] if op.leaves else []
         while work:
             v = work.pop()
-            if not isinstance(v, Value) or v.type != BOOL:
+            if not isinstance(v, Value):
                 continue
             found.add(v)
             made = self._definitions.get(v)
-            if isinstance(made, Apply) and made.function is operator.or_:
+            if isinstance(made, Apply) and made.function is operator.or_ and v.type == BOOL:
                 work.extend(made.args)
         return found
+
+    def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
+        """Whether a value is one of some flags, or its truth."""
+        if not isinstance(result, Value) or result in flags:
+            return isinstance(result, Value)
+        made = self._definitions.get(result)
+        return isinstance(made, Apply) and made.function is bool and made.args[0] in flags
 
 
 def _is_constant(p: Value, initial: Operand, result: Operand) -> bool:

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from fwdad.tape.alias import Roots, memory_of
-from fwdad.tape.effects import commute
+from fwdad.tape.effects import Risk, commute, risk
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -25,6 +25,7 @@ from fwdad.tape.ops import (
     Operand,
     Program,
     Value,
+    is_array,
     map_values,
     values_in,
 )
@@ -220,11 +221,11 @@ class _Conditions:
             op.outputs = tuple(op.outputs[k] for k in kept)
             for side in op.blocks():
                 side.results = [side.results[k] for k in kept]
+        block.ops.extend(late)
         if op.outputs or op.then.ops or op.other.ops:
             block.ops.append(op)
         else:
             self.changed = True
-        block.ops.extend(late)
 
     def _loop(self, op: Loop, known: Known) -> None:
         inside = dict(known)
@@ -232,10 +233,36 @@ class _Conditions:
             self.block(op.test, inside)
             self._learn(inside, op.test.results[0], truth=True)
         self.block(op.body, inside)
+        if op.leaves:
+            self._leave(op)
         if op.leaves and op.body.results[-1] is False:
             op.leaves = False
             op.body.results.pop()
             self.changed = True
+        if op.leaves:
+            self._end_in_branch(op.body)
+
+    def _end_in_branch(self, body: Block) -> None:
+        """Let the branch on the condition to leave be the last thing in a body."""
+        at = [k for k, o in enumerate(body.ops)
+              if isinstance(o, Branch) and o.condition is body.results[-1]]  # fmt: skip
+        if not at:
+            return
+        branch, later = body.ops[at[-1]], body.ops[at[-1] + 1 :]
+        if later and all(_is_plain(o) and not all_used(o).intersection(branch.outputs)
+                         for o in later):  # fmt: skip
+            body.ops[at[-1] :] = [*later, branch]
+            self.changed = True
+
+    def _leave(self, op: Loop) -> None:
+        """The condition to leave without ``bool`` around it."""
+        last = op.body.results[-1]
+        made = self._definitions.get(last) if isinstance(last, Value) else None
+        if isinstance(made, Apply) and made.function is bool:
+            (x,) = made.args
+            if isinstance(x, Value) and isinstance(x.type, Number) and x.type.dtype.kind == "b":
+                op.body.results[-1] = x
+                self.changed = True
 
     def _never_runs(self, op: Loop) -> bool:
         if op.test is not None:
@@ -257,6 +284,12 @@ def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
 def _fits(output: Value, operand: Operand) -> bool:
     t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
     return t is not None and covers(output.type, t)
+
+
+def _is_plain(op: Op) -> bool:
+    """Whether an operation is arithmetic of numbers that cannot fail."""
+    plain = isinstance(op, Apply) and risk(op) is Risk.QUIET
+    return plain and not any(is_array(v) for v in all_used(op))
 
 
 def _nothing(value: Value) -> Operand:
