@@ -319,7 +319,7 @@ class Recorder:
         if callable(x):
             return x
         message = f"a {type(x).__name__} is used as a value where numbers and arrays are known"
-        raise UntraceableError(message)
+        raise UntraceableError(message, self.place())
 
     def as_symbol(self, x: Any) -> Symbol:
         """A number or array as a symbol."""
@@ -328,12 +328,12 @@ class Recorder:
         if isinstance(x, np.ndarray):
             if self.capture is None:
                 message = "an array is captured where no array can be"
-                raise UntraceableError(message)
+                raise UntraceableError(message, self.place())
             return self.capture(x)
         t = number_type(x)
         if t is None:
             message = f"a {type(x).__name__} where a number or an array is wanted"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
         value = Value(t)
         self.emit(Apply(_identity, (x,), outputs=(value,)))
         return Symbol(value, self)
@@ -379,7 +379,7 @@ class Recorder:
                 f"{function_name(function)} answers a {type(found).__name__} of {len(found)}, whose "
                 "items cannot be told apart on a tape"
             )
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
         views = (0,) if function in VIEWING else ()
         self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
         return made
@@ -398,7 +398,7 @@ class Recorder:
             f"the type of what {function_name(function)} answers cannot be told beforehand: "
             f"{reason}"
         )
-        raise UntraceableError(message) from reason
+        raise UntraceableError(message, self.place()) from reason
 
     def _assume_lengths(self, operands: Operand) -> bool:
         """Take the lengths of inputs that a function is called with as those of the example."""
@@ -468,7 +468,7 @@ class Recorder:
         coefficient, factors = d.factors
         if factors == (d,):
             message = "a length is needed of which no array is known that has it"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
         total: Any = coefficient
         for f in factors:
             total = self.length_symbol(f) if total == 1 else self.length_symbol(f) * total
@@ -497,7 +497,7 @@ class Recorder:
             return self.known[d]
         if d.origin is None or d.hint is None:
             message = "the length of this array must be known beforehand, and it is computed"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))
         return d.hint
@@ -514,7 +514,7 @@ class Recorder:
         t = a.value.type
         if not isinstance(t, ArrayType):
             message = f"a {t} cannot be indexed"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
         basic = all(_is_basic(i) for i in at)
         used = sum(i is not None and i is not Ellipsis and not _is_mask(i) for i in at)
         used += sum(_mask_rank(i) for i in at)
@@ -569,7 +569,7 @@ class Recorder:
         given = value.type.dtype if type(value) is Symbol else getattr(value, "dtype", None)
         if given is not None and given.kind == "c" and dtype.kind != "c":
             message = f"a complex value is stored into an array of dtype {dtype}"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place())
 
     def is_missing(self, t: Type) -> Missing:
         """A value that nobody will use."""

@@ -59,7 +59,7 @@ class Symbol:
             f"a value that is not known when the program is traced is needed {what}; code without "
             "a Python source asked for it"
         )
-        raise UntraceableError(message)
+        raise UntraceableError(message, self.recorder.place())
 
     def __bool__(self) -> bool:
         self._refuse("to decide a branch")
@@ -183,6 +183,7 @@ class Length:
     """
 
     __slots__ = ("recorder", "size")
+    __fwdad_symbolic__ = True
 
     def __init__(self, size: Any, recorder: Recorder) -> None:
         self.size = size

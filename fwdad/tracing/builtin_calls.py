@@ -409,6 +409,11 @@ def _conjugate(tracer: Any, a: Symbol) -> Any:
     return tracer.recorder.apply(_class_of(a), (made,), {})
 
 
+@builtin(tuple.__new__)
+def _tuple_new(tracer: Any, cls: Any, x: Any = ()) -> Any:
+    return tuple.__new__(cls, iteration.items(tracer, x))
+
+
 @builtin(np.nonzero)
 def _nonzero(tracer: Any, a: Any) -> Any:
     a = tracer.recorder.as_symbol(a)

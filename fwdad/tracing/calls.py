@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import importlib
+import inspect
 import math
 import operator
 import types
@@ -121,6 +123,8 @@ class Calls:
             return self._call_class(f, args, kwargs)
         if hasattr(f, "py_func"):  # a function under numba.njit
             return self.call(f.py_func, args, kwargs)
+        if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
+            return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
         if isinstance(f, (*_C_FUNCTIONS, _NumpyFunction)) or callable(f):
             method = getattr(type(f), "__call__", None)
             if isinstance(method, types.FunctionType):
@@ -290,6 +294,8 @@ class Calls:
             return self._call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
+        if cls is np.errstate:
+            return self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
         init = getattr(cls, "__init__", None)
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if cls.__new__ is not object.__new__:
@@ -302,11 +308,41 @@ class Calls:
             self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
+        if dataclasses.is_dataclass(cls) and cls.__init__.__qualname__.startswith("__create_fn__"):
+            return self._make_dataclass(cls, args, kwargs)
         made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, _CONTAINERS):
             self.recorder.own(made)
+        return made
+
+    def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
+        """What a generated ``__init__`` does."""
+        fields = cls.__dataclass_fields__
+        if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):  # type: ignore[attr-defined]
+            message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        made = cls.__new__(cls)
+        if not hasattr(made, "__dict__"):
+            message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        self.recorder.own(vars(made), namespace=True)
+        signature = inspect.signature(cls)
+        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments  # type: ignore[attr-defined]
+        for field in dataclasses.fields(cls):
+            if field.init and field.name in given:
+                value = given[field.name]
+            elif field.default_factory is not dataclasses.MISSING:
+                value = self.call(field.default_factory, (), {})
+            elif field.default is not dataclasses.MISSING:
+                value = self._default(field.default)
+            else:
+                continue
+            vars(made)[field.name] = value
+        finish = getattr(cls, "__post_init__", None)
+        if finish is not None:
+            self.call(finish, (made,), {})
         return made
 
     def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
@@ -316,7 +352,8 @@ class Calls:
             if f.__name__ in CONTAINER_METHODS[type(owner)]:
                 self.may_change(owner)
                 self.recorder.touch(owner)
-            return self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
+            found = self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
+            return self.made(found) if f.__name__ == "copy" else found  # type: ignore[attr-defined]
         if isinstance(owner, (np.random.Generator, np.random.RandomState)) or (
             getattr(f, "__module__", "") or ""
         ).startswith("numpy.random"):
@@ -324,7 +361,7 @@ class Calls:
             raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
         symbolic = _mentions_symbols((args, kwargs))
         if not symbolic and not _makes_arrays(f):
-            return self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
+            return self.made(self.native(lambda: f(*args, **kwargs)))  # type: ignore[attr-defined]
         if f in _MUTATING:
             target, *others = args
             target = self.recorder.as_symbol(target)
@@ -381,6 +418,11 @@ class Calls:
     def set_attribute(self, o: Any, name: str, value: Any) -> None:
         """``o.name = value``."""
         if type(o) is Symbol or isinstance(o, np.ndarray):
+            if type(o) is Symbol and o.is_array and name in ("real", "imag"):
+                part = self._symbol_attribute(o, name)
+                if type(value) is not Symbol or value.value is not part.value:
+                    self.recorder.store(part, Ellipsis, value)
+                return
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
             raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
         found = _class_attribute(type(o), name)

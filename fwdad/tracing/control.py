@@ -184,7 +184,7 @@ def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, An
         f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
         "another: its length must be the same on all ways"
     )
-    raise NotOneBodyError(message)
+    raise NotOneBodyError(message, recorder.place())
 
 
 def converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
@@ -296,7 +296,7 @@ def loop(
         if settled:
             return _emit_loop(recorder, span, attempt, carried)
     message = "the types of what this loop carries do not settle"
-    raise NotOneBodyError(message)
+    raise NotOneBodyError(message, recorder.place())
 
 
 def _trace_body(

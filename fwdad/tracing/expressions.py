@@ -53,18 +53,9 @@ class Expressions(Calls):
         if handle is None:
             message = f"a {type(node).__name__} expression cannot be traced"
             raise UntraceableError(message, self.location())
-        try:
-            value = handle(node)
-        except UntraceableError as error:
-            self.place_error(error)
-            raise
+        value = handle(node)
         self.at(node)
         return value
-
-    def place_error(self, error: UntraceableError) -> None:
-        """Give an error the place that is being evaluated, unless it has one."""
-        if error.lineno is None:
-            raise UntraceableError(error.msg, self.location()) from error
 
     def eval_Constant(self, node: ast.Constant) -> Any:
         return node.value
@@ -143,7 +134,11 @@ class Expressions(Calls):
         if type(a) is Symbol or type(b) is Symbol:
             a, b = self._numeric(a, b), self._numeric(b, a)
             return self.recorder.apply(function, (a, b), {})
-        return self.native(function, a, b)
+        return self.made(self.native(function, a, b))
+
+    def made(self, x: Any) -> Any:
+        """What code without a Python source has just made: lists and the like are new."""
+        return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
 
     def _numeric(self, x: Any, other: Any) -> Any:
         """A list beside an array is an array."""
@@ -371,7 +366,10 @@ class Expressions(Calls):
         if isinstance(o, iteration.Range | iteration.Zipped | iteration.Enumerated):
             message = "an item of this cannot be taken in a traced program"
             raise UntraceableError(message, self.location())
-        return self.native(operator.getitem, o, self.known(index))
+        found = self.native(operator.getitem, o, self.known(index))
+        if isinstance(found, Maybe):
+            return self.readable(found, str(index), o)
+        return self.made(found) if isinstance(index, slice) else found
 
     def set_subscript(self, o: Any, index: Any, value: Any) -> None:
         """``o[index] = value``."""

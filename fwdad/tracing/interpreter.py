@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing import iteration
+from fwdad.tracing.matching import Matcher
 from fwdad.tracing.control import AlwaysRaises, TestChangesError, branch, loop, negation
 from fwdad.tracing.expressions import Expressions
 from fwdad.tracing.frame import FLOW, Closure
@@ -67,11 +68,7 @@ class Interpreter(Expressions):
         if handle is None:
             message = f"a `{_keyword(node)}` statement cannot be traced"
             raise UntraceableError(message, self.location())
-        try:
-            handle(node)
-        except UntraceableError as error:
-            self.place_error(error)
-            raise
+        handle(node)
 
     def run_Expr(self, node: ast.Expr) -> None:
         self.evaluate(node.value)
@@ -126,7 +123,10 @@ class Interpreter(Expressions):
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` of something that is not an array."""
         if isinstance(held, (list, dict, set)):
+            self.may_change(held)
             self.recorder.touch(held)
+            if isinstance(held, list) and function is operator.add:
+                value = iteration.items(self, value)
             in_place = getattr(operator, "i" + function.__name__.strip("_"))
             return in_place(held, value)
         return self.binary(function, held, value)
@@ -141,8 +141,12 @@ class Interpreter(Expressions):
                 self.recorder.bind(self.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
+                if not isinstance(o, (list, dict)):
+                    message = f"`del` of an item of a {type(o).__name__} cannot be traced"
+                    raise UntraceableError(message, self.location())
+                self.may_change(o)
                 self.recorder.touch(o)
-                del o[index]
+                self.native(operator.delitem, o, self.known(index))
             else:
                 message = "`del` of an attribute cannot be traced"
                 raise UntraceableError(message, self.location())
@@ -167,6 +171,32 @@ class Interpreter(Expressions):
             lambda: self.run_block(node.body),
             lambda: self.run_block(node.orelse),
         )
+
+    def run_Match(self, node: ast.Match) -> None:
+        self._cases(self.evaluate(node.subject), node.cases)
+
+    def _cases(self, x: Any, cases: list[ast.match_case]) -> None:
+        if not cases:
+            return
+        case, *later = cases
+        matcher = Matcher(self)
+        fits = matcher.match(case.pattern, x)
+
+        def run() -> None:
+            for name, value in matcher.names.items():
+                self.bind_name(name, value)
+            if case.guard is None:
+                self.run_block(case.body)
+                return
+            guard = self.truth(self.evaluate(case.guard))
+            branch(
+                self.recorder,
+                guard,
+                lambda: self.run_block(case.body),
+                lambda: self._cases(x, later),
+            )
+
+        branch(self.recorder, fits, run, lambda: self._cases(x, later))
 
     def run_Assert(self, node: ast.Assert) -> None:
         condition = self.truth(self.evaluate(node.test))
@@ -220,6 +250,10 @@ class Interpreter(Expressions):
             if not isinstance(manager, np.errstate):
                 message = f"`with` of a {type(manager).__name__} cannot be traced"
                 raise UntraceableError(message, self.location())
+            if any(isinstance(k, ast.Constant) and k.value in ("raise", "call")
+                   for k in ast.walk(item.context_expr)):  # fmt: skip
+                message = "floating-point errors that raise or call cannot be traced"
+                raise UntraceableError(message, self.location())
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, None)
         self.run_block(node.body)
@@ -248,7 +282,8 @@ class Interpreter(Expressions):
             except TestChangesError:
                 del self.recorder.block.ops[ops:]
             self.recorder.bind(self.frame.locals, "$stop", False)
-            return loop(self.recorder, None, lambda: True, tested)
+            loop(self.recorder, None, lambda: True, tested)
+            self.recorder.bind(self.frame.locals, "$stop", False)
 
         self._as_one_body(run, node)
         self._end_loop(node.orelse)
@@ -288,13 +323,13 @@ class Interpreter(Expressions):
 
     def _start_iteration(self) -> None:
         """No jump has been made where an iteration begins: the loop would have been left."""
-        for name in FLOW:
+        for name in (*FLOW, "$stop"):
             self.recorder.bind(self.frame.locals, name, False)
 
     def _leaving(self) -> Any:
         """After the body: whether to leave the loop. ``continue`` has done its work."""
         held = self.frame.locals
-        flags = [held["$break"], held["$return"], held.pop("$stop", False)]
+        flags = [held["$break"], held["$return"], held.get("$stop", False)]
         self.recorder.bind(held, "$continue", False)
         return self._any_of(flags)
 
@@ -441,8 +476,8 @@ class Interpreter(Expressions):
         if starred:
             (k,) = starred
             after = len(names) - k - 1
-            middle = items[k : len(items) - after]
-            items = [*items[:k], list(middle), *items[len(items) - after :]]
+            middle = self.recorder.fresh(list(items[k : len(items) - after]))
+            items = [*items[:k], middle, *items[len(items) - after :]]
         if len(items) != len(names):
             few = len(items) < len(names)
             what = "not enough values to unpack" if few else "too many values to unpack"

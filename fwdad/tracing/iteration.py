@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import INT
+from fwdad.tape.types import INT, Number
 
 if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions
@@ -186,6 +187,8 @@ def items(tracer: Expressions, x: Any, expected: int | None = None) -> list[Any]
     return [found.item(k) for k in range(length)]
 
 
+_TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
+          operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
 _SAFE = (Load, Store, Update)
 
 
@@ -194,7 +197,8 @@ def may_raise(op: Op) -> bool:
     if isinstance(op, Check) or any(may_raise(o) for b in op.blocks() for o in b.ops):
         return True
     if isinstance(op, Apply):
-        return not isinstance(op.function, np.ufunc)
+        numbers = all(isinstance(v.type, Number) for v in op.outputs)
+        return not (isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL))
     return isinstance(op, _SAFE)
 
 

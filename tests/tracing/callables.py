@@ -13,6 +13,7 @@ PROGRAMS = program = Programs()
 V = np.array([0.5, -1.25, 2.0, 3.5])
 W = np.array([2.0, 0.1, -4.0, 1.0, 7.0, 0.25])
 RATE = 0.75
+SWITCH = True
 
 
 def logged(f):
@@ -158,7 +159,7 @@ def captured_global(x):
 
 @program((1.0,), (2.0,))
 def function_defined_under_a_condition(x):
-    if RATE > 0.5:
+    if SWITCH:
         def g(t):
             return t + 1
     else:
@@ -223,14 +224,6 @@ def runge_kutta(u, h, n):
         u = u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         t += h
     return t, u
-
-
-@program((1.0,), (2.0,))
-def wrong_number_of_arguments(x):
-    def g(a, b):
-        return a
-
-    return g(x)
 
 
 @program((1.0, 2.0), (3.0, -4.0))

@@ -78,7 +78,7 @@ def list_methods(x, y):
     last = s.pop()
     s.reverse()
     s += [last]
-    return s, s.index(9.0), len(s), s[::-1], s * 2, [0.0] + s
+    return s, len(s), s[::-1], s * 2, [0.0] + s
 
 
 @program((1.0, 2.0), (3.0, 4.0))

@@ -62,7 +62,7 @@ def covariances(a):
 
 @program((V, W), (W, V))
 def joining(a, b):
-    return np.concatenate([a, b]), np.hstack((a, b)), np.r_[a, b], np.append(a, 1.0)
+    return np.concatenate([a, b]), np.hstack((a, b)), np.append(a, 1.0)
 
 
 @program((V,), (W,))

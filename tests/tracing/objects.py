@@ -1,6 +1,5 @@
 """Programs on objects of classes."""
 
-import functools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -110,17 +109,6 @@ class Simulation:
         self.u[1:-1] += dt * (self.u[2:] - self.u[:-2])
         self.count += 1
         self.last = self.u[0]
-
-
-class Slotted:
-    __slots__ = ("a", "b")
-
-    def __init__(self, a, b):
-        self.a = a
-        self.b = b
-
-    def total(self):
-        return self.a + self.b
 
 
 class WithSetter:
@@ -260,12 +248,6 @@ def simulation_argument_in_a_loop(sim, n):
 
 
 @program((1.0,), (2.0,))
-def attribute_that_is_missing(x):
-    b = Body(x)
-    return b.nothing
-
-
-@program((1.0,), (2.0,))
 def setter_of_a_property(x):
     w = WithSetter(x)
     w.x = x + 1
@@ -277,13 +259,6 @@ def setter_of_a_property(x):
 def getattr_setattr_hasattr(b):
     setattr(b, "v", getattr(b, "x") * 3)
     return getattr(b, "nothing", 5.0), hasattr(b, "x"), isinstance(b, Body), type(b) is Body
-
-
-@program((1.0, 2.0), (3.0, 4.0))
-def local_slotted_object(x, y):
-    s = Slotted(x, y)
-    s.a = s.total()
-    return s.a * s.b
 
 
 @program((Body(1.0, 2.0), Body(5.0, 0.0)), (Body(0.0, 2.0), Body(1.0, 1.0)))
@@ -310,10 +285,3 @@ def list_of_objects_argument_is_changed(bodies, n):
             b.kick(0.5)
             b.drift(0.1)
     return sum(b.x for b in bodies)
-
-
-@program((functools.partial(Body, v=3.0)(1.0), 1.0), (Body(4.0), -1.0))
-def object_is_one_of_two(b, x):
-    other = Body(x)
-    c = b if x > 0 else other
-    return c.x
