@@ -14,6 +14,7 @@ from fwdad.rules.adjoints import transpose
 from fwdad.rules.define import frule, linear, locally_constant
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(
@@ -93,6 +94,8 @@ def _counts(shape, axis, where, *, keepdims):
 
 def _reciprocal(counts, dtype):
     """1 / counts, as a Python float or in the real dtype: neither widens single precision."""
+    if not is_known(counts):
+        return 1 / counts
     with np.errstate(all="ignore"):
         inverse = 1 / np.asarray(counts, float)
     if inverse.ndim == 0:
@@ -149,11 +152,12 @@ def _half_variance_dot(primals, tangents, options):
     ddof = options["ddof"] if options["correction"] is NO_VALUE else options["correction"]
     shape = np.shape(plain(a))
     counts = _counts(shape, axis, where, keepdims=True)
-    dtype = np.asarray(plain(a)).dtype
+    dtype = array_of(a).dtype
     with np.errstate(all="ignore"):
         if mean is NO_VALUE:
             mean = np.sum(a, axis=axis, keepdims=True, where=where) * _reciprocal(counts, dtype)
-        free = np.maximum(np.asarray(counts, float) - ddof, 0)
+        counts = counts if not is_known(counts) else np.asarray(counts, float)
+        free = np.maximum(counts - ddof, 0)
         deviation = (a - mean) * _reciprocal(free, dtype)
     if np.iscomplexobj(plain(deviation)):
         deviation = np.conjugate(deviation)
@@ -235,13 +239,13 @@ def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):
         that is never chosen.
     """
     argextreme, stays, never = kind
-    a, where, initial = np.asarray(plain(a)), given(where, True), given(initial, None)
+    a, where, initial = array_of(a), given(where, True), given(initial, None)
     if isinstance(a_dot, Zero):
         return ZERO
     if where is not True:
         a = np.where(where, a, never)
     rows, rows_dot = (with_reduced_last(x, axis, a.ndim) for x in (a, a_dot))
-    if rows.shape[-1] == 0:
+    if is_known(rows.shape[-1]) and rows.shape[-1] == 0:
         return ZERO
     places = argextreme(rows, axis=-1)
     y_dot = element_at(rows_dot, places)
@@ -254,7 +258,7 @@ def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):
 def element_at(rows_dot, places):
     """Take one element of each row: ``rows_dot[..., places]``."""
     if np.ndim(places) == 0:
-        return rows_dot[int(places)]
+        return rows_dot[int(places) if is_known(places) else places]
     return np.take_along_axis(rows_dot, places[..., None], -1)[..., 0]
 
 

@@ -10,6 +10,7 @@ from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.reductions import element_at, with_reduced_last
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(np.argsort, np.argpartition, np.lexsort)
@@ -31,6 +32,8 @@ def stable_order(a, ordered, axis):
     """
     rows = ordered if ordered.ndim == 1 else np.moveaxis(ordered, axis, -1)
     later, former = rows[..., 1:], rows[..., :-1]
+    if not is_known(a):
+        return np.argsort(a, axis=axis, kind="stable")
     ties = np.any((later == former) | np.isnan(later))
     return np.argsort(a, axis=axis, kind="stable" if ties else None)
 
@@ -40,7 +43,7 @@ def sort_frule(primals, tangents, *, axis, **options):
     """Push a tangent through ``np.sort``: it is permuted as the values are."""
     (a,), (a_dot,) = primals, tangents
     y = np.sort(a, axis=axis, **options)
-    a = np.asarray(plain(a))
+    a = array_of(a)
     if axis is None:
         a, a_dot, axis = a.reshape(-1), np.reshape(a_dot, -1), 0
     return y, np.take_along_axis(a_dot, stable_order(a, plain(y), axis), axis)
@@ -73,7 +76,7 @@ def sort_complex_frule(primals, tangents):
     """Push a tangent through ``np.sort_complex``, which sorts along the last axis."""
     (a,), (a_dot,) = primals, tangents
     y = np.sort_complex(a)
-    order = stable_order(np.asarray(plain(a)), plain(y), -1)
+    order = stable_order(array_of(a), plain(y), -1)
     return y, cast(np.take_along_axis(a_dot, order, -1), plain(y).dtype)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.symbolic import zeros
 
 
 def law(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -35,7 +36,7 @@ def dense(x_dot: Any, x: Any, n: int) -> Chunk:
     dtype = getattr(x, "dtype", None) or np.result_type(type(x))
     if dtype.kind not in "fc":
         dtype = np.dtype(float)
-    return Chunk(np.zeros((n, *np.shape(x)), dtype))
+    return Chunk(zeros((n, *np.shape(x)), dtype))
 
 
 def axis_of(axis: int, ndim: int) -> int:

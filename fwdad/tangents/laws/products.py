@@ -13,6 +13,7 @@ import numpy as np
 from fwdad.errors import NonlinearTangentError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.laws.listing import law
+from fwdad.tangents.symbolic import is_known
 from fwdad.tangents.zero import ZERO, Zero
 
 
@@ -104,7 +105,8 @@ def _einsum(subscripts: str, *operands: Any, **options: Any) -> Any:
     terms[k] = lane + terms[k]
     arrays = [x.lanes if isinstance(x, Chunk) else x for x in operands]
     # Planning costs 20 µs and brings BLAS in: worth it from about 1e5 products on.
-    planned = math.prod(_lengths(terms, arrays).values()) > 1e5
+    lengths = [*_lengths(terms, arrays).values()]
+    planned = is_known(lengths) and math.prod(lengths) > 1e5
     dtype = {} if options.get("dtype") is None else {"dtype": options["dtype"], "casting": "unsafe"}
     return Chunk(
         np.einsum(",".join(terms) + "->" + lane + output, *arrays, optimize=planned, **dtype)
@@ -123,7 +125,8 @@ def _lengths(terms: list[str], arrays: list[Any]) -> dict[str, int]:
             *after,
         ]
         for label, length in zip(labels, shape, strict=True):
-            lengths[label] = max(length, lengths.get(label, 1))
+            held = lengths.get(label, 1)
+            lengths[label] = max(length, held) if is_known(length, held) else length
     return lengths
 
 

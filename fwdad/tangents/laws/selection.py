@@ -15,6 +15,8 @@ from fwdad.errors import ChunkMismatchError, NonlinearTangentError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
+from fwdad.tangents.shapes import broadcast_shapes
+from fwdad.tangents.symbolic import arange, is_known, recorder_of, zeros
 from fwdad.tangents.zero import ZERO, Zero
 
 
@@ -25,7 +27,7 @@ def _gathered(
     of_scaling: Callable[[Any], Any],
 ) -> Chunk:
     """Gather from the lanes and from their scalings apart, if that is less than to multiply out."""
-    if size > x_dot.size:
+    if not is_known(size, x_dot.shape) or size > x_dot.size:
         return Chunk(of_lanes(x_dot.lanes))
     full = (x_dot.n, *x_dot.shape)
     terms: dict[Lanes, Any] = {}
@@ -65,9 +67,15 @@ def _take_along_axis(arr_dot: Chunk, indices: Any, axis: int | None = -1) -> Chu
     if arr_dot.ndim == 1:
         return _take(arr_dot, indices, 0)
     # One flat index serves every lane: a gather by it is quicker than one along the axis.
+    if not is_known(arr_dot.shape):
+        return Chunk(_take_lanes_along(arr_dot, indices, axis_of(axis, arr_dot.ndim)))
     places = np.arange(arr_dot.size).reshape(arr_dot.shape)
     places = np.take_along_axis(places, indices, axis_of(axis, arr_dot.ndim) - 1)
     return _take(arr_dot, places)
+
+
+def _take_lanes_along(arr_dot: Chunk, indices: Any, axis: int) -> Any:
+    return np.take_along_axis(arr_dot.lanes, indices[None], axis)
 
 
 @law(np.where)
@@ -81,8 +89,15 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
     if len({c.n for c in chunks}) > 1:
         message = f"chunks of widths {[c.n for c in chunks]} meet in numpy.where"
         raise ChunkMismatchError(message)
-    shape = np.broadcast_shapes(np.shape(condition), *(c.shape for c in chunks))
-    if all(lanes.finite for c in chunks for lanes in c.terms) and len(chunks[0].terms) <= 2:
+    shape = np.shape(condition)
+    for c in chunks:
+        shape = broadcast_shapes(shape, c.shape)
+    known = recorder_of(condition, *(lanes.array for c in chunks for lanes in c.terms)) is None
+    if (
+        known
+        and all(lanes.finite for c in chunks for lanes in c.terms)
+        and len(chunks[0].terms) <= 2
+    ):
         return _selected(condition, shape, x_dot) + _selected(
             np.logical_not(condition), shape, y_dot
         )
@@ -134,9 +149,12 @@ def _diag(v_dot: Chunk, k: int = 0) -> Chunk:
     if v_dot.ndim == 2:
         return _diagonal(v_dot, k)
     n = v_dot.shape[0] + abs(k)
-    rows = np.arange(v_dot.shape[0]) + max(-k, 0)
+    rows = arange(v_dot.shape[0]) + max(-k, 0)
     lanes = v_dot.lanes
-    placed = np.zeros((v_dot.n, n, n), plain(lanes).dtype)
+    placed = zeros((v_dot.n, n, n), plain(lanes).dtype)
+    if hasattr(placed, "__fwdad_symbolic__"):
+        placed[:, rows, rows + k] = lanes
+        return Chunk(placed)
     return Chunk(_scatter(placed, (rows, rows + k), lanes))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
+from fwdad.tangents.symbolic import is_known
 
 
 def _termwise(
@@ -39,8 +40,12 @@ def _termwise(
 @law(np.reshape)
 def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chunk:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if -1 in shape:
-        known = math.prod(s for s in shape if s != -1)
+    if any(type(s) is int and s == -1 for s in shape):
+        known = math.prod(s for s in shape if type(s) is not int or s != -1)
+        if not is_known(known, x_dot.shape):
+            rest = x_dot.size // known
+            shape = tuple(rest if type(s) is int and s == -1 else s for s in shape)
+    if is_known(shape) and -1 in shape:
         shape = tuple((x_dot.size // known if known else 0) if s == -1 else s for s in shape)
     if order == "C":
         return _termwise(
@@ -101,17 +106,27 @@ def _moveaxis(x_dot: Chunk, source: Any, destination: Any) -> Chunk:
 
 @law(np.squeeze)
 def _squeeze(x_dot: Chunk, axis: Any = None) -> Chunk:
-    return _reshape(x_dot, np.squeeze(_shaped(x_dot.shape), axis).shape)
+    if axis is None:
+        axes = tuple(k for k, n in enumerate(x_dot.shape) if type(n) is int and n == 1)
+    else:
+        axes = tuple(a - 1 for a in axes_of(axis, x_dot.ndim))
+        for a in axes:
+            if x_dot.shape[a] != 1:
+                message = "cannot select an axis to squeeze out which has size not equal to one"
+                raise ValueError(message)
+    return _reshape(x_dot, tuple(n for k, n in enumerate(x_dot.shape) if k not in axes))
 
 
 @law(np.expand_dims)
 def _expand_dims(x_dot: Chunk, axis: Any) -> Chunk:
-    return _reshape(x_dot, np.expand_dims(_shaped(x_dot.shape), axis).shape)
-
-
-def _shaped(shape: tuple[int, ...]) -> np.ndarray:
-    """An array of that shape and no memory, to ask NumPy what it makes of the axes."""
-    return np.broadcast_to(np.zeros(()), shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    rank = x_dot.ndim + len(axes)
+    made = {axis_of(a, rank) - 1 for a in axes}
+    if len(made) < len(axes):
+        message = "repeated axis"
+        raise ValueError(message)
+    rest = iter(x_dot.shape)
+    return _reshape(x_dot, tuple(1 if k in made else next(rest) for k in range(rank)))
 
 
 @law(np.broadcast_to)

@@ -1,0 +1,63 @@
+"""For rules and laws whose arguments may stand for values that a tape will have when it runs.
+
+NumPy's functions dispatch on such symbols by themselves; these here are for what does not: making
+arrays, and functions of SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.chunk import plain
+
+
+def recorder_of(*values: Any) -> Any:
+    """Who writes the tape that a symbol among the values, or in a list of them, belongs to; or None."""
+    for x in values:
+        if hasattr(x, "__fwdad_symbolic__"):
+            return x.recorder
+        if isinstance(x, (list, tuple)):
+            found = recorder_of(*x)
+            if found is not None:
+                return found
+    return None
+
+
+def apply(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function that does not dispatch; of symbols, the call is written down.
+
+    Parameters
+    ----------
+    function : callable
+        Without side effects.
+    *args, **kwargs
+        Its arguments.
+    """
+    recorder = recorder_of(*args, *kwargs.values())
+    return function(*args, **kwargs) if recorder is None else recorder.apply(function, args, kwargs)
+
+
+def array_of(x: Any) -> Any:
+    """A primal as an array without tangents of enclosing derivatives; a symbol is itself."""
+    x = plain(x)
+    return x if hasattr(x, "__fwdad_symbolic__") else np.asarray(x)
+
+
+def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
+    """Zeros of a shape of which lengths may be unknown."""
+    recorder = recorder_of(shape)
+    return np.zeros(shape, dtype) if recorder is None else recorder.apply(np.zeros, (shape, dtype), {})
+
+
+def arange(n: Any) -> Any:
+    """The numbers below a length that may be unknown."""
+    recorder = recorder_of(n)
+    return np.arange(n) if recorder is None else recorder.apply(np.arange, (n,), {})
+
+
+def is_known(*lengths: Any) -> bool:
+    """Whether lengths, or products of them, are numbers by now."""
+    return recorder_of(*lengths) is None
