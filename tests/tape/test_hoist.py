@@ -156,3 +156,19 @@ def test_side_of_a_branch_stays():
 
     tape = hoisted(f, (2.0, 3), (-1.0, 1))
     assert inside(tape, np.log) == 1
+
+
+def test_what_is_there_only_if_the_loop_runs_is_not_used_before_it():
+    def f(x, y, n):
+        for _ in range(n):
+            if x < np.sin(y):
+                return x
+        return y
+
+    tape = traced(f, 0.5, 2.0, 3)
+    runs = [(0.5, 2.0, 3), (0.5, 2.0, 0), (0.95, 2.0, 3)]
+    before = [run(tape, args) for args in runs]
+    for _ in range(3):
+        checked(hoist, tape.program)
+    assert [run(tape, args) for args in runs] == before
+    assert inside(tape, np.sin) == 0

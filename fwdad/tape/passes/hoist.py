@@ -52,6 +52,7 @@ class _Hoister:
         self._written = set().union(*(memory(op.writes(), self.roots) for op in ops))
         given = [op.args for op in ops if isinstance(op, Call)]
         self._escaping = memory([*program.block.results, *given], self.roots)
+        self._partial = _missing_on_some_way(ops)
 
     def block(self, block: Block) -> bool:
         """Hoist out of the loops of a block, the inner ones first."""
@@ -92,14 +93,17 @@ class _Hoister:
         for block in loop.blocks():
             tested = block is loop.test
             for op in block.ops:
+                used = all_used(op)
                 found = risk(op)
+                if used & self._partial:
+                    found = max(found, Risk.WARNS)  # there only where the loop runs
                 moves = (
                     isinstance(op, (Apply, Load, Branch))
-                    and not changing & all_used(op)
+                    and not changing & used
                     and self._may_move(op, written)
                 )
                 if moves and found is Risk.QUIET and not isinstance(op, Branch):
-                    (guarded if late.intersection(all_used(op)) else plain).append(op)
+                    (guarded if late & used else plain).append(op)
                 elif moves and (found <= Risk.WARNS or first):
                     guarded.append(op)
                 else:
@@ -133,6 +137,7 @@ class _Hoister:
         sides = Block([], ops, list(results)), Block([], [], [Missing(v.type) for v in results])
         made = Branch(flag, *sides, outputs=outputs)
         made.location = loop.location
+        self._partial.update(outputs)
         mapping: Mapping = dict(zip(results, outputs, strict=True))
         for block in loop.blocks():
             substitute(block, mapping)
@@ -140,6 +145,27 @@ class _Hoister:
             if is_array(old):
                 self.roots[new] = set(self.roots[old])
         return [test, made]
+
+
+def _missing_on_some_way(ops: list[Op]) -> set[Value]:
+    """What branches answer, and loops carry, that is not there on every way."""
+    sources: list[tuple[Value, Any]] = []
+    for op in ops:
+        if isinstance(op, Branch):
+            for side in op.blocks():
+                sources.extend(zip(op.outputs, side.results, strict=True))
+        elif isinstance(op, Loop):
+            sources.extend(zip(op.carried, op.initial, strict=True))
+            sources.extend(zip(op.carried, op.body.results, strict=False))
+            sources.extend(zip(op.outputs, op.carried, strict=True))
+    found: set[Value] = set()
+    while True:
+        more = {
+            v for v, x in sources if isinstance(x, Missing) or (isinstance(x, Value) and x in found)
+        } - found
+        if not more:
+            return found
+        found |= more
 
 
 def _worthwhile(ops: list[Op]) -> list[Op]:
