@@ -51,15 +51,15 @@ def numpy_lanes(n: int) -> LaneFunctions:
         How many lanes.
     """
 
-    def load(a: np.ndarray, *index: int) -> np.ndarray:
+    def load(a: Any, *index: int) -> Any:
         if a.shape[0] != n:
             raise IndexError(_wrong_length(a.shape[0], n))
-        return a[(slice(None), *index)].copy()
+        return a[:, *index].copy()
 
-    def store(a: np.ndarray, lanes: np.ndarray, *index: int) -> None:
+    def store(a: Any, lanes: np.ndarray, *index: int) -> None:
         if a.shape[0] != n:
             raise IndexError(_wrong_length(a.shape[0], n))
-        a[(slice(None), *index)] = lanes
+        a[:, *index] = lanes
 
     def unit(k: int) -> np.ndarray:
         return (np.arange(n) == k).astype(float)

@@ -14,6 +14,16 @@ def have_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+HELPERS = frozenset({
+    "broadcast_length", "check_length", "complex_divide", "divide", "float_floor_divide",
+    "float_power", "float_remainder", "in_domain", "in_range", "int_add", "int_floor_divide",
+    "int_mul", "int_power", "int_remainder", "int_sub", "loose", "math_power", "numpy_int_power",
+    "python_floor_divide", "python_int_divide", "python_int_remainder", "python_remainder",
+    "to_int",
+})  # fmt: skip
+"""The names of ``compiled_math`` that generated code may use."""
+
+
 class CannotCompileError(Exception):
     """A program holds something that the Numba source cannot express.
 

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils
+from numba.core import types as _types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 from fwdad.backends.lanes import LaneFunctions
 
+types: Any = _types
 _DOUBLE = ir.DoubleType()
 _INT32 = ir.IntType(32)
 

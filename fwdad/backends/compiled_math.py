@@ -1,0 +1,275 @@
+"""Numbers as Python and NumPy understand them, where Numba's own operators mean something else.
+
+Python's ints do not wrap, its floats raise where NumPy's answer inf or nan. Importing this module
+needs Numba.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+_numpy = njit(error_model="numpy")
+_python = njit(error_model="python")
+
+
+def _overflow(instruction: str) -> Any:
+    def checked(_typing, _a, _b):
+        def code(context, builder, _sig, args):
+            pair = getattr(builder, instruction)(*args)
+            with cgutils.if_unlikely(builder, builder.extract_value(pair, 1)):
+                message = "an int of compiled code exceeds 64 bits"
+                context.call_conv.return_user_exc(builder, OverflowError, (message,))
+            return builder.extract_value(pair, 0)
+
+        return types.int64(types.int64, types.int64), code
+
+    return intrinsic(checked)
+
+
+int_add = _overflow("sadd_with_overflow")
+int_sub = _overflow("ssub_with_overflow")
+int_mul = _overflow("smul_with_overflow")
+
+
+@intrinsic
+def divide(_typing, a, b):
+    """``a / b`` of NumPy's floats: inf and nan instead of an exception."""
+    if a != b or not isinstance(a, types.Float):
+        return None
+
+    def code(_context, builder, _sig, args):
+        return builder.fdiv(*args)
+
+    return a(a, b), code
+
+
+@intrinsic
+def _fmod(_typing, a, b):
+    """The remainder with the sign of ``a``."""
+
+    def code(_context, builder, _sig, args):
+        return builder.frem(*args)
+
+    return a(a, b), code
+
+
+@intrinsic
+def loose(_typing, a):
+    """The same array with the layout left open, so that arrays of several layouts are one type."""
+    if not isinstance(a, types.Array):
+        return None
+    wide = a.copy(layout="A")
+
+    def code(context, builder, sig, args):
+        if context.get_value_type(sig.args[0]) != context.get_value_type(sig.return_type):
+            raise TypeError(sig)
+        context.nrt.incref(builder, sig.return_type, args[0])
+        return args[0]
+
+    return wide(a), code
+
+
+@_numpy
+def complex_divide(a, b):
+    """``a / b`` of NumPy's complex numbers."""
+    if b == 0:
+        scale = math.inf if b.real == 0 and math.copysign(1.0, b.real) > 0 else -math.inf
+        if a == 0 or np.isnan(a):
+            return complex(math.nan, math.nan)
+        re = a.real * scale if a.real != 0 else math.nan
+        im = a.imag * scale if a.imag != 0 else math.nan
+        return complex(re, im)
+    return a / b
+
+
+@_numpy
+def int_floor_divide(a, b):
+    """``a // b`` of NumPy's ints: 0 for a zero divisor."""
+    if b == 0:
+        return np.int64(0)
+    if b == -1:
+        return -a
+    return a // b
+
+
+@_numpy
+def int_remainder(a, b):
+    """``a % b`` of NumPy's ints: 0 for a zero divisor."""
+    if b in (0, -1):
+        return np.int64(0)
+    return a % b
+
+
+@_numpy
+def float_remainder(a, b):
+    """``a % b`` of NumPy's floats, with the divisor's sign."""
+    if b == 0:
+        return a * math.nan
+    r = _fmod(a, b)
+    if r != 0:
+        if (b < 0) != (r < 0):
+            r += b
+        return r
+    return math.copysign(0.0, b)
+
+
+@_numpy
+def float_floor_divide(a, b):
+    """``a // b`` of NumPy's floats."""
+    if b == 0:
+        return divide(float(a), float(b))
+    r = _fmod(a, b)
+    q = (a - r) / b
+    if r != 0 and (b < 0) != (r < 0):
+        q -= 1.0
+    if q != 0:
+        whole = np.floor(q)
+        return whole + 1.0 if q - whole > 0.5 else whole
+    return math.copysign(0.0, a / b)
+
+
+@_python
+def python_floor_divide(a, b):
+    """``a // b`` of Python's floats."""
+    if b == 0:
+        raise ZeroDivisionError("float floor division by zero")
+    return float_floor_divide(float(a), float(b))
+
+
+@_python
+def python_remainder(a, b):
+    """``a % b`` of Python's floats."""
+    if b == 0:
+        raise ZeroDivisionError("float modulo by zero")
+    return float_remainder(float(a), float(b))
+
+
+@_python
+def python_int_divide(a, b):
+    """``a // b`` of Python's ints."""
+    if b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    if b == -1:
+        return int_sub(0, a)
+    return a // b
+
+
+@_python
+def python_int_remainder(a, b):
+    """``a % b`` of Python's ints."""
+    if b == 0:
+        raise ZeroDivisionError("integer modulo by zero")
+    return 0 if b == -1 else a % b
+
+
+@_python
+def int_power(a, b):
+    """``a**b`` of Python's ints; for a negative exponent Python's result is no int."""
+    if b < 0:
+        raise ValueError("a negative power of an int is no int: make it a float")
+    result = 1
+    while b > 0:
+        if b & 1:
+            result = int_mul(result, a)
+        b >>= 1
+        if b:
+            a = int_mul(a, a)
+    return result
+
+
+@_numpy
+def numpy_int_power(a, b):
+    """``a**b`` of NumPy's ints."""
+    if b < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    result = np.int64(1)
+    while b > 0:
+        if b & 1:
+            result *= a
+        b >>= 1
+        a *= a
+    return result
+
+
+@_python
+def float_power(a, b):
+    """``a**b`` of Python's floats."""
+    if a == 0 and b < 0:
+        raise ZeroDivisionError("zero to a negative power")
+    r = math.pow(a, b)
+    if math.isnan(r) and not math.isnan(a) and not math.isnan(b):
+        raise ValueError("a fractional power of a negative number is complex")
+    if math.isinf(r) and math.isfinite(a) and math.isfinite(b):
+        raise OverflowError("(34, 'Numerical result out of range')")
+    return r
+
+
+@_python
+def math_power(a, b):
+    """``math.pow(a, b)``."""
+    r = math.pow(a, b)
+    if not math.isfinite(r) and math.isfinite(a) and math.isfinite(b):
+        if math.isnan(r) or a == 0:
+            raise ValueError("math domain error")
+        raise OverflowError("math range error")
+    return r
+
+
+@_python
+def in_domain(r, x):
+    """The result of a function of :mod:`math`, which raises where it is not defined."""
+    if not math.isfinite(r):
+        if math.isnan(r) and not math.isnan(x):
+            raise ValueError("math domain error")
+        if math.isinf(r) and math.isfinite(x):
+            raise ValueError("math domain error")
+    return r
+
+
+@_python
+def in_range(r, x):
+    """The result of a function of :mod:`math` that can overflow."""
+    if not math.isfinite(r):
+        if math.isnan(r) and not math.isnan(x):
+            raise ValueError("math domain error")
+        if math.isinf(r) and math.isfinite(x):
+            raise OverflowError("math range error")
+    return r
+
+
+@_python
+def to_int(x):
+    """``int(x)`` of a float."""
+    if math.isnan(x):
+        raise ValueError("cannot convert float NaN to integer")
+    if not -9.2e18 < x < 9.2e18:
+        raise OverflowError("a float is too large for a 64-bit int")
+    return int(x)
+
+
+@_python
+def broadcast_length(m, n):
+    """The length that two lengths broadcast to."""
+    if n in (m, 1):
+        return m
+    if m == 1:
+        return n
+    raise ValueError("operands could not be broadcast together")
+
+
+@_python
+def check_length(m, n):
+    """Make sure that m values can be written into n places."""
+    if m not in (n, 1):
+        raise ValueError("could not broadcast input array into the shape of its target")
+    return 0 if m == 1 and n != 1 else 1
+
+
+__all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"
+           and name not in {"njit", "intrinsic", "Any"}]  # fmt: skip

@@ -1,0 +1,227 @@
+"""From a program to a callable of its leaves, with an entry that costs about a microsecond."""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from fwdad.backends.numba_support import CannotCompileError, have_numba
+from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
+from fwdad.tape.ops import Program
+from fwdad.tape.types import ArrayType, Number, Type
+
+if have_numba():
+    import numba
+
+    from fwdad.backends.numba_source import numba_source
+
+Backend = Literal["numpy", "numba"]
+
+
+@dataclass
+class Compiled:
+    """A program that can be called.
+
+    Attributes
+    ----------
+    call : callable
+        ``call(*leaves)`` answers a tuple of the program's results.
+    source : Source
+        What was generated for the backend in use.
+    backend : str
+        ``"numpy"`` or ``"numba"``.
+    left : list of CannotCompileError
+        Why the program runs under NumPy although Numba was asked for; empty otherwise.
+    kernel : object
+        Numba's dispatcher, or None.
+    """
+
+    call: Callable[..., tuple[Any, ...]]
+    source: Source
+    backend: Backend
+    left: list[CannotCompileError] = field(default_factory=list)
+    kernel: Any = None
+
+
+def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
+    """Make a program callable.
+
+    Parameters
+    ----------
+    program : Program
+        A traced program.
+    backend : {"numpy", "numba"}
+        What runs it. A program that Numba cannot compile runs under NumPy as a whole, which
+        ``left`` tells.
+
+    Returns
+    -------
+    Compiled
+    """
+    plain = numpy_source(program)
+    fallback = compiled(plain)
+    if backend == "numpy" or not have_numba():
+        return Compiled(fallback, plain, "numpy")
+    try:
+        source, types = numba_source(program)
+    except CannotCompileError as error:
+        return Compiled(fallback, plain, "numpy", [error])
+    return _Entry(program, source, types, plain, fallback).made
+
+
+class _Entry:
+    """Compiles for the types of arguments as they come, and decides what to do when that fails."""
+
+    def __init__(
+        self,
+        program: Program,
+        source: Source,
+        types: dict[str, Type],
+        plain: Source,
+        fallback: Callable[..., Any],
+    ) -> None:
+        self.program = program
+        self.types = types
+        self.plain = plain
+        self.fallback = fallback
+        self.kernel = _jit(defined(source))
+        self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
+        self.made = Compiled(self._first, source, "numba", kernel=self.kernel)
+        self._fast = _wrapper(program, self.kernel, self._failed)
+
+    def _first(self, *leaves: Any) -> tuple[Any, ...]:
+        """Compile, compare Numba's types with the tape's, then call directly."""
+        if self._serves(leaves):
+            self.made.call = self._fast
+            return self._fast(*leaves)
+        self.made.call = self.fallback
+        self.made.backend = "numpy"
+        self.made.source = self.plain
+        return self.fallback(*leaves)
+
+    def _serves(self, leaves: tuple[Any, ...]) -> bool:
+        """Whether arguments of these types have compiled code, which is made if it is new."""
+        try:
+            signature = tuple(numba.typeof(x) for x in leaves)
+        except ValueError:  # a type that Numba does not know
+            return False
+        if signature not in self.known:
+            try:
+                self._compile(signature)
+                self.known[signature] = True
+            except CannotCompileError as error:
+                self.known[signature] = False
+                self.made.left.append(error)
+        return self.known[signature]
+
+    def _compile(self, signature: tuple[Any, ...]) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
+                self.kernel.disable_compile(False)
+                self.kernel.compile(signature)
+        except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
+            what = f"Numba says: {_gist(error)}"
+            raise CannotCompileError(what) from error
+        finally:
+            self.kernel.disable_compile(bool(self.kernel.signatures))
+        found = self.kernel.overloads[signature].type_annotation.typemap
+        for name, t in found.items():
+            wanted = self.types.get(name.split(".")[0])
+            if wanted is not None and not _agrees(t, wanted):
+                del self.kernel.overloads[signature]
+                what = f"the type of `{name}` is {t} and should be {wanted}"
+                raise CannotCompileError(what)
+
+    def _failed(self, error: BaseException, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Answer, or raise, for arguments with which compiled code has raised.
+
+        Types that are new are compiled. Otherwise the program is run again under NumPy, which
+        raises the exception in full, or knows better (ints of more than 64 bits, roots that are
+        complex). A program that writes into its arguments is not run twice.
+        """
+        if not isinstance(error, Exception):
+            raise error
+        new = isinstance(error, TypeError) and self._is_new(leaves)
+        if new and self._serves(leaves):
+            return self._fast(*leaves)
+        if any(self.program.written) and not (new or not self._serves(leaves)):
+            raise error
+        return self.fallback(*leaves)
+
+    def _is_new(self, leaves: tuple[Any, ...]) -> bool:
+        try:
+            return tuple(numba.typeof(x) for x in leaves) not in self.known
+        except ValueError:
+            return True
+
+
+def _gist(error: BaseException) -> str:
+    """What Numba's many lines say, without its frame."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [
+        x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))
+    ]
+    return " ".join(kept[:3]) or type(error).__name__
+
+
+def _jit(f: Callable[..., Any]) -> Any:
+    return numba.njit(error_model="python", boundscheck=True, fastmath=False, nogil=True)(f)
+
+
+def _agrees(found: Any, wanted: Type) -> bool:
+    types, from_dtype = numba.core.types, numba.from_dtype
+    if isinstance(wanted, ArrayType):
+        if not isinstance(found, types.Array) or found.ndim != wanted.ndim:
+            return False
+        return bool(found.dtype == from_dtype(wanted.dtype))
+    if isinstance(found, types.Literal):
+        found = found.literal_type
+    if isinstance(found, types.Omitted):
+        return True
+    if wanted.dtype.kind == "i" and isinstance(found, types.Integer):
+        return bool(found.bitwidth == wanted.dtype.itemsize * 8)
+    return bool(found == from_dtype(wanted.dtype))
+
+
+def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the leaves that gives the results their NumPy types."""
+    n = len(program.block.params)
+    names = [f"x{k}" for k in range(n)]
+    kinds = [_conversion(r) for r in program.block.results]
+    args = ", ".join(names)
+    lines = [
+        f"def call({args}):",
+        "    try:",
+        f"        made = kernel({args})",
+        "    except BaseException as error:",
+        f"        return failed(error, ({args}{',' if n else ''}))",
+    ]
+    namespace: dict[str, Any] = {"kernel": kernel, "failed": failed}
+    if any(k is not None for k in kinds):
+        parts = []
+        for k, kind in enumerate(kinds):
+            if kind is not None:
+                namespace[f"as{k}"] = kind
+            parts.append(f"made[{k}]" if kind is None else f"as{k}(made[{k}])")
+        lines.append(f"    return ({', '.join(parts)},)")
+    else:
+        lines.append("    return made")
+    text = "\n".join(lines) + "\n"
+    filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), namespace)  # noqa: S102  (our own text)
+    return namespace["call"]
+
+
+def _conversion(result: Any) -> Any:
+    """What makes a result of compiled code what NumPy would answer, or None."""
+    t = getattr(result, "type", None)
+    if isinstance(t, Number) and not t.python:
+        return np.dtype(t.dtype).type
+    return None
