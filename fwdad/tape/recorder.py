@@ -33,7 +33,7 @@ from fwdad.tape.ops import (
     Value,
     values_in,
 )
-from fwdad.tape.symbol import UNBOUND, Length, Symbol
+from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
 from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
 
 # Functions whose result may be a view of their first argument.
@@ -84,6 +84,24 @@ def _tidy(
         }
         return args[:first], {**named, **kwargs}
     return args[:keep], kwargs
+
+
+def _with_named_out(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call with what it writes into under the name ``out``."""
+    if isinstance(function, np.ufunc):
+        n = function.nin
+        if len(args) <= n:
+            return args, kwargs
+        given = (*args[n:], *[None] * (function.nout - len(args) + n))
+        return args[:n], {**kwargs, "out": given}
+    names = [name for name, _ in _parameters(function) or ()]
+    if "out" not in names[: len(args)]:
+        return args, kwargs
+    k = names.index("out")
+    rest = dict(zip(names[k + 1 :], args[k + 1 :], strict=False))
+    return args[:k], {"out": args[k], **rest, **kwargs}
 
 
 def _is_default(a: Any, default: Any) -> bool:
@@ -172,19 +190,21 @@ class Recorder:
         self._definitions: dict[Value, Op] = {}
         self._measured: dict[Size, tuple[Value, int]] = {}
         self._own: dict[int, Any] = {}
+        self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
         self._namespaces: set[int] = set()
         self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.derives = False  # whether derivatives are among what is written
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
 
-    def mark(self) -> dict[Size, tuple[Value, int]]:
-        """What is known of lengths by now, to be forgotten back to."""
-        return dict(self._measured)
+    def mark(self) -> int:
+        """How many lengths are known by now, to be forgotten back to."""
+        return len(self._measured)
 
-    def forget(self, mark: dict[Size, tuple[Value, int]]) -> None:
+    def forget(self, mark: int) -> None:
         """Forget the lengths of arrays that were written since, and are taken out again."""
-        self._measured = dict(mark)
+        while len(self._measured) > mark:
+            self._measured.popitem()  # the latest
 
     # -- the heap
 
@@ -240,6 +260,7 @@ class Recorder:
     def region(self, block: Block) -> Iterator[Region]:
         """Write into a block, and journal what changes; the caller undoes or keeps it."""
         outer, made = self.block, Region()
+        mark = self.mark()
         self.block = block
         self.regions.append(made)
         try:
@@ -250,6 +271,7 @@ class Recorder:
         finally:
             self.regions.pop()
             self.block = outer
+            self.forget(mark)  # what is defined inside is not known outside
             if self.regions:
                 self.regions[-1].fresh |= made.fresh
 
@@ -363,16 +385,15 @@ class Recorder:
         known = STATIC.get(function)
         if known is not None:
             return known(*args, **kwargs)
-        out = kwargs.get("out")
-        if out is not None:
-            rest = {key: value for key, value in kwargs.items() if key != "out"}
-            target = out[0] if isinstance(out, tuple) else out
-            self.store(target, Ellipsis, self.apply(function, args, rest))
-            return target
+        args, kwargs = _with_named_out(function, args, kwargs)
+        if kwargs.get("out") is not None:
+            return self._apply_out(function, args, dict(kwargs))
         args, kwargs = _tidy(function, args, kwargs)
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         found = self._infer(function, inputs, options)
+        if isinstance(found, (str, bytes)):
+            return UnknownText("…")
         made, values = self.symbols(found)
         if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
             message = (
@@ -383,6 +404,28 @@ class Recorder:
         views = (0,) if function in VIEWING else ()
         self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
         return made
+
+    def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that writes what it answers into arrays that are given."""
+        out, where = kwargs.pop("out"), kwargs.pop("where", True)
+        answers = self.apply(function, args, kwargs)
+        if isinstance(out, tuple) and len(out) == 1:
+            (out,) = out
+        pairs = zip(out, answers, strict=True) if isinstance(out, tuple) else [(out, answers)]
+        for target, y in pairs:
+            if target is None:
+                continue
+            into = self.as_symbol(target)
+            if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
+                message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
+                raise UntraceableError(message, self.place())
+            if where is True:
+                self.store(into, Ellipsis, y)
+            else:
+                self.mutate(np.copyto, (into, y), {"where": where})
+        if isinstance(out, tuple):
+            return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
+        return out
 
     def _infer(self, function: Any, inputs: Any, options: Any) -> Any:
         try:
@@ -471,7 +514,8 @@ class Recorder:
             raise UntraceableError(message, self.place())
         total: Any = coefficient
         for f in factors:
-            total = self.length_symbol(f) if total == 1 else self.length_symbol(f) * total
+            factor = self.length_symbol(f)
+            total = factor if type(total) is int and total == 1 else factor * total
         total.value.type = t
         return total
 
@@ -495,6 +539,15 @@ class Recorder:
             return d
         if d in self.known:
             return self.known[d]
+        if d in self._sliced:
+            whole, cut = self._sliced[d]
+            self.known[d] = len(range(*cut.indices(self._known_size(whole))))
+            return self.known[d]
+        return self._known_size(d)
+
+    def _known_size(self, d: Any) -> int:
+        if not isinstance(d, Size) or d in self.known:
+            return self.known.get(d, d)
         if d.origin is None or d.hint is None:
             message = "the length of this array must be known beforehand, and it is computed"
             raise UntraceableError(message, self.place())
@@ -533,7 +586,10 @@ class Recorder:
                 while len(rest) > later:
                     dims.append(rest.pop(0))
             elif isinstance(i, slice):
-                dims.append(_sliced(rest.pop(0), i))
+                whole = rest.pop(0)
+                dims.append(_sliced(whole, i))
+                if isinstance(dims[-1], Size) and dims[-1] is not whole and _is_plain(i):
+                    self._sliced[dims[-1]] = (whole, i)
             else:
                 rest.pop(0)
         dims.extend(rest)
@@ -627,6 +683,10 @@ def _sample_index(a: Any, at: tuple[Any, ...]) -> Any:
         for i in at
     ]
     return a[tuple(zero)]
+
+
+def _is_plain(s: slice) -> bool:
+    return all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
 
 
 def _sliced(d: Any, s: slice) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _TANGENTS = (Chunk, Zero, Undefined)
+_WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
 
 class Symbol:
@@ -77,10 +78,14 @@ class Symbol:
         self._refuse("as an index")
 
     def __len__(self) -> int:
-        self._refuse("for its length")
+        if not self.type.shape or not isinstance(self.shape[0], int):
+            self._refuse("for its length")
+        return self.shape[0]
 
     def __iter__(self) -> Any:
-        self._refuse("to iterate over it")
+        if not self.type.shape or not isinstance(self.shape[0], int):
+            self._refuse("to iterate over it")
+        return iter([self[k] for k in range(self.shape[0])])
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         self._refuse("as a plain array")
@@ -91,12 +96,16 @@ class Symbol:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if any(isinstance(x, _TANGENTS) for x in inputs):
             return NotImplemented  # what is done to a tangent is its own affair
+        if method == "at":
+            self._refuse("to be written into by ufunc.at")
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         return self.recorder.apply(function, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if any(issubclass(t, _TANGENTS) for t in types):
             return NotImplemented
+        if function in _WRITING:
+            self._refuse(f"to be written into by {function.__name__}")
         return self.recorder.apply(function, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
@@ -167,6 +176,12 @@ class Symbol:
     mT = property(lambda self: self.swapaxes(-1, -2))
     real = property(lambda self: self.recorder.apply(np.real, (self,), {}))
     imag = property(lambda self: self.recorder.apply(np.imag, (self,), {}))
+
+
+class UnknownText(str):
+    """A text that says numbers which are not known yet: the message of an exception."""
+
+    __slots__ = ()
 
 
 class Length:

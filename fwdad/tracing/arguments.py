@@ -134,7 +134,7 @@ def is_record(x: Any) -> bool:
         return False
     if not isinstance(getattr(x, "__dict__", None), dict) or isinstance(x, BaseException):
         return False
-    if type(x).__new__ is not object.__new__:
+    if type(x).__new__ is not object.__new__ and type(x) is not types.SimpleNamespace:
         return False
     module = type(x).__module__
     library = module.split(".")[0] in ("numpy", "scipy", "builtins", "functools")

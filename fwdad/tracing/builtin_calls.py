@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import FLOAT, Number
 from fwdad.tracing import iteration
 from fwdad.tracing.calls import BUILTINS, METHODS
@@ -210,6 +210,8 @@ def _abs(tracer: Any, x: Any) -> Any:
 def _conversion(cls: type) -> Callable[..., Any]:
     def handle(tracer: Any, *args: Any) -> Any:
         args = tuple(tracer.number(a) for a in args)
+        if any(isinstance(a, UnknownText) for a in args):
+            tracer.refuse_text()
         if not any(type(a) is Symbol for a in args):
             return tracer.native(cls, *args)
         (x,) = args if len(args) == 1 else (None,)

@@ -23,12 +23,13 @@ from fwdad.rules.define import find_rule, function_name
 from fwdad.tape.infer import keeps_arguments
 from fwdad.tape.ops import Apply, Block, Value
 from fwdad.tape.recorder import Recorder, set_content
-from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import ArrayType, Number, number_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.merge import mutables
+from fwdad.tracing.purity import is_impure
 from fwdad.tracing.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
@@ -140,7 +141,7 @@ class Calls:
         if find_rule(f) is not None:
             return self._call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
-        if library and not _mentions_symbols((args, kwargs)):
+        if library and not mentions_symbols((args, kwargs)):
             return self._call_native(f, args, kwargs)
         source = find_source(f)
         if source is None:
@@ -308,8 +309,11 @@ class Calls:
             self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
-        if dataclasses.is_dataclass(cls) and cls.__init__.__qualname__.startswith("__create_fn__"):
+        if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:  # type: ignore[attr-defined]
             return self._make_dataclass(cls, args, kwargs)
+        if cls is str and mentions_symbols((args, kwargs)):
+            return UnknownText("…")
+        self._refuse_impure(cls)
         made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
@@ -359,7 +363,11 @@ class Calls:
         ).startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-        symbolic = _mentions_symbols((args, kwargs))
+        symbolic = mentions_symbols((args, kwargs))
+        if symbolic and (isinstance(owner, str) or f in _TEXTS):
+            return UnknownText("…")
+        if not symbolic:
+            self._refuse_impure(f)
         if not symbolic and not _makes_arrays(f):
             return self.made(self.native(lambda: f(*args, **kwargs)))  # type: ignore[attr-defined]
         if f in _MUTATING:
@@ -374,6 +382,15 @@ class Calls:
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+
+    def _refuse_impure(self, f: Any) -> None:
+        """What depends on more than its arguments must be called whenever the program runs."""
+        if is_impure(f):
+            message = (
+                f"{function_name(f)} is called when the program is traced, not when it runs: call it "
+                "outside, and pass what it answers as an argument"
+            )
+            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
 
     def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Axes and the like must be known; those that are inputs are assumed."""
@@ -526,6 +543,7 @@ def _class_attribute(t: type, name: str) -> Any:
     return None
 
 
+_TEXTS = {repr, format, ascii}
 _EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}
 _STATIC = {"axis", "axes", "keepdims", "dtype", "order", "ord", "ddof", "k", "offset", "mode", "n"}
 
@@ -535,15 +553,16 @@ _MUTATING = {
 }  # fmt: skip
 
 
-def _mentions_symbols(x: Any) -> bool:
-    if type(x) is Symbol or isinstance(x, (Maybe, Optional, Closure, Method)):
+def mentions_symbols(x: Any) -> bool:
+    """Whether something holds values that are not known when the program is traced."""
+    if type(x) is Symbol or isinstance(x, UnknownText) or isinstance(x, (Maybe, Optional, Closure, Method)):
         return True
     if isinstance(x, (list, tuple, set)):
-        return any(_mentions_symbols(item) for item in x)
+        return any(mentions_symbols(item) for item in x)
     if isinstance(x, dict):
-        return any(_mentions_symbols(item) for item in x.values())
+        return any(mentions_symbols(item) for item in x.values())
     if isinstance(x, slice):
-        return _mentions_symbols((x.start, x.stop, x.step))
+        return mentions_symbols((x.start, x.stop, x.step))
     if isinstance(x, np.ndarray):
         return True
     held = getattr(x, "__dict__", None)

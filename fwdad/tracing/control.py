@@ -169,7 +169,13 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
         o, before, _ = one.get(key) or two[key]
         a = one[key][2] if key in one else before
         b = two[key][2] if key in two else before
-        found.extend((o, place, x, y) for place, x, y in _differing(recorder, o, a, b))
+        _differing(recorder, o, a, b)  # whether it can be one
+        names = dict.fromkeys([*before, *a, *b]) if isinstance(o, dict) else range(len(a))
+        if isinstance(o, list) and len(before) != len(a):
+            recorder.touch(o)
+            o[:] = a
+        contents = [(p, *(content_at(x, p) for x in (before, a, b))) for p in names]
+        found.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
     return found
 
 

@@ -6,15 +6,15 @@ import ast
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import BOOL, Number, number_type
 from fwdad.tracing import iteration
-from fwdad.tracing.calls import Calls
+from fwdad.tracing.calls import Calls, mentions_symbols
 from fwdad.tracing.control import AlwaysRaises, branch, truth
 from fwdad.tracing.frame import Closure, Frame, Method, names_of
 from fwdad.tracing.symbols import Maybe, Optional, Poison
@@ -120,6 +120,10 @@ class Expressions(Calls):
     def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
         """An operator on two values."""
         a, b = self.number(a), self.number(b)
+        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
+            if function is operator.add:
+                return UnknownText("…")
+            self.refuse_text()
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):
@@ -139,6 +143,11 @@ class Expressions(Calls):
     def made(self, x: Any) -> Any:
         """What code without a Python source has just made: lists and the like are new."""
         return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
+
+    def refuse_text(self) -> NoReturn:
+        """Texts of unknown numbers are for messages only."""
+        message = "the text of a number that is not known yet can only be the message of an error"
+        raise UntraceableError(message, self.location())
 
     def _numeric(self, x: Any, other: Any) -> Any:
         """A list beside an array is an array."""
@@ -254,6 +263,8 @@ class Expressions(Calls):
 
     def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         """One comparison."""
+        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
+            self.refuse_text()
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
@@ -391,6 +402,8 @@ class Expressions(Calls):
         """A value that must be known beforehand; an input is assumed to keep its value."""
         if type(x) is Symbol:
             return self.force(x)
+        if isinstance(x, UnknownText):
+            self.refuse_text()
         if isinstance(x, tuple):
             return tuple(self.known(item) for item in x)
         if isinstance(x, slice):
@@ -521,20 +534,20 @@ class Expressions(Calls):
                 self._nest(generators, depth + 1, inner, element, made)
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        parts = []
+        parts, unknown = [], False
         for part in node.values:
             if isinstance(part, ast.Constant):
                 parts.append(str(part.value))
                 continue
             assert isinstance(part, ast.FormattedValue)
             value = self.evaluate(part.value)
-            if type(value) is Symbol:
-                parts.append("…")  # only the text of exceptions can get here
+            if mentions_symbols(value):
+                unknown = True
                 continue
             converted = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)(value)
             spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
             parts.append(format(converted, spec))
-        return "".join(parts)
+        return UnknownText("…") if unknown else "".join(parts)
 
     def eval_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:

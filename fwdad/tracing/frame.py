@@ -146,8 +146,10 @@ def _collect(node: ast.AST, found: Names, *, inside: bool) -> None:
         found.own.add(node.id)
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         found.own.update((a.asname or a.name).split(".")[0] for a in node.names)
-    elif isinstance(node, ast.ExceptHandler) and node.name:
+    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
         found.own.add(node.name)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        found.own.add(node.rest)
     inside = inside or isinstance(node, _COMPREHENSIONS)
     for child in ast.iter_child_nodes(node):
         _collect(child, found, inside=inside)

@@ -118,7 +118,8 @@ class Interpreter(Expressions):
             self.at(node)
             if _is_memory(held):
                 self.update(held, Ellipsis, function, value)
-            self.set_attribute(o, name, self.augmented(function, held, value))
+            else:
+                self.set_attribute(o, name, self.augmented(function, held, value))
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` of something that is not an array."""

@@ -220,9 +220,14 @@ class Merger:
         return lambda symbols: self._instance(type(x), parts, symbols)
 
 
+_NOT_OBJECTS = (
+    type, types.ModuleType, types.FunctionType, types.MethodType, Symbol, Poison, Maybe, Optional
+)  # fmt: skip
+
+
 def is_object(x: Any) -> bool:
     """Whether a content is an object whose attributes are its content."""
-    if isinstance(x, (type, types.ModuleType, types.FunctionType, Symbol, Poison, Maybe, Optional)):
+    if isinstance(x, _NOT_OBJECTS):
         return False
     if type(x).__module__.startswith(("fwdad.", "numpy", "functools", "builtins")):
         return False

@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
-from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.merge import container_of
 from fwdad.tracing.symbols import Maybe, Optional, Poison
@@ -116,6 +116,9 @@ class Results:
             k = len(self.operands)
             self.operands.append(self._recorder.as_symbol(x).value)
             return lambda run: run.values[k]
+        if isinstance(x, UnknownText):
+            message = "a text of numbers that are not known yet cannot be returned"
+            raise UntraceableError(message)
         if isinstance(x, Maybe):
             message = "an attribute or name that is bound on some ways only cannot be returned"
             raise UntraceableError(message)

@@ -271,7 +271,7 @@ class _Captures:
         self._containers: dict[int, Any] = {}
 
     def value(self, x: Any, path: Any, name: str) -> Symbol:
-        place = (path[0], *(p if isinstance(p, (str, tuple)) else id(p) for p in path[1:]))
+        place = (path[0], id(path[1]), *path[2:])
         if isinstance(x, np.ndarray):
             place = ("array", id(x))
         if place not in self._by_place:

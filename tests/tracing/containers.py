@@ -222,6 +222,30 @@ def tuples_on_two_sides(x, y):
     return p[0] - p[1], p
 
 
+@program((1.0, 2.0), (-3.0, 4.0))
+def list_grows_and_shrinks_on_both_sides(x, y):
+    s, t = [x], [x, y]
+    if x > 0:
+        s.append(y)
+        t.pop()
+    else:
+        s.append(x)
+        t.pop(0)
+    return s, t
+
+
+@program((1.0, 2.0), (-3.0, 4.0))
+def same_value_on_both_sides(x, y):
+    z = y
+    if x > 0:
+        z = x
+        w = None
+    else:
+        z = x
+        w = None
+    return z, w
+
+
 @program((1.0,), (2.0,))
 def set_of_known_things(x):
     kinds = {"a", "b"}
@@ -237,7 +261,7 @@ def strings(x):
     return f(x), label, name.upper(), "-".join(["a", "b"])
 
 
-@program((V,), (W,))
+@program((V,), (-V,))
 def tolist_of_numbers(a):
     p = a[:2].tolist()
     return p, type(p[0]) is float

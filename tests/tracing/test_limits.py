@@ -1,0 +1,336 @@
+"""What cannot be traced is refused, with the user's line and column, a reason and a way out."""
+
+import random
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.special
+
+from fwdad.errors import UntraceableError
+from fwdad.tracing.interpreter import TraceWarning
+from fwdad.tracing.trace import trace
+
+V = np.array([0.5, -1.25, 2.0])
+COUNT = 0
+HISTORY = []
+RNG = np.random.default_rng(0)
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+    def __init__(self, a):
+        self.a = a
+
+
+@dataclass
+class Body:
+    x: float
+
+
+def generator(x):
+    def numbers():  # here: a generator
+        yield x
+
+    return sum(numbers())
+
+
+def try_around_what_may_raise(x):
+    try:  # here: may raise
+        y = 1 / x
+    except ZeroDivisionError:
+        y = 0.0
+    return y
+
+
+def try_around_an_index(a, n):
+    try:  # here: may raise
+        return a[n]
+    except IndexError:
+        return 0.0
+
+
+def set_of_values(x):
+    return len({x, 2 * x})  # here: key of a dict or set
+
+
+def list_grows_in_a_loop(x, n):
+    found = []
+    for k in range(n):
+        found.append(x * k)  # here: grows or shrinks
+    return found
+
+
+def list_grows_in_a_while(x):
+    found = []
+    while x > 1:
+        found.append(x)
+        x = x / 2
+    return found
+
+
+def list_grows_on_one_side(x):
+    found = [x]
+    if x > 1:
+        found.append(x)
+    return found
+
+
+def dict_grows_on_one_side(x):
+    d = {}
+    if x > 1:
+        d["a"] = x
+    return d
+
+
+def with_a_file(x):
+    with open("nothing") as f:  # here: when the program is traced
+        f.read()
+    return x
+
+
+def with_errors_that_raise(x):
+    with np.errstate(all="raise"):  # here: floating-point errors
+        return x / 2
+
+
+def global_assignment(x):
+    global COUNT
+    COUNT = x  # here: is a global name
+    return x
+
+
+def global_list_grows(x):
+    HISTORY.append(x)  # here: existed before the call
+    return x
+
+
+def random_draw(x):
+    return x + np.random.rand()  # here: random numbers
+
+
+def random_generator(x):
+    return x + RNG.normal()  # here: random numbers
+
+
+def length_of_a_comprehension(a):
+    return [x for x in a if x > 0]  # here: depends on values
+
+
+def unknown_c_function(x):
+    return scipy.special.ellipkinc(x, hash(x))  # here: hash
+
+
+def eigenvalues(a):
+    return np.linalg.eigvals(np.outer(a, a))  # here: dtype of its result depends on values
+
+
+def class_statement(x):
+    class Local:  # here: `class`
+        pass
+
+    return x
+
+
+def slots(x):
+    return Slotted(x).a  # here: __slots__
+
+
+def sorted_by_values(x, y):
+    return sorted([x, y])  # here: numpy.sort
+
+
+def filtered_by_values(x, y):
+    return list(filter(lambda t: t > 0, [x, y]))
+
+
+def one_of_two_objects(x):
+    a, b = Body(x), Body(2.0)
+    c = a if x > 0 else b
+    c.x = 5.0  # here: it is one Body or another
+    return a.x
+
+
+def one_of_two_lists(x):
+    a, b = [x], [2.0]
+    c = a if x > 0 else b
+    c[0] = 5.0  # here: it is one list or another
+    return a, b
+
+
+def lists_are_swapped_in_a_loop_under_two_names(x, n):
+    s = [x, 1.0]
+    first = s
+    for _ in range(n):
+        s[0] = 0.0
+        s = [s[0] + 1, s[1]]
+    first[1] = 9.0
+    return s[0], first
+
+
+def text_of_a_number(x):
+    return float(str(x))
+
+
+def different_kinds_on_two_sides(x):
+    y = x if x > 0 else (x, x)
+    return y * 2  # here: on one way
+
+
+def different_ranks_in_a_loop(a, n):
+    for _ in range(n):
+        a = a[None]
+    return a.sum()
+
+
+def star_of_a_computed_length(a):
+    b = a[a > 0]
+    return max(*b)  # here: it is computed
+
+
+def asynchronous(x):
+    async def g():
+        return x
+
+    return x
+
+
+def clock(x):
+    return x + time.time()  # here: when the program is traced
+
+
+def another_generator(x):
+    return x + random.random()  # here: when the program is traced
+
+
+def another_draw(x):
+    return x + random.gauss(0.0, 1.0)  # here: when the program is traced
+
+
+def text_in_a_comparison(x):
+    return 1.0 if f"{x}" == "1.0" else 0.0  # here: the message of an error
+
+
+def text_is_returned(x):
+    return f"{x}", "%s" % x
+
+
+def text_as_a_key(x):
+    return {"…": 1.0}[str(x)]  # here: the message of an error
+
+
+def identity_of_values(x, y):
+    return (x > 0) is (y > 0)  # here: use `==`
+
+
+def generator_argument(g):
+    return sum(g)
+
+
+def set_argument(s):
+    return len(s)
+
+
+REFUSED = [
+    (generator, (1.0,)),
+    (try_around_what_may_raise, (1.0,)),
+    (try_around_an_index, (V, 1)),
+    (set_of_values, (1.0,)),
+    (list_grows_in_a_loop, (1.0, 100)),
+    (list_grows_in_a_loop, (1.0, 3)),
+    (list_grows_in_a_while, (3.0,)),
+    (list_grows_on_one_side, (3.0,)),
+    (dict_grows_on_one_side, (3.0,)),
+    (with_a_file, (1.0,)),
+    (with_errors_that_raise, (1.0,)),
+    (global_assignment, (1.0,)),
+    (global_list_grows, (1.0,)),
+    (random_draw, (1.0,)),
+    (random_generator, (1.0,)),
+    (length_of_a_comprehension, (V,)),
+    (unknown_c_function, (1.0,)),
+    (eigenvalues, (V,)),
+    (class_statement, (1.0,)),
+    (slots, (1.0,)),
+    (sorted_by_values, (1.0, 2.0)),
+    (filtered_by_values, (1.0, 2.0)),
+    (one_of_two_objects, (1.0,)),
+    (one_of_two_lists, (1.0,)),
+    (lists_are_swapped_in_a_loop_under_two_names, (1.0, 3)),
+    (text_of_a_number, (1.0,)),
+    (different_kinds_on_two_sides, (1.0,)),
+    (different_ranks_in_a_loop, (V, 3)),
+    (star_of_a_computed_length, (V,)),
+    (asynchronous, (1.0,)),
+    (clock, (1.0,)),
+    (another_generator, (1.0,)),
+    (another_draw, (1.0,)),
+    (text_in_a_comparison, (1.0,)),
+    (text_is_returned, (1.0,)),
+    (text_as_a_key, (1.0,)),
+    (identity_of_values, (1.0, 2.0)),
+]
+
+
+def expected_place(f):
+    """The line that is marked with `# here: part of the message`, if one is."""
+    code = f.__code__
+    with open(code.co_filename, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for k in range(code.co_firstlineno - 1, len(lines)):
+        if k >= code.co_firstlineno and lines[k].startswith("def "):
+            return None, ""
+        if "# here: " in lines[k]:
+            return k + 1, lines[k].partition("# here: ")[2]
+    return None, ""
+
+
+@pytest.mark.parametrize(("f", "args"), REFUSED, ids=lambda x: getattr(x, "__name__", None))
+def test_refused_with_its_line(f, args):
+    before = (COUNT, list(HISTORY))
+    with pytest.raises(UntraceableError) as caught:
+        trace(f, *args)
+    error = caught.value
+    first = f.__code__.co_firstlineno
+    assert error.filename == f.__code__.co_filename
+    assert first <= error.lineno <= first + 12, str(error)
+    assert error.offset is not None
+    line, part = expected_place(f)
+    if line is not None:
+        assert (error.lineno, part in error.msg) == (line, True), str(error)
+    assert (COUNT, HISTORY) == before
+
+
+@pytest.mark.parametrize(("f", "arg"), [(generator_argument, (k for k in "a")), (set_argument, {1.0})])
+def test_refused_arguments(f, arg):
+    with pytest.raises(UntraceableError, match="argument"):
+        trace(f, arg)
+
+
+def test_a_short_loop_that_grows_a_list_is_unrolled_with_a_warning():
+    def f(a):
+        found = []
+        for k in range(3):
+            found.append(a[k] * k)
+        return found
+
+    line = f.__code__.co_firstlineno + 2
+    with pytest.warns(TraceWarning, match=rf"test_limits.py:{line}: .* unrolled 3 times"):
+        tape = trace(f, V)
+    assert tape(2 * V) == f(2 * V)
+
+
+def test_a_long_one_is_refused():
+    def f(x):
+        found = []
+        for k in range(1000):
+            found.append(x)
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UntraceableError, match="grows or shrinks"):
+            trace(f, 1.0)
