@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import math
 import operator
 import types
 from collections import Counter
@@ -48,6 +49,7 @@ _INFIX = {
 _PREFIX = {operator.neg: ("-", 7), operator.pos: ("+", 7), operator.invert: ("~", 7),
            operator.not_: ("not ", -1)}  # fmt: skip
 _ATOM, _LOWEST = 20, -2
+_LONGEST = 88  # characters of an expression inside another one
 
 
 class Writer:
@@ -167,7 +169,7 @@ class Writer:
         expression = self._load(op) if isinstance(op, Load) else self._call(op)
         if len(op.outputs) == 1:
             (value,) = op.outputs
-            if self._may_inline(op, value, block, k):
+            if self._may_inline(op, value, block, k) and len(expression[0]) <= _LONGEST:
                 self._inlined[value] = expression
                 self._places[value] = op.location
                 if reads:
@@ -224,7 +226,7 @@ class Writer:
             return self.missing(operand)
         return self._constant(operand, level)
 
-    def missing(self, operand: Missing) -> str:
+    def missing(self, _operand: Missing) -> str:
         """A value that nobody will use."""
         return "None"
 
@@ -232,18 +234,17 @@ class Writer:
         if isinstance(x, (bool, int, str, bytes, type(None))) and type(x) in _PLAIN:
             text = repr(x)
             return f"({text})" if text.startswith("-") and level > 6 else text
-        if type(x) is float and x == x and abs(x) != float("inf"):
+        if type(x) is float and math.isfinite(x):
             text = repr(x)
             return f"({text})" if text.startswith("-") and level > 6 else text
-        if type(x) in (float, complex):
-            return (
-                f'{type(x).__name__}("{x}")'
-                if type(x) is float
-                else f"complex({x.real!r}, {x.imag!r})"
-            )
+        if type(x) is float:
+            return f'float("{x}")'
+        if type(x) is complex:
+            parts = (self._constant(part, _LOWEST) for part in (x.real, x.imag))
+            return f"complex({', '.join(parts)})"
         if isinstance(x, np.dtype):
             return f'np.dtype("{x.str}")'
-        if isinstance(x, np.generic):
+        if isinstance(x, np.generic) and not isinstance(x.item(), np.generic):
             name = "bool_" if x.dtype.kind == "b" else x.dtype.name
             return f"np.{name}({self._constant(x.item(), _LOWEST)})"
         return self.function(x)
@@ -305,17 +306,13 @@ class Writer:
     # -- control flow
 
     def _check(self, op: Check) -> None:
-        self.line(f"if {self._negated(op.condition)}:", op)
+        self.line(f"if {_negation(self.text(op.condition))}:", op)
         exception = self.text(op.exception)
         if isinstance(op.exception, type):
             exception += f"({', '.join(self.text(a) for a in op.arguments)})"
         self._indent += 1
         self.line(f"raise {exception}", op)
         self._indent -= 1
-
-    def _negated(self, condition: Operand) -> str:
-        """The negation of a condition."""
-        return _negation(self.text(condition, 0))
 
     def _branch(self, op: Branch) -> None:
         start, condition = len(self.lines), self.text(op.condition)
@@ -329,8 +326,7 @@ class Writer:
                 self._drop(middle)
             return
         self._drop(start)
-        negation = _negation(f"({condition})" if _is_negative(condition) else condition)
-        self.line(f"if {negation}:", op)
+        self.line(f"if {_negation(condition)}:", op)
         if not self._filled(op.other, op):
             self._drop(start)
 
@@ -430,13 +426,14 @@ class Writer:
         last = op.body.ops[-1]
         if not isinstance(last, Branch) or last.condition is not op.body.results[-1]:
             return False
-        needed = {self.name(v) for v in self._named(all_used(last))}
+        needed = set(self._named(all_used(last)))
+
+        def is_placed(p: Value, r: Operand) -> bool:
+            group = self._groups.get(p, [p])
+            return not needed.intersection(group) if r in self._single else r in group
+
         pairs = zip(op.carried, op.body.results, strict=False)
-        return all(
-            isinstance(r, Value)
-            and (self.name(p) not in needed if r in self._single else self.name(r) == self.name(p))
-            for p, r in pairs
-        )
+        return all(isinstance(r, Value) and is_placed(p, r) for p, r in pairs)
 
     def _named(self, values: Iterable[Value]) -> Iterator[Value]:
         """Values, and instead of those that are written in line what they are made of."""
@@ -489,7 +486,7 @@ class Writer:
         head = "    " * (self._indent - 1) + "while True:"
         self.lines.insert(before, head)
         self.places.insert(place, op.location)
-        self.line(f"if {_negation(f'({condition})')}:")
+        self.line(f"if {_negation(condition)}:")
         self.line("    break")
 
     def _range(self, span: tuple[Operand, ...]) -> str:
@@ -592,16 +589,9 @@ def _used_in_own_block(block: Block, uses: Counter[Value]) -> dict[Value, Op]:
     return found
 
 
-def _is_negative(text: str) -> bool:
-    return text.startswith("not ")
-
-
 def _negation(text: str) -> str:
-    """The negation of a condition that is written as an operand of ``not``."""
-    inner = text[1:-1] if text.startswith("(not ") and text.endswith(")") else ""
-    if inner and inner[4:].isidentifier():
-        return inner[4:]
-    return f"not {text}"
+    """The negation of a condition; nothing that is written binds weaker than ``not``."""
+    return text[4:] if text.startswith("not ") else f"not {text}"
 
 
 def _reads_memory(op: Op) -> bool:

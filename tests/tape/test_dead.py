@@ -59,7 +59,7 @@ def test_check_stays():
 def test_ring_of_carried_values_goes():
     tape = traced(named("unused_work").f, X, 3)
     (loop,) = (op for op in tape.program.block.ops if isinstance(op, Loop))
-    assert len(loop.outputs) == 5  # t, u, s, and the counter with its flag
+    assert {v.name for v in loop.outputs} >= {"t", "u", "s"}
     checked(dead, tape.program)
     assert [v.name for v in loop.outputs] == ["s"]
     assert [len(x) for x in (loop.initial, loop.carried, loop.body.results)] == [1, 1, 1]

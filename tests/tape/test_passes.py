@@ -9,7 +9,7 @@ import pytest
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.tape.check import check_program, checked
 from fwdad.tape.forward import push_forward
-from fwdad.tape.ops import Loop
+from fwdad.tape.ops import Call, Loop
 from fwdad.tape.passes import PASSES, hoist, optimise
 from tests.tape.forward_programs import PROGRAMS
 from tests.tape.programs import CASES, named
@@ -107,3 +107,19 @@ def test_one_sine_is_left_in_a_body():
     optimise(tape.program, checked)
     assert count(tape, np.sin) == 1
     assert count(tape, np.cos) == 1
+
+
+def test_programs_that_are_called_are_optimised_too():
+    def power(x, n):
+        if n == 0:
+            return x * 0.0 + 1.0
+        return np.sin(x) * np.cos(x) * power(x, n - 1) + np.sin(x)
+
+    tape = traced(power, 0.7, 3)
+    called = {op.program for op in tape.program.walk() if isinstance(op, Call)}
+    before = run(tape, (0.7, 4))
+    optimise(tape.program, checked)
+    assert len(called) == 1
+    assert sum(getattr(op, "function", None) is np.sin for p in called for op in p.walk()) == 1
+    assert run(tape, (0.7, 4)) == before
+    assert not optimise(tape.program, checked)

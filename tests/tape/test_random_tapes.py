@@ -65,10 +65,8 @@ class Maker:
         if self.budget < 0 or depth > 4 or r < 0.4:
             self.line(depth, f"{self.pick(*NUMBERS)} = {self.number()}")
         elif r < 0.5:
-            self.line(
-                depth,
-                f"{self.pick('y', 'z')}[{self.index()}] {self.pick('', '+', '-')}= {self.number()}",
-            )
+            target = f"{self.pick('y', 'z')}[{self.index()}]"
+            self.line(depth, f"{target} {self.pick('', '+', '-')}= {self.number()}")
         elif r < 0.55:
             self.line(depth, self.pick("y, z = z, y", "y = z * 0.5", "z = x + y", "y = x.copy()",
                                        "y[1:] = z[:2]", "y = z", "y += z", "a, b = b, a",
@@ -102,10 +100,8 @@ class Maker:
         self.line(1, "y, z = np.zeros_like(x), x * 2.0")
         for _ in range(5):
             self.statement(1, in_loop=False)
-        self.line(
-            1,
-            f"return {self.pick(*NUMBERS)} + {self.pick(*NUMBERS)} + {self.pick('y[1]', 'np.sum(z)', 'c')}",
-        )
+        last = self.pick("y[1]", "np.sum(z)", "c")
+        self.line(1, f"return {self.pick(*NUMBERS)} + {self.pick(*NUMBERS)} + {last}")
         return "\n".join(self.lines) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fwdad.tape.ops import Program
+from fwdad.tape.ops import Call, Program
 from fwdad.tape.passes.cse import cse
 from fwdad.tape.passes.dead import dead
 from fwdad.tape.passes.fold import fold
@@ -27,7 +27,7 @@ def optimise(
     Parameters
     ----------
     program : Program
-        Rewritten in place.
+        Rewritten in place, with the programs that it calls.
     run : callable, optional
         Runs one pass, as :func:`fwdad.tape.check.checked` does.
 
@@ -36,6 +36,11 @@ def optimise(
     bool
         Whether anything changed.
     """
+    changed = [_settle(each, run) for each in _called_from(program)]
+    return any(changed)
+
+
+def _settle(program: Program, run: Callable[[Callable[[Program], bool], Program], bool]) -> bool:
     changed = False
     for _ in range(_ROUNDS):
         found = [run(p, program) for p in PASSES]
@@ -43,6 +48,16 @@ def optimise(
             break
         changed = True
     return changed
+
+
+def _called_from(program: Program) -> list[Program]:
+    """A program and all that it calls, each once."""
+    found = [program]
+    for each in found:
+        for op in each.walk():
+            if isinstance(op, Call) and op.program not in found:
+                found.append(op.program)
+    return found
 
 
 __all__ = ["PASSES", "cse", "dead", "fold", "hoist", "optimise", "simplify"]
