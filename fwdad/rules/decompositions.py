@@ -40,6 +40,7 @@ from fwdad.rules.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal, resolution
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import undefined
 
 
@@ -125,9 +126,9 @@ def qr_tangents(a_dot: Any, q: Any, r: Any) -> tuple[Any, Any]:
 def singular_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
     """Re uᴴ Ȧ v for each singular value, zero where the value is zero to rounding."""
     s_dot = np.real(np.sum(np.conjugate(u) * (a_dot @ adjoint(vh)), axis=-2))
-    raw = np.asarray(plain(s))
+    raw = array_of(s)
     zero = raw <= resolution(s)
-    return np.where(~zero, s_dot, 0) if np.any(zero) else s_dot
+    return s_dot if is_known(raw) and not np.any(zero) else np.where(~zero, s_dot, 0)
 
 
 @frule(np.linalg.svdvals)

@@ -10,6 +10,7 @@ from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, multilinear
 from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.symbolic import array_of, is_known
 
 # -- padding: Python code in NumPy, but one of the closed list
 
@@ -102,7 +103,7 @@ def interp_frule(primals, tangents, period=None):
         x, xp, order = _unrolled(x, xp, abs(period))
         fp, xp_dot, fp_dot = fp[order], xp_dot[order], fp_dot[order]
         left = right = None
-    at, table = np.asarray(plain(x)), np.asarray(plain(xp))
+    at, table = array_of(x), array_of(xp)
     j, k = _segments(at, table)
     s = _weights(x, xp, j, k)
     slope = np.where(
@@ -130,8 +131,9 @@ def _unrolled(x: Any, xp: Any, period: float) -> tuple[Any, Any, np.ndarray]:
 
 def _segments(at: np.ndarray, table: np.ndarray) -> tuple[Any, Any]:
     """The knots on either side of each x; both the same in a table of one."""
-    last = len(table) - 1
-    j = np.clip(np.searchsorted(table, at, side="right") - 1, 0, max(last - 1, 0))
+    last = table.shape[0] - 1
+    highest = max(last - 1, 0) if is_known(last) else np.maximum(last - 1, 0)
+    j = np.clip(np.searchsorted(table, at, side="right") - 1, 0, highest)
     return j, np.minimum(j + 1, last)
 
 
@@ -160,7 +162,7 @@ def interp_transpose_fp(
     if period is not None:
         x, xp, order = _unrolled(x, xp, abs(period))
         left = right = None
-    at, table = np.asarray(plain(x)), np.asarray(plain(xp))
+    at, table = array_of(x), array_of(xp)
     j, k = _segments(at, table)
     s = _weights(x, xp, j, k)
     if left is not None:

@@ -6,6 +6,7 @@ from fwdad.errors import DualLeakError
 from fwdad.rules.define import frule, locally_constant
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.symbolic import array_of
 from fwdad.tangents.zero import ZERO, Zero
 
 # shape and type
@@ -40,7 +41,7 @@ locally_constant(np.empty_like, np.zeros_like, np.ones_like)
 def full_like_frule(primals, tangents, *, order, subok, **options):
     """Broadcast the tangent of the fill value; the array gives its shape and type only."""
     a, fill_value = primals
-    y = np.full_like(np.asarray(plain(a)), fill_value, order=order, subok=subok, **options)
+    y = np.full_like(array_of(a), fill_value, order=order, subok=subok, **options)
     fill_dot = tangents[1]
     if isinstance(fill_dot, Zero):
         return y, ZERO

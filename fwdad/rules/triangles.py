@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents.symbolic import apply
 from fwdad.tangents.zero import Zero
 
 
@@ -25,5 +26,5 @@ def from_lower(a: Any) -> Any:
     if isinstance(a, Zero):
         return a
     n = a.shape[-1]
-    a = np.where(np.tri(n, dtype=bool), a, adjoint(a))
-    return np.where(np.eye(n, dtype=bool), np.real(a), a) if a.dtype.kind == "c" else a
+    a = np.where(apply(np.tri, n, dtype=bool), a, adjoint(a))
+    return np.where(apply(np.eye, n, dtype=bool), np.real(a), a) if a.dtype.kind == "c" else a

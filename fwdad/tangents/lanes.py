@@ -88,6 +88,8 @@ class Lanes:
         parts = self._parts
         if parts is None:
             parts = self._parts = {}
+        if hasattr(self._array, "__fwdad_symbolic__"):
+            key = (key, self._array.recorder.scope)
         try:
             return parts[key]
         except KeyError:
@@ -101,7 +103,7 @@ class Lanes:
         if min(index, default=0) < 0:  # one element has one part, however it is written
             index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
         parts = self._parts
-        if parts is not None and index in parts:
+        if parts is not None and index in parts:  # symbols' parts have longer keys
             return parts[index]
         if self.basis is not None:
             return self.part(index, lambda lanes: lanes._basis_element(index))

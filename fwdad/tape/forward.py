@@ -583,8 +583,10 @@ class _Pushforward:
     def _by_rule(self, op: Apply) -> None:
         function = _RULE_OF.get(op.function, op.function)
         if function is np.ravel:
-            self._ravelled(op)
-            return
+            order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
+            if order in ("C", "F"):
+                self._ravelled(op, order)
+                return
         if function is load_lanes:
             self._copy(op)
             lanes, *index = op.args
@@ -611,19 +613,19 @@ class _Pushforward:
             self._copy(op)
             return
         if rule.kind == "elementwise":
-            mark = len(self.recorder.block.ops)
+            mark = len(self.recorder.block.ops), self.recorder.mark()
             try:
                 self._elementwise(op, rule)
             except (MissingRuleError, DualLeakError, _AgainError):
                 raise
             except Exception as error:  # noqa: BLE001
-                del self.recorder.block.ops[mark:]
+                self._rewind(mark)
                 self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), {}), error)
             return
         dots = tuple(self.tangent_of(a) for a in op.args)
         named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
         self._only_primals(op, rule, named)
-        mark = len(self.recorder.block.ops)
+        mark = len(self.recorder.block.ops), self.recorder.mark()
         try:
             bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
             given, _ = rule.binder.bind(dots, named)
@@ -632,8 +634,13 @@ class _Pushforward:
         except (MissingRuleError, DualLeakError, _AgainError):
             raise
         except Exception as error:  # noqa: BLE001  (SciPy refuses symbols with any exception)
-            del self.recorder.block.ops[mark:]
+            self._rewind(mark)
             self._whole(op, rule, (dots, named), error)
+
+    def _rewind(self, mark: tuple[int, Any]) -> None:
+        """Take back what an attempt has written into the open block."""
+        del self.recorder.block.ops[mark[0] :]
+        self.recorder.forget(mark[1])
 
     def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
         """Refuse derivatives in what the rule takes as an option."""
@@ -686,10 +693,12 @@ class _Pushforward:
         kwargs = {key: self._operand(a) for key, a in op.kwargs.items()}
         self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
 
-    def _ravelled(self, op: Apply) -> None:
+    def _ravelled(self, op: Apply, order: str) -> None:
         self._copy(op)
-        chunk = self.tangent_of(op.args[0])
-        self.tangent[op.outputs[0]] = chunk.reshape(-1, order=op.kwargs.get("order", "C"))
+        (v,) = op.outputs
+        lanes = self.tangent_of(op.args[0]).reshape(-1, order=order)
+        _retype(lanes, v)
+        self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
 
     def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
         """What a rule answered, as the primals and tangents of the outputs."""

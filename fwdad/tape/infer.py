@@ -18,7 +18,7 @@ from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_ty
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
 _ANY = Size()  # numbers that are not lengths
 _FIRST = (2, 3, 5, 7, 11, 13, 17, 19)
-_SECOND = (4, 6, 8, 9, 10, 14, 15, 16)
+_SECOND = (16, 15, 14, 10, 9, 8, 6, 4)  # falling: the smaller of two is not the same one
 
 _ELEMENTWISE = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -108,7 +108,8 @@ def infer(
     samples = full
     known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
     fresh = function in _DATA_SHAPED
-    return _type(first, second, samples, fresh=fresh, guess=known)
+    key = None if fresh or not sizes else _key(function, [args, kwargs])
+    return _type(first, second, _Dimensions(samples, sizes, key, guess=known))
 
 
 def _is_data_typed(function: Callable[..., Any]) -> bool:
@@ -170,7 +171,7 @@ def _broadcast(
         made = quietly(lambda: function(*_concrete(single, args), **_concrete(single, kwargs)))
     except Exception as error:
         raise CannotInferError(_reason(error)) from error
-    shapes = [_shape_of(a, known) for a in args]
+    shapes = [_shape_of(a, known) for a in (*args, *kwargs.values())]
     return _with_shape(made, _joined(shapes))
 
 
@@ -313,14 +314,14 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float = 1.0) -> Any:
 
 
 def _type(
-    first: Any, second: Any, samples: list[dict[Size, int]], *, fresh: bool, guess: bool
+    first: Any, second: Any, dimensions: _Dimensions
 ) -> Any:
     if isinstance(first, (tuple, list)):
         if len(first) != len(second):
             message = "the number of its results depends on a length that is not known"
             raise CannotInferError(message)
         parts = [
-            _type(a, b, samples, fresh=fresh, guess=guess)
+            _type(a, b, dimensions)
             for a, b in zip(first, second, strict=True)
         ]
         if hasattr(first, "_fields"):
@@ -331,8 +332,7 @@ def _type(
             message = f"it answers an array of dtype {first.dtype}"
             raise CannotInferError(message)
         pairs = zip(first.shape, second.shape, strict=True)
-        dims = tuple(Size() if fresh else _dimension(m, n, samples, guess) for m, n in pairs)
-        return ArrayType(first.dtype, dims)
+        return ArrayType(first.dtype, tuple(dimensions.of(m, n) for m, n in pairs))
     number = number_type(first)
     if number is not None:
         return number
@@ -342,13 +342,65 @@ def _type(
     raise CannotInferError(message)
 
 
-def _dimension(m: int, n: int, samples: list[dict[Size, int]], guess: bool) -> Dimension:
-    if m == n:
-        return m
-    alike = [s for s in samples[0] if s is not _ANY and samples[0][s] == m and samples[1][s] == n]
-    if len(alike) == 1 or (alike and guess):
-        return alike[0]
-    return Size()
+class _Dimensions:
+    """Lengths of a result, told from two samples.
+
+    Parameters
+    ----------
+    samples : list of dict
+        The lengths that were assumed.
+    sizes : list of Size
+        Those of the arguments.
+    key : hashable or None
+        What the result's lengths depend on, beside the sizes; None if on values.
+    guess : bool
+        Whether of several lengths that were assumed alike any will do.
+    """
+
+    def __init__(
+        self, samples: list[dict[Size, int]], sizes: list[Size], key: Any, *, guess: bool
+    ) -> None:
+        self.samples = samples
+        self.sizes = sizes
+        self.key = key
+        self.guess = guess
+
+    def of(self, m: int, n: int) -> Dimension:
+        """The length that is m in one sample and n in the other."""
+        if self.key is None and self.sizes:
+            return Size()
+        if m == n:
+            return m
+        first, second = self.samples
+        alike = [s for s in first if s is not _ANY and first[s] == m and second[s] == n]
+        if len(alike) == 1 or (alike and self.guess):
+            return alike[0]
+        # the same call has the same lengths, and so have several results of one call
+        return self.sizes[0].derive((*self.key, m, n)) if self.key is not None else Size()
+
+
+def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...] | None:
+    """What the lengths of a result depend on, if not on numbers in arrays."""
+    frozen = function, _frozen(operands)
+    try:
+        hash(frozen)
+    except TypeError:
+        return ("call", object())
+    return frozen
+
+
+def _frozen(x: Operand) -> Any:
+    """An operand as a key: floating-point arrays by their shapes, other values by themselves."""
+    if isinstance(x, Value):
+        plain = isinstance(x.type, ArrayType) and x.type.dtype.kind in "fc"
+        return ("array", x.type.shape) if plain else x
+    if isinstance(x, (tuple, list)):
+        return (type(x), *map(_frozen, x))
+    if isinstance(x, dict):
+        return (dict, *((key, _frozen(item)) for key, item in x.items()))
+    if isinstance(x, slice):
+        return (slice, *map(_frozen, (x.start, x.stop, x.step)))
+    return (type(x), x)
 
 
 def leaf_types(found: Any) -> Iterator[Type]:

@@ -193,9 +193,15 @@ class Recorder:
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
         self._namespaces: set[int] = set()
         self._buried: list[Any] = []  # kept, so that no other object gets its address
+        self.rewinds = 0
         self.derives = False  # whether derivatives are among what is written
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
+
+    @property
+    def scope(self) -> tuple[int, int]:
+        """Where what is written now can be used: the open block, as it stands since a rewind."""
+        return id(self.block), self.rewinds
 
     def mark(self) -> int:
         """How many lengths are known by now, to be forgotten back to."""
@@ -203,6 +209,7 @@ class Recorder:
 
     def forget(self, mark: int) -> None:
         """Forget the lengths of arrays that were written since, and are taken out again."""
+        self.rewinds += 1
         while len(self._measured) > mark:
             self._measured.popitem()  # the latest
 

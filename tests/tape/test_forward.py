@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 from numpy.testing import assert_allclose
 
 import fwdad
@@ -107,9 +108,9 @@ def test_the_program_does_not_grow_with_the_trip_count():
 
 def test_what_has_no_rule_is_named_with_its_line():
     def f(x):
-        return np.sort_complex(x)
+        return scipy.special.agm(x, 0.5)
 
     with pytest.raises((MissingRuleError, UntraceableError)) as caught:
         pushed(f, (X,), np.eye(3))
     assert caught.value.filename == __file__
-    assert "sort_complex" in caught.value.text
+    assert "agm" in caught.value.text

@@ -12,6 +12,7 @@ import numpy as np
 
 from fwdad.tangents.chunk import LAWS, Chunk, plain
 from fwdad.tangents.laws.listing import axes_of, axis_of, cast, given, law
+from fwdad.tangents.symbolic import apply, array_of, is_known
 from fwdad.tangents.zero import ZERO
 
 
@@ -68,6 +69,8 @@ def _mean(
     total = _sum(x_dot, axis, dtype, out, keepdims, None, where)
     if given(where, True) is True:
         count = math.prod(x_dot.shape[a - 1] for a in axes_of(axis, x_dot.ndim))
+        if not is_known(count):
+            return total.scale(apply(float, apply(np.true_divide, 1.0, count)))
         # A Python float scales single precision without widening it; of no elements, it is inf.
         return total.scale(1 / count if count else math.inf)
     mask = np.broadcast_to(where, x_dot.shape)
@@ -117,7 +120,7 @@ def _add_reduceat(
 @law(np.bincount)
 def _bincount(x: Any, weights: Chunk, minlength: int = 0) -> Chunk:
     """Add up the weights of each bin: the closed list's way to scatter with repeated places."""
-    x = np.asarray(x)
+    x = array_of(x)
     length = max(minlength, int(x.max()) + 1 if x.size else 0)
     places = (np.arange(weights.n)[:, None] * length + x).reshape(-1)
     lanes = weights.lanes.reshape(-1)
