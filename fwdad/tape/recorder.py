@@ -86,6 +86,16 @@ def _tidy(
     return args[:keep], kwargs
 
 
+@lru_cache(maxsize=4096)
+def _positional(function: Any) -> list[str]:
+    """The names of the parameters that can be given by position."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
 def _with_named_out(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -96,7 +106,7 @@ def _with_named_out(
             return args, kwargs
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
-    names = [name for name, _ in _parameters(function) or ()]
+    names = _positional(function)
     if "out" not in names[: len(args)]:
         return args, kwargs
     k = names.index("out")

@@ -115,7 +115,13 @@ def _tuple(tracer: Any, x: Any = ()) -> Any:
 
 @builtin(dict)
 def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
     return tracer.recorder.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+
+
+def _pairs(tracer: Any, x: Any) -> list[Any]:
+    pairs = [iteration.items(tracer, pair) for pair in iteration.items(tracer, x)]
+    return [(tracer.known(pair[0]), *pair[1:]) for pair in pairs]
 
 
 @builtin(set)

@@ -350,7 +350,7 @@ class Calls:
         return made
 
     def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
-        args = tuple(self.number(a) for a in args)  # type: ignore[attr-defined]
+        args = tuple(self.listed(self.number(a)) for a in args)  # type: ignore[attr-defined]
         owner = getattr(f, "__self__", None)
         if isinstance(owner, _CONTAINERS):
             if f.__name__ in CONTAINER_METHODS[type(owner)]:
@@ -589,6 +589,8 @@ _KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
 
 def _is_known(f: Any) -> bool:
     if isinstance(f, np.ufunc) or find_rule(f) is not None:
+        return True
+    if isinstance(getattr(f, "__self__", None), np.ufunc):
         return True
     if isinstance(f, type):
         return issubclass(f, np.generic) or f in (int, float, complex, bool)

@@ -135,6 +135,10 @@ class Expressions(Calls):
                 value = self.call(method, (x, y), {})
                 if value is not NotImplemented:
                     return value
+        if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
+            b = self.force(b)  # that many copies
+        if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
+            a = self.force(a)
         if type(a) is Symbol or type(b) is Symbol:
             a, b = self._numeric(a, b), self._numeric(b, a)
             return self.recorder.apply(function, (a, b), {})
@@ -143,6 +147,11 @@ class Expressions(Calls):
     def made(self, x: Any) -> Any:
         """What code without a Python source has just made: lists and the like are new."""
         return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
+
+    def listed(self, x: Any) -> Any:
+        """What is iterated over by code without a Python source, as a list."""
+        lazy = (iteration.Range, iteration.Enumerated, iteration.Zipped, iteration.Reversed)
+        return iteration.items(self, x) if isinstance(x, lazy) else x
 
     def refuse_text(self) -> NoReturn:
         """Texts of unknown numbers are for messages only."""
@@ -619,6 +628,10 @@ class Expressions(Calls):
     def method(self, function: Any, owner: Any) -> Method:
         """A bound method."""
         return Method(function, owner)
+
+
+def _is_int(x: Any) -> bool:
+    return type(x) is Symbol and isinstance(x.type, Number) and x.type.dtype.kind in "iu"
 
 
 def range_length(start: int, stop: int, step: int) -> int:

@@ -73,7 +73,18 @@ def out_argument(a):
     np.exp(a, out=y)
     np.add(y, a, out=y)
     np.multiply(y, 2, y)
+    np.clip(y, -1, 2, y)
+    np.cumsum(y, 0, None, y)
     return y
+
+
+@program((V,), (W,), (-V,))
+def out_argument_under_a_mask(a):
+    y = np.zeros_like(a)
+    np.sqrt(a, out=y, where=a > 0)
+    whole, part = np.empty_like(a), np.empty_like(a)
+    np.modf(a, part, whole)
+    return y, whole, part
 
 
 @program((V,), (W,))
