@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents import sparse
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
@@ -44,6 +45,12 @@ DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots, np.real_if_close}
 _DATA_TYPED_BY_NAME = {
     "scipy.linalg": {"eig", "eigvals"},
 }
+
+
+# Not everything is defined at one, nor is an array of ones regular when it is made a matrix (None).
+_OTHER_SCALES: dict[str, tuple[float | None, ...]] = {
+    "math": (0.5,), "cmath": (0.5,), "scipy.special": (8.0,), "numpy.linalg": (None,),
+}  # fmt: skip
 
 
 class CannotInferError(TypeError):
@@ -117,9 +124,7 @@ def _is_data_typed(function: Callable[..., Any]) -> bool:
     return getattr(function, "__name__", "") in _DATA_TYPED_BY_NAME.get(home, ())
 
 
-def _known_lengths(
-    args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
-) -> list[int]:
+def _known_lengths(args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]) -> list[int]:
     """The lengths, other than 1, that operands are known to have."""
     found = {known.get(d, d) if isinstance(d, Size) else d for v in values_in([args, kwargs])
              for d in v.type.shape}  # fmt: skip
@@ -225,11 +230,11 @@ def _reason(error: Exception) -> str:
 def _sample(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
 ) -> Any:
-    scales = (1.0, 0.5) if getattr(function, "__module__", None) in ("math", "cmath") else (1.0,)
+    home = (getattr(function, "__module__", None) or "").partition("._")[0]
     reason: Exception | None = None
-    for scale in scales:  # not everything is defined at one
+    for scale in (1.0, *_OTHER_SCALES.get(home, ())):
 
-        def example(value: Value, scale: float = scale) -> Any:
+        def example(value: Value, scale: float | None = scale) -> Any:
             return sample_of(value.type, sizes, scale)
 
         given, named = _concrete(example, args), _concrete(example, kwargs)
@@ -287,7 +292,7 @@ def _concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
     return made
 
 
-def sample_of(t: Type, sizes: dict[Size, int], scale: float = 1.0) -> Any:
+def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any:
     """A harmless value of a type: ones, and well-conditioned matrices.
 
     Parameters
@@ -296,16 +301,18 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float = 1.0) -> Any:
         The type.
     sizes : dict
         Lengths for the unknown dimensions; 2 for those that are not in it.
-    scale : float, default 1
-        What floating-point numbers are multiplied by.
+    scale : float or None, default 1
+        What floating-point numbers are multiplied by; None makes arrays of numbers of all kinds.
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
             return sizes.get(t.size, sizes.get(_ANY, 1))  # type: ignore[call-overload]
-        one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale)
+        one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale or 1.0)
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
     made = np.ones(shape, t.dtype)
+    if t.dtype.kind in "fc" and scale is None:
+        return np.cos(1.0 + np.arange(made.size) ** 2).astype(t.dtype).reshape(shape)
     if t.dtype.kind in "fc" and scale != 1.0:
         made *= scale
     if len(shape) >= 2 and t.dtype.kind in "fc" and shape[-1] == shape[-2]:
@@ -313,17 +320,12 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float = 1.0) -> Any:
     return made
 
 
-def _type(
-    first: Any, second: Any, dimensions: _Dimensions
-) -> Any:
+def _type(first: Any, second: Any, dimensions: _Dimensions) -> Any:
     if isinstance(first, (tuple, list)):
         if len(first) != len(second):
             message = "the number of its results depends on a length that is not known"
             raise CannotInferError(message)
-        parts = [
-            _type(a, b, dimensions)
-            for a, b in zip(first, second, strict=True)
-        ]
+        parts = [_type(a, b, dimensions) for a, b in zip(first, second, strict=True)]
         if hasattr(first, "_fields"):
             return type(first)(*parts)
         return type(first)(parts)
@@ -457,7 +459,32 @@ def _ranged(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(np.dtype(dtype), (len(np.arange(*args)),))
 
 
+def _argument(args: Operand, kwargs: dict[str, Operand], k: int, name: str) -> Any:
+    return args[k] if len(args) > k else kwargs[name]
+
+
+def _sparse_product(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    data, x = (_argument(args, kwargs, k, name).type for k, name in enumerate(("data", "x")))
+    rows, _ = _argument(args, kwargs, 5, "shape")
+    dtype = np.result_type(data.dtype, x.dtype)
+    return ArrayType(dtype, (_length(rows), *x.shape[1:]))
+
+
+def _sparse_solve(args: Operand, kwargs: dict[str, Operand]) -> tuple[Type, Type]:
+    b = _argument(args, kwargs, 1, "b").type
+    return ArrayType(b.dtype, b.shape), number_type(0)  # type: ignore[return-value]
+
+
+def _scattered(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    values = _argument(args, kwargs, 0, "values").type
+    return ArrayType(values.dtype, (_length(_argument(args, kwargs, 2, "size")),))
+
+
+# The sparse kernels read memory at places that are values: they are not tried on samples.
 _BY_SHAPE: dict[Any, Callable[..., Any]] = {
+    sparse.sparse_product: _sparse_product,
+    sparse.sparse_solve: _sparse_solve,
+    sparse.scatter_add: _scattered,
     np.zeros: _made,
     np.ones: _made,
     np.empty: _made,

@@ -45,7 +45,6 @@ VIEWING = {
 }  # fmt: skip
 
 
-
 def _dtype_of(x: Any) -> Any:
     return x.dtype if type(x) is Symbol else getattr(x, "dtype", None) or np.asarray(x).dtype
 
@@ -115,9 +114,12 @@ def _with_named_out(
 
 
 def _is_default(a: Any, default: Any) -> bool:
-    return a is default or (type(a) in (bool, int, str) and type(default) is type(a) and a == default)
+    return a is default or (
+        type(a) in (bool, int, str) and type(default) is type(a) and a == default
+    )
 
 
+_FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
 _NO_VALUE = np._NoValue  # what NumPy's signatures have for "not given"
 
 # Questions about types: answered when the tape is written.
@@ -355,7 +357,7 @@ class Recorder:
             return x
         if isinstance(x, range):
             return [self.operand(i) for i in x]
-        if callable(x):
+        if callable(x) or type(x).__name__ in _FACTORS:
             return x
         message = f"a {type(x).__name__} is used as a value where numbers and arrays are known"
         raise UntraceableError(message, self.place())
