@@ -1,4 +1,7 @@
-"""The layers: evaluators -> builder -> rules -> tangents -> errors, read from the imports."""
+"""The layers: evaluators -> builder -> rules -> tangents -> errors, read from the imports.
+
+Beside them compilation -> tracing -> backends -> tape -> rules.
+"""
 
 import ast
 import re
@@ -15,18 +18,25 @@ LAYERS = {
     "errors": 0,
     "tangents": 1,
     "rules": 2,
-    "builder": 3,
-    "arguments": 4,
-    "jacobian_operator": 4,
-    "layouts": 4,
-    "evaluators": 5,
-    "support": 5,
-    "transformers": 6,
+    "tape": 3,
+    "backends": 4,
+    "builder": 5,
+    "arguments": 6,
+    "jacobian_operator": 6,
+    "layouts": 6,
+    "evaluators": 7,
+    "support": 7,
+    "transformers": 8,
+    "tracing": 9,
+    "compilation": 10,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 7, "testing": 8, "examples": 8, "__main__": 9}
+USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
 # These see rules through their registry only.
-ABOVE_THE_RULES = {"builder", "arguments", "layouts", "evaluators", "transformers"}
+ABOVE_THE_RULES = {
+    *("tape", "backends", "builder", "arguments", "layouts", "evaluators", "transformers"),
+    *("tracing", "compilation"),
+}
 # Whoever stands above the rules sees them through their registry, never one rule.
 REGISTRY = {f"fwdad.rules{name}" for name in ("", ".registry", ".define", ".partials")}
 

@@ -136,7 +136,9 @@ class Symbol:
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """As ``ndarray.reshape``."""
         new = shape[0] if len(shape) == 1 else shape
-        return self.recorder.apply(np.reshape, (self, new), {} if order == "C" else {"order": order})
+        return self.recorder.apply(
+            np.reshape, (self, new), {} if order == "C" else {"order": order}
+        )
 
     def transpose(self, *axes: Any) -> Any:
         """As ``ndarray.transpose``."""
@@ -214,7 +216,7 @@ class Length:
         return "?"
 
     def __bool__(self) -> NoReturn:
-        self.symbol._refuse("to decide a branch")  # noqa: SLF001
+        self.symbol._refuse("to decide a branch")
 
     @property
     def may_be_one(self) -> bool:
@@ -257,14 +259,18 @@ class Length:
 
 def _forward(function: Callable[..., Any]) -> Any:
     def operator_of(a: Symbol, b: Any) -> Any:
-        return NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (a, b), {})
+        return (
+            NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (a, b), {})
+        )
 
     return operator_of
 
 
 def _reflected(function: Callable[..., Any]) -> Any:
     def operator_of(a: Symbol, b: Any) -> Any:
-        return NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (b, a), {})
+        return (
+            NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (b, a), {})
+        )
 
     return operator_of
 
@@ -283,7 +289,9 @@ for _name in (
     "trace", "dot", "argmax", "argmin", "argsort", "take", "repeat", "clip", "var", "std", "round",
 ):  # fmt: skip
 
-    def _method(self: Symbol, *args: Any, _function: Any = getattr(np, _name), **options: Any) -> Any:
+    def _method(
+        self: Symbol, *args: Any, _function: Any = getattr(np, _name), **options: Any
+    ) -> Any:
         return self.recorder.apply(_function, (self, *args), options)
 
     setattr(Symbol, _name, _method)
@@ -301,9 +309,7 @@ for _name in ("add", "sub", "truediv", "mod", "lt", "le", "gt", "ge"):
         lambda a, b, f=getattr(operator, _name): f(a.symbol, b.symbol if type(b) is Length else b),
     )  # fmt: skip
 for _name in ("add", "sub", "truediv", "mod", "floordiv"):
-    setattr(
-        Length, f"__r{_name}__", lambda a, b, f=getattr(operator, _name): f(b, a.symbol)
-    )
+    setattr(Length, f"__r{_name}__", lambda a, b, f=getattr(operator, _name): f(b, a.symbol))
 
 
 class _Unbound:

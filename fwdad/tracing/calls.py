@@ -21,15 +21,15 @@ from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tape.infer import keeps_arguments
-from fwdad.tape.ops import Apply, Block, Value
+from fwdad.tape.ops import Apply, Block
 from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import ArrayType, Number, number_type
 from fwdad.tracing.control import AlwaysRaises
-from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.merge import mutables
 from fwdad.tracing.purity import is_impure
+from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
@@ -555,7 +555,11 @@ _MUTATING = {
 
 def mentions_symbols(x: Any) -> bool:
     """Whether something holds values that are not known when the program is traced."""
-    if type(x) is Symbol or isinstance(x, UnknownText) or isinstance(x, (Maybe, Optional, Closure, Method)):
+    if (
+        type(x) is Symbol
+        or isinstance(x, UnknownText)
+        or isinstance(x, (Maybe, Optional, Closure, Method))
+    ):
         return True
     if isinstance(x, (list, tuple, set)):
         return any(mentions_symbols(item) for item in x)

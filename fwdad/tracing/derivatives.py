@@ -15,9 +15,10 @@ from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.ops import Block, Program, Value
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import Number, Size, number_type
+from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.trees import Tree, flatten
+
 
 def _dtype(x: Any) -> np.dtype[Any]:
     if type(x) is Symbol:

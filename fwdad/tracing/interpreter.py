@@ -14,10 +14,10 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing import iteration
-from fwdad.tracing.matching import Matcher
 from fwdad.tracing.control import AlwaysRaises, TestChangesError, branch, loop, negation
 from fwdad.tracing.expressions import Expressions
 from fwdad.tracing.frame import FLOW, Closure
+from fwdad.tracing.matching import Matcher
 from fwdad.tracing.symbols import Maybe
 
 UNROLLED_AT_MOST = 64

@@ -101,8 +101,9 @@ class Matcher:
         if star.name is not None:
             rest = list(x[k : len(x) - after])
             self.names[star.name] = self.tracer.recorder.fresh(rest)
-        heads, tails = zip(patterns[:k], x, strict=False), zip(
-            patterns[k + 1 :], x[len(x) - after :], strict=True
+        heads, tails = (
+            zip(patterns[:k], x, strict=False),
+            zip(patterns[k + 1 :], x[len(x) - after :], strict=True),
         )
         return self._all([*heads, *tails])
 

@@ -101,9 +101,7 @@ class Results:
             return lambda run: [item(run) for item in items]
         same = {key for key in held if key in old and old[key] is held[key]}
         parts = {key: self._take(item) for key, item in held.items() if key not in same}
-        return lambda run: {
-            key: parts[key](run) if key in parts else UNBOUND for key in held
-        }
+        return lambda run: {key: parts[key](run) if key in parts else UNBOUND for key in held}
 
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):

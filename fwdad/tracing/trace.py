@@ -13,7 +13,7 @@ from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import UntraceableError
 from fwdad.rules.define import function_name
 from fwdad.tape.alias import written_parameters
-from fwdad.tape.ops import Op, Operand, Program, Value
+from fwdad.tape.ops import Op, Program, Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -22,10 +22,9 @@ from fwdad.tracing import builtin_calls, derivatives  # noqa: F401  (install the
 from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
-from fwdad.tracing.recursion import RecursionFound
 from fwdad.tracing.merge import container_of
+from fwdad.tracing.recursion import RecursionFound
 from fwdad.tracing.results import Results
-
 
 _CAPTURED_AT_MOST = 512
 
@@ -147,7 +146,9 @@ class Tape:
             message = "the tape was written for arguments of other types, lengths or static values"
             raise TypeError(message)
         if self.entangled(leaves):
-            message = "the tape was written for arrays that do not share memory, and writes into one"
+            message = (
+                "the tape was written for arrays that do not share memory, and writes into one"
+            )
             raise TypeError(message)
         if self._run is None:
             self._run = compiled(numpy_source(self.program))

@@ -296,7 +296,7 @@ def string_option_on_both_sides(x):
     return x if kind == "up" else -x
 
 
-@program((2.0, "up"),)
+@program((2.0, "up"))
 def string_argument(x, kind):
     return x if kind == "up" else -x
 

@@ -160,11 +160,14 @@ def captured_global(x):
 @program((1.0,), (2.0,))
 def function_defined_under_a_condition(x):
     if SWITCH:
+
         def g(t):
             return t + 1
     else:
+
         def g(t):
             return t - 1
+
     return g(x)
 
 

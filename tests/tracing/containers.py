@@ -93,7 +93,11 @@ def dict_methods(x, y):
 
 @program((V,), (-V,))
 def comprehensions(a):
-    return [x * 2 for x in (a[0], a[1])], {k: a[k] for k in range(2)}, [[i * a[0] for i in range(j)] for j in range(3)]
+    return (
+        [x * 2 for x in (a[0], a[1])],
+        {k: a[k] for k in range(2)},
+        [[i * a[0] for i in range(j)] for j in range(3)],
+    )
 
 
 @program((V,), (-V,))

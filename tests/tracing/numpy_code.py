@@ -19,22 +19,51 @@ def elementwise(a):
 
 @program((V,), (W,))
 def reductions(a):
-    return a.sum(), a.mean(), a.max(), a.argmin(), np.prod(a), a.std(), np.linalg.norm(a), np.median(a)
+    return (
+        a.sum(),
+        a.mean(),
+        a.max(),
+        a.argmin(),
+        np.prod(a),
+        a.std(),
+        np.linalg.norm(a),
+        np.median(a),
+    )
 
 
 @program((M,), (M[:2],), (np.ones((6, 2)),))
 def reductions_along_axes(a):
-    return a.sum(axis=0), a.mean(1), a.max(axis=-1, keepdims=True), np.cumsum(a, axis=1), a.sum((0, 1))
+    return (
+        a.sum(axis=0),
+        a.mean(1),
+        a.max(axis=-1, keepdims=True),
+        np.cumsum(a, axis=1),
+        a.sum((0, 1)),
+    )
 
 
 @program((M, V), (np.ones((2, 6)), W))
 def products(a, x):
-    return a @ x, a.T @ a, np.dot(a, x), np.outer(x, x), np.einsum("ij,j->i", a, x), a * x, np.inner(x, x)
+    return (
+        a @ x,
+        a.T @ a,
+        np.dot(a, x),
+        np.outer(x, x),
+        np.einsum("ij,j->i", a, x),
+        a * x,
+        np.inner(x, x),
+    )
 
 
 @program((S, V[:3]), (T, W[:5]))
 def linear_algebra(a, b):
-    return np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.det(a), np.linalg.cholesky(a), np.trace(a)
+    return (
+        np.linalg.solve(a, b),
+        np.linalg.inv(a),
+        np.linalg.det(a),
+        np.linalg.cholesky(a),
+        np.trace(a),
+    )
 
 
 @program((S,), (T,))
@@ -52,7 +81,14 @@ def singular_matrix(a):
 
 @program((V,), (W,))
 def numpy_in_python(a):
-    return np.gradient(a), np.diff(a), np.average(a, weights=a**2), np.ptp(a), np.roll(a, 1), np.trapezoid(a)
+    return (
+        np.gradient(a),
+        np.diff(a),
+        np.average(a, weights=a**2),
+        np.ptp(a),
+        np.roll(a, 1),
+        np.trapezoid(a),
+    )
 
 
 @program((M,), (M[:, :3],))
@@ -67,18 +103,39 @@ def joining(a, b):
 
 @program((V,), (W,))
 def stacking(a):
-    return np.stack([a, a * 2]), np.vstack([a, a]), np.column_stack([a, a]), np.tile(a, 2), np.repeat(a, 3)
+    return (
+        np.stack([a, a * 2]),
+        np.vstack([a, a]),
+        np.column_stack([a, a]),
+        np.tile(a, 2),
+        np.repeat(a, 3),
+    )
 
 
 @program((M,), (np.ones((4, 6)),))
 def shapes(a):
     n, m = a.shape
-    return a.reshape(m, n), a.reshape(-1), a.T, a.size, a.ndim, a.shape, len(a), a.reshape(n * m), a.ravel()
+    return (
+        a.reshape(m, n),
+        a.reshape(-1),
+        a.T,
+        a.size,
+        a.ndim,
+        a.shape,
+        len(a),
+        a.reshape(n * m),
+        a.ravel(),
+    )
 
 
 @program((V,), (W,))
 def where_and_select(a):
-    return np.where(a > 0, np.sqrt(np.abs(a)), 0), np.clip(a, -1, 1), np.sign(a), np.heaviside(a, 0.5)
+    return (
+        np.where(a > 0, np.sqrt(np.abs(a)), 0),
+        np.clip(a, -1, 1),
+        np.sign(a),
+        np.heaviside(a, 0.5),
+    )
 
 
 @program((V,), (W,))
@@ -89,7 +146,13 @@ def sorting(a):
 
 @program((V,), (W,), (-V,))
 def selections(a):
-    return a[a > 0], np.nonzero(a > 0)[0], np.unique(np.round(a)), np.extract(a < 1, a), a[np.abs(a) < 3].sum()
+    return (
+        a[a > 0],
+        np.nonzero(a > 0)[0],
+        np.unique(np.round(a)),
+        np.extract(a < 1, a),
+        a[np.abs(a) < 3].sum(),
+    )
 
 
 @program((V, 2), (W, 3))
@@ -109,7 +172,12 @@ def second_difference_matrix(a):
 
 @program((V,), (W,))
 def polynomials(a):
-    return np.polyval([1.0, 2.0, 3.0], a), np.polyval(a, 2.0), np.interp(0.3, np.arange(len(a)), a), np.convolve(a, [1, 2])
+    return (
+        np.polyval([1.0, 2.0, 3.0], a),
+        np.polyval(a, 2.0),
+        np.interp(0.3, np.arange(len(a)), a),
+        np.convolve(a, [1, 2]),
+    )
 
 
 @program((V,), (W,))
@@ -148,7 +216,16 @@ def axis_argument(a, k):
 
 @program((V,), (W,))
 def methods(a):
-    return a.copy(), a.dot(a), a.cumsum(), a.clip(0, 1), a.round(), a.repeat(2), a.tolist() if False else 0, a.astype(int)
+    return (
+        a.copy(),
+        a.dot(a),
+        a.cumsum(),
+        a.clip(0, 1),
+        a.round(),
+        a.repeat(2),
+        a.tolist() if False else 0,
+        a.astype(int),
+    )
 
 
 @program((M,), (np.ones((3, 2)),))
@@ -159,7 +236,14 @@ def iteration_makes_a_list(a):
 
 @program((np.arange(24.0).reshape(2, 3, 4),), (np.ones((4, 2, 2)),))
 def three_axes(a):
-    return a[:, 0], a[..., -1], a.transpose(2, 0, 1), np.swapaxes(a, 0, 1), np.moveaxis(a, 0, -1), a.sum((0, 2))
+    return (
+        a[:, 0],
+        a[..., -1],
+        a.transpose(2, 0, 1),
+        np.swapaxes(a, 0, 1),
+        np.moveaxis(a, 0, -1),
+        a.sum((0, 2)),
+    )
 
 
 @program((V, W), (W, V))
@@ -171,4 +255,16 @@ def kron_and_tensordot(a, b):
 def scalars_of_arrays(a):
     s = a[0]
     t = a.sum()
-    return s + 1, t * s, s > t, float(s), int(t), -s, abs(s), s**2, s.item(), type(s) is np.float64, isinstance(s, float)
+    return (
+        s + 1,
+        t * s,
+        s > t,
+        float(s),
+        int(t),
+        -s,
+        abs(s),
+        s**2,
+        s.item(),
+        type(s) is np.float64,
+        isinstance(s, float),
+    )

@@ -245,7 +245,12 @@ def zeros_of_a_given_length(a, n):
 
 @program((V, 3), (W, 2))
 def linspace_and_arange(a, n):
-    return np.linspace(0, 1, n + 2), np.arange(n) * a[0], np.arange(0.0, 1.0, 0.25), np.full(n, a[1])
+    return (
+        np.linspace(0, 1, n + 2),
+        np.arange(n) * a[0],
+        np.arange(0.0, 1.0, 0.25),
+        np.full(n, a[1]),
+    )
 
 
 @program((np.array(2.0),), (np.array(-1.0),))

@@ -304,7 +304,9 @@ def test_refused_with_its_line(f, args):
     assert (COUNT, HISTORY) == before
 
 
-@pytest.mark.parametrize(("f", "arg"), [(generator_argument, (k for k in "a")), (set_argument, {1.0})])
+@pytest.mark.parametrize(
+    ("f", "arg"), [(generator_argument, (k for k in "a")), (set_argument, {1.0})]
+)
 def test_refused_arguments(f, arg):
     with pytest.raises(UntraceableError, match="argument"):
         trace(f, arg)

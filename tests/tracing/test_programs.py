@@ -1,11 +1,7 @@
 """Each program is traced once and replayed at other numbers, lengths, trip counts and branches."""
 
-import copy
-
-import numpy as np
 import pytest
 
-import fwdad
 from fwdad.compilation import cache_info, jit
 from tests.tracing import (
     branches,
