@@ -172,7 +172,7 @@ def loops_into(y, j, seeds):
 
 
 @njit(inline="never")
-def entries_into(y, j):
+def entries_into(y, j):  # noqa: PLR0915 (one statement for each entry)
     """The 82 entries that are not zero, each as its formula."""
     j[:] = 0.0
     r2_1 = 26.6 * y[3]

@@ -84,7 +84,7 @@ def _fwdad(row: Row) -> Callable[[], Any]:
 # -- SciPy's finite differences
 
 
-def _scipy(row: Row) -> Callable[[], Any]:
+def scipy_differences(row: Row) -> Callable[[], Any]:
     # what least_squares, root and minimize call when they are given no `jac`
     from scipy.optimize._numdiff import approx_derivative
 
@@ -163,7 +163,7 @@ def _torch(row: Row) -> Callable[[], Any]:
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    namespace = _TorchNamespace(torch)
+    namespace = TorchNamespace(torch)
     f, x = row.problem.rewrite(namespace), torch.as_tensor(row.problem.x)
     if row.lanes is None:
         jac = torch.func.jacfwd(f)
@@ -177,7 +177,7 @@ def _torch(row: Row) -> Callable[[], Any]:
     return lambda: push(v)
 
 
-class _TorchNamespace:
+class TorchNamespace:
     """``torch`` under NumPy's names, where they differ."""
 
     def __init__(self, torch: Any) -> None:
@@ -192,7 +192,7 @@ TOOLS = {
     tool.name: tool
     for tool in (
         Tool("fwdad", "fwdad", None, _fwdad),
-        Tool("scipy", "SciPy 2-point", None, _scipy),
+        Tool("scipy", "SciPy 2-point", None, scipy_differences),
         Tool("autograd", "autograd forward", "autograd", _autograd_forward),
         Tool("autograd-reverse", "autograd reverse", "autograd", _autograd_reverse),
         Tool("jax", "JAX eager", "jax", lambda row: _jax(row, jitted=False), traced=False),

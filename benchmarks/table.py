@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import SINGLE_THREAD
 
-PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch")
+PACKAGES = ("numpy", "scipy", "numba", "autograd", "jax", "torch", "casadi")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
