@@ -7,8 +7,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import math
-import operator
 import types
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,12 +19,27 @@ from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.define import find_rule, function_name
 from fwdad.tape.infer import keeps_arguments
-from fwdad.tape.ops import Apply, Block
+from fwdad.tape.ops import Block
 from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.tape.types import ArrayType, Number, number_type
+from fwdad.tape.types import number_type
+from fwdad.tracing.attributes import METHODS, Attributes, BoundArrayMethod
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.kinds import (
+    C_FUNCTIONS,
+    CONTAINERS,
+    MUTATING,
+    NUMPY_FUNCTION,
+    STATIC_OPTIONS,
+    TEXTS,
+    implementation_of,
+    is_generator,
+    is_known,
+    makes_arrays,
+    mentions_symbols,
+    public_module,
+)
 from fwdad.tracing.merge import mutables
 from fwdad.tracing.purity import is_impure
 from fwdad.tracing.recursion import RecursionFound, call_program
@@ -37,15 +50,8 @@ INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a pr
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 
-METHODS: dict[str, Callable[..., Any]] = {}
-"""Methods of arrays and numbers: ``handle(tracer, symbol, *args, **kwargs)``."""
 
-_NumpyFunction = type(np.sum)
-_C_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
-_CONTAINERS = (list, dict, set)
-
-
-class Calls:
+class Calls(Attributes):
     """Calls and attributes."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -118,7 +124,7 @@ class Calls:
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
             return self._call_function(f, args, kwargs)
-        if isinstance(f, _BoundArrayMethod):
+        if isinstance(f, BoundArrayMethod):
             return f.call(self, args, kwargs)
         if isinstance(f, type):
             return self._call_class(f, args, kwargs)
@@ -126,7 +132,7 @@ class Calls:
             return self.call(f.py_func, args, kwargs)
         if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
-        if isinstance(f, (*_C_FUNCTIONS, _NumpyFunction)) or callable(f):
+        if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
             method = getattr(type(f), "__call__", None)
             if isinstance(method, types.FunctionType):
                 return self.call(method, (f, *args), kwargs)
@@ -172,7 +178,7 @@ class Calls:
                 changes = region.changes()
                 region.undo()
         except UntraceableError as error:
-            public = getattr(importlib.import_module(_home(f)), f.__name__, f)
+            public = getattr(importlib.import_module(public_module(f)), f.__name__, f)
             try:
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
@@ -223,7 +229,7 @@ class Calls:
         try:
             if isinstance(node, ast.Lambda):
                 return self.evaluate(node.body)  # type: ignore[attr-defined]
-            if _is_generator(node):
+            if is_generator(node):
                 message = f"a generator ({node.name}) cannot be traced"
                 raise UntraceableError(message, self.location_of(node))  # type: ignore[attr-defined]
             self.run_block(node.body)  # type: ignore[attr-defined]
@@ -317,7 +323,7 @@ class Calls:
         made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
-        if isinstance(made, _CONTAINERS):
+        if isinstance(made, CONTAINERS):
             self.recorder.own(made)
         return made
 
@@ -352,7 +358,7 @@ class Calls:
     def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
         args = tuple(self.listed(self.number(a)) for a in args)  # type: ignore[attr-defined]
         owner = getattr(f, "__self__", None)
-        if isinstance(owner, _CONTAINERS):
+        if isinstance(owner, CONTAINERS):
             if f.__name__ in CONTAINER_METHODS[type(owner)]:
                 self.may_change(owner)
                 self.recorder.touch(owner)
@@ -364,20 +370,20 @@ class Calls:
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
         symbolic = mentions_symbols((args, kwargs))
-        if symbolic and (isinstance(owner, str) or f in _TEXTS):
+        if symbolic and (isinstance(owner, str) or f in TEXTS):
             return UnknownText("…")
         if not symbolic:
             self._refuse_impure(f)
-        if not symbolic and not _makes_arrays(f):
+        if not symbolic and not makes_arrays(f):
             return self.made(self.native(lambda: f(*args, **kwargs)))  # type: ignore[attr-defined]
-        if f in _MUTATING:
+        if f in MUTATING:
             target, *others = args
             target = self.recorder.as_symbol(target)
             return self.recorder.mutate(f, (target, *others), kwargs)
-        implementation = _implementation(f)
+        implementation = implementation_of(f)
         if implementation is not None:
             return self._call_function(implementation, args, kwargs)
-        if isinstance(f, types.FunctionType) or _is_known(f):
+        if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self._static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
@@ -395,237 +401,12 @@ class Calls:
     def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Axes and the like must be known; those that are inputs are assumed."""
         made = {
-            key: self.known(value) if key in _STATIC else value  # type: ignore[attr-defined]
+            key: self.known(value) if key in STATIC_OPTIONS else value  # type: ignore[attr-defined]
             for key, value in kwargs.items()
         }
         return args, made
 
     # -- attributes
 
-    def attribute(self, o: Any, name: str) -> Any:
-        """``o.name``."""
-        if isinstance(o, np.ndarray):
-            o = self.recorder.as_symbol(o)
-        if isinstance(o, Optional):
-            o = self.number(o)  # type: ignore[attr-defined]
-        if type(o) is Symbol:
-            return self._symbol_attribute(o, name)
-        if isinstance(o, types.ModuleType):
-            found = self.native(getattr, o, name)  # type: ignore[attr-defined]
-            if is_library_file(getattr(o, "__file__", None) or "<frozen"):
-                return found
-            return self.captured(found, ("attribute", o, name), name)
-        if isinstance(o, _SuperOf):
-            return o.attribute(self, name)
-        found = _class_attribute(type(o), name)
-        if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-            return self.call(found.fget, (o,), {})
-        held = getattr(o, "__dict__", None)
-        if isinstance(held, dict) and name in held:
-            if not self.recorder.is_own(held):
-                return self.captured(held[name], ("attribute", o, name), name)
-            return self.readable(held[name], name, held)  # type: ignore[attr-defined]
-        if isinstance(found, types.FunctionType) and not isinstance(o, type):
-            return Method(found, o)
-        value = self.native(getattr, o, name)  # type: ignore[attr-defined]
-        if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
-            return value
-        return self.captured(value, ("attribute", o, name), name)
 
-    def set_attribute(self, o: Any, name: str, value: Any) -> None:
-        """``o.name = value``."""
-        if type(o) is Symbol or isinstance(o, np.ndarray):
-            if type(o) is Symbol and o.is_array and name in ("real", "imag"):
-                part = self._symbol_attribute(o, name)
-                if type(value) is not Symbol or value.value is not part.value:
-                    self.recorder.store(part, Ellipsis, value)
-                return
-            message = f"the attribute `{name}` of an array is set, which cannot be traced"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-        found = _class_attribute(type(o), name)
-        if isinstance(found, property) and isinstance(found.fset, types.FunctionType):
-            self.call(found.fset, (o, value), {})
-            return
-        held = getattr(o, "__dict__", None)
-        if not isinstance(held, dict):
-            message = f"attributes of a {type(o).__name__} cannot be set in a traced program"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-        self.may_change(held)
-        self.recorder.bind(held, name, value)
-
-    def _symbol_attribute(self, o: Symbol, name: str) -> Any:
-        t = o.type
-        if name == "shape":
-            return self.recorder.shape(o)
-        if name == "ndim":
-            return t.ndim
-        if name == "dtype":
-            return t.dtype
-        if name == "size":
-            return functools.reduce(
-                lambda a, b: self.binary(operator.mul, a, b),  # type: ignore[attr-defined]
-                self.recorder.shape(o) or (1,),
-            )
-        if name == "T":
-            return self.recorder.apply(np.transpose, (o,), {})
-        if name == "mT":
-            return self.recorder.apply(np.matrix_transpose, (o,), {})
-        if name in ("real", "imag"):
-            if t.dtype.kind != "c" and name == "real":
-                return o
-            if isinstance(t, Number) and t.python:
-                cls = float if t.dtype.kind == "c" else int
-                part = self.recorder.apply(getattr(np, name), (o,), {})
-                return self.recorder.apply(cls, (part,), {})
-            return self.recorder.apply(getattr(np, name), (o,), {})
-        if name == "flat":
-            message = "`.flat` cannot be traced: use reshape(-1)"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-        if name in METHODS or (hasattr(np.ndarray, name) and hasattr(np, name)):
-            return _BoundArrayMethod(o, name)
-        if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):
-            return _BoundArrayMethod(o, name)
-        message = f"'{name}' of a {t} cannot be traced"
-        raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
-
-    def super(self) -> Any:
-        """``super()`` in a method."""
-        frame = self.frame
-        while frame is not None and frame.owner is None:
-            frame = frame.outer
-        if frame is None:
-            raise AlwaysRaises(RuntimeError, ("super(): __class__ cell not found",))
-        first = frame.node.args.args[0].arg
-        return _SuperOf(frame.owner.cell_contents, frame.locals[first])
-
-
-class _SuperOf:
-    """``super()``: attributes of the classes after one, bound to an object."""
-
-    def __init__(self, cls: type, owner: Any) -> None:
-        self.cls = cls
-        self.owner = owner
-
-    def attribute(self, tracer: Calls, name: str) -> Any:
-        order = type(self.owner).__mro__
-        for cls in order[order.index(self.cls) + 1 :]:
-            if name in cls.__dict__:
-                found = cls.__dict__[name]
-                if isinstance(found, property):
-                    return tracer.call(found.fget, (self.owner,), {})
-                if isinstance(found, types.FunctionType):
-                    return Method(found, self.owner)
-                if name == "__init__":
-                    return lambda: None
-                return found
-        message = f"'super' object has no attribute {name!r}"
-        raise AlwaysRaises(AttributeError, (message,))
-
-
-class _BoundArrayMethod:
-    """A method of an array or number that is not known."""
-
-    def __init__(self, owner: Symbol, name: str) -> None:
-        self.owner = owner
-        self.name = name
-
-    def call(self, tracer: Calls, args: Any, kwargs: Any) -> Any:
-        handle = METHODS.get(self.name)
-        if handle is not None:
-            return handle(tracer, self.owner, *args, **kwargs)
-        return tracer.call(getattr(np, self.name), (self.owner, *args), kwargs)
-
-
-def _class_attribute(t: type, name: str) -> Any:
-    for cls in t.__mro__:
-        if name in cls.__dict__:
-            return cls.__dict__[name]
-    return None
-
-
-_TEXTS = {repr, format, ascii}
-_EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}
-_STATIC = {"axis", "axes", "keepdims", "dtype", "order", "ord", "ddof", "k", "offset", "mode", "n"}
-
-_MUTATING = {
-    np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
-    np.add.at, np.subtract.at, np.multiply.at, np.divide.at, np.ndarray.sort,
-}  # fmt: skip
-
-
-def mentions_symbols(x: Any) -> bool:
-    """Whether something holds values that are not known when the program is traced."""
-    if (
-        type(x) is Symbol
-        or isinstance(x, UnknownText)
-        or isinstance(x, (Maybe, Optional, Closure, Method))
-    ):
-        return True
-    if isinstance(x, (list, tuple, set)):
-        return any(mentions_symbols(item) for item in x)
-    if isinstance(x, dict):
-        return any(mentions_symbols(item) for item in x.values())
-    if isinstance(x, slice):
-        return mentions_symbols((x.start, x.stop, x.step))
-    if isinstance(x, np.ndarray):
-        return True
-    held = getattr(x, "__dict__", None)
-    if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
-        return any(type(item) is Symbol for item in held.values())
-    return False
-
-
-def _makes_arrays(f: Any) -> bool:
-    """Whether a function answers arrays: they are made anew whenever the tape runs."""
-    module = getattr(f, "__module__", None) or ""
-    return (
-        module.split(".")[0] in ("numpy", "scipy")
-        and not isinstance(f, (type, np.ufunc))
-        and (f not in _SCALAR)
-    )
-
-
-_SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
-           np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
-
-_KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
-
-
-def _is_known(f: Any) -> bool:
-    if isinstance(f, np.ufunc) or find_rule(f) is not None:
-        return True
-    if isinstance(getattr(f, "__self__", None), np.ufunc):
-        return True
-    if isinstance(f, type):
-        return issubclass(f, np.generic) or f in (int, float, complex, bool)
-    module = (getattr(f, "__module__", None) or "").split(".")[0]
-    return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
-
-
-def _home(f: Any) -> str:
-    """The module in which users find a function of a library."""
-    return f.__module__.partition("._")[0]
-
-
-def _implementation(f: Any) -> types.FunctionType | None:
-    """The Python code of a NumPy function that has no rule."""
-    if find_rule(f) is not None or isinstance(f, np.ufunc):
-        return None
-    inner = getattr(f, "_implementation", None)
-    if isinstance(inner, types.FunctionType) and find_source(inner) is not None:
-        return inner
-    return None
-
-
-def _is_generator(node: Any) -> bool:
-    stack = list(ast.iter_child_nodes(node))
-    while stack:
-        inner = stack.pop()
-        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
-            stack.extend(ast.iter_child_nodes(inner))
-    return False
-
-
-__all__ = ["BUILTINS", "METHODS", "Apply", "ArrayType", "Calls", "math"]
+__all__ = ["BUILTINS", "METHODS", "Calls"]

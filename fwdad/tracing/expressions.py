@@ -12,15 +12,16 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.tape.types import BOOL, Number, number_type
+from fwdad.tape.types import Number, number_type
 from fwdad.tracing import iteration
-from fwdad.tracing.calls import Calls, mentions_symbols
-from fwdad.tracing.control import AlwaysRaises, branch, truth
+from fwdad.tracing.conditions import Conditions
+from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Closure, Frame, Method, names_of
+from fwdad.tracing.kinds import mentions_symbols
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
 
-class Expressions(Calls):
+class Expressions(Conditions):
     """Evaluates expressions."""
 
     # -- where we are
@@ -111,8 +112,6 @@ class Expressions(Calls):
     # -- operators
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        from fwdad.tracing.interpreter import OPERATORS
-
         a, b = self.evaluate(node.left), self.evaluate(node.right)
         self.at(node)
         return self.binary(OPERATORS[type(node.op)], a, b)
@@ -208,147 +207,6 @@ class Expressions(Calls):
         if not others:
             return min(known)
         return self.recorder.apply(min, (*([min(known)] if known else []), *others), {})
-
-    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        x = self.evaluate(node.operand)
-        self.at(node)
-        if isinstance(node.op, ast.Not):
-            x = self.truth(x)
-            return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
-        function = _UNARY[type(node.op)]
-        x = self.number(x)
-        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
-        if method is not None:
-            return self.call(method, (x,), {})
-        if isinstance(x, np.ndarray):
-            x = self.recorder.as_symbol(x)
-        if type(x) is Symbol:
-            return self.recorder.apply(function, (x,), {})
-        return self.native(function, x)
-
-    def truth(self, x: Any) -> Any:
-        """The truth of a value: a bool, or a symbol of one."""
-        if isinstance(x, Optional):
-            return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
-        method = self.python_method(x, "__bool__")
-        if method is not None:
-            return self.truth(self.call(method, (x,), {}))
-        if isinstance(x, np.ndarray):
-            x = self.recorder.as_symbol(x)
-        return truth(self.recorder, x)
-
-    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        return self._chain(node.values, isinstance(node.op, ast.And))
-
-    def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
-        first = self.evaluate(nodes[0])
-        if len(nodes) == 1:
-            return first
-        held = self.truth(first)
-        if type(held) is not Symbol:
-            go_on = held if conjunction else not held
-            return self._chain(nodes[1:], conjunction) if go_on else first
-        rest = lambda: self._chain(nodes[1:], conjunction)  # noqa: E731
-        sides = (rest, lambda: first) if conjunction else (lambda: first, rest)
-        return branch(self.recorder, held, *sides)
-
-    def eval_Compare(self, node: ast.Compare) -> Any:
-        left = self.evaluate(node.left)
-        return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
-
-    def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
-        (op, right_node), later = rest[0], rest[1:]
-        right = self.evaluate(right_node)
-        self.at(node)
-        value = self.compare(op, left, right)
-        if not later:
-            return value
-        held = self.truth(value)
-        if type(held) is Symbol:
-            return branch(
-                self.recorder, held, lambda: self._compared(right, later, node), lambda: value
-            )
-        return self._compared(right, later, node) if held else value
-
-    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
-        """One comparison."""
-        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
-            self.refuse_text()
-        if isinstance(op, (ast.Is, ast.IsNot)):
-            return self._is(a, b, isinstance(op, ast.Is))
-        if isinstance(op, (ast.In, ast.NotIn)):
-            found = self._contains(b, a)
-            if isinstance(op, ast.In):
-                return found
-            return (
-                self.recorder.apply(operator.not_, (found,), {})
-                if type(found) is Symbol
-                else not found
-            )
-        function = _COMPARISONS[type(op)]
-        if (isinstance(a, Optional) and b is None) or (isinstance(b, Optional) and a is None):
-            return self._is(a, b, isinstance(op, ast.Eq))
-        return self.binary(function, a, b)
-
-    def _is(self, a: Any, b: Any, same: bool) -> Any:
-        for x, y in ((a, b), (b, a)):
-            if isinstance(x, Optional) and y is None:
-                present = x.flag
-                if not same:
-                    return present
-                return (
-                    self.recorder.apply(operator.not_, (present,), {})
-                    if type(present) is Symbol
-                    else not present
-                )
-            if type(x) is Symbol and isinstance(y, bool) and x.type == BOOL:
-                return x if y is same else self.recorder.apply(operator.not_, (x,), {})
-        found: Any = a is b
-        if type(a) is Symbol and type(b) is Symbol:
-            found = a.value is b.value
-            if not found and self._may_be_same(a, b):
-                message = "whether two values are one object cannot be told beforehand: use `==`"
-                raise UntraceableError(message, self.location())
-        return found if same else not found
-
-    def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
-        """Whether two values may be one object: booleans, and arrays of several ways."""
-        if a.type != b.type:
-            return False
-        if a.type == BOOL:
-            return True
-        return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
-
-    def _contains(self, container: Any, item: Any) -> Any:
-        if type(container) is Symbol or type(item) is Symbol:
-            held = iteration.sequence(container)
-            if held is None or isinstance(container, (set, dict)):
-                message = "`in` of a value that is not known cannot be traced"
-                raise UntraceableError(message, self.location())
-            found: Any = False
-            for x in held:
-                same = self.truth(self.binary(operator.eq, item, x))
-                if found is False:
-                    found = same
-                elif type(found) is Symbol or type(same) is Symbol:
-                    found = self.recorder.apply(operator.or_, (found, same), {})
-                else:
-                    found = found or same
-            return found
-        method = self.python_method(container, "__contains__")
-        if method is not None:
-            return self.truth(self.call(method, (container, item), {}))
-        return self.native(operator.contains, container, item)
-
-    def eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.truth(self.evaluate(node.test))
-        self.at(node)
-        return branch(
-            self.recorder,
-            condition,
-            lambda: self.evaluate(node.body),
-            lambda: self.evaluate(node.orelse),
-        )
 
     def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.evaluate(node.value)
@@ -483,65 +341,6 @@ class Expressions(Calls):
             },
         )
 
-    def eval_ListComp(self, node: ast.ListComp) -> Any:
-        return self.recorder.fresh(self._comprehended(node.generators, node.elt))
-
-    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return self._comprehended(node.generators, node.elt)
-
-    def eval_SetComp(self, node: ast.SetComp) -> Any:
-        return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
-
-    def eval_DictComp(self, node: ast.DictComp) -> Any:
-        both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
-        pairs = self._comprehended(node.generators, both)
-        return self.recorder.fresh({self.known(key): value for key, value in pairs})
-
-    def _comprehended(self, generators: list[ast.comprehension], element: ast.expr) -> list[Any]:
-        frame = Frame(
-            self.frame.node,
-            self.frame.filename,
-            self.frame.globals,
-            outer=self.frame,
-            classes=self.frame.classes,
-        )
-        self.recorder.own(frame.locals, namespace=True)
-        for generator in generators:
-            for name in ast.walk(generator.target):
-                if isinstance(name, ast.Name):
-                    frame.names.own.add(name.id)
-        made: list[Any] = []
-        first = iteration.items(self, self.evaluate(generators[0].iter))
-        outer, self.frame = self.frame, frame
-        try:
-            self._nest(generators, 0, first, element, made)
-        finally:
-            self.frame = outer
-        return made
-
-    def _nest(
-        self,
-        generators: list[ast.comprehension],
-        depth: int,
-        values: list[Any],
-        element: ast.expr,
-        made: list[Any],
-    ) -> None:
-        generator = generators[depth]
-        for value in values:
-            self.assign(generator.target, value)  # type: ignore[attr-defined]
-            conditions = [self.truth(self.evaluate(test)) for test in generator.ifs]
-            if any(type(c) is Symbol for c in conditions):
-                message = "a comprehension whose length depends on values cannot be traced"
-                raise UntraceableError(message, self.location())
-            if not all(conditions):
-                continue
-            if depth + 1 == len(generators):
-                made.append(self.evaluate(element))
-            else:
-                inner = iteration.items(self, self.evaluate(generators[depth + 1].iter))
-                self._nest(generators, depth + 1, inner, element, made)
-
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts, unknown = [], False
         for part in node.values:
@@ -575,46 +374,6 @@ class Expressions(Calls):
         self.at(node)
         return self.call(f, tuple(args), kwargs)
 
-    def _is_sum_of_generator(self, node: ast.Call) -> bool:
-        return (
-            isinstance(node.func, ast.Name)
-            and node.func.id == "sum"
-            and len(node.args) == 1
-            and not node.keywords
-            and isinstance(node.args[0], ast.GeneratorExp)
-            and self.lookup("sum") is sum
-        )
-
-    def _sum(self, node: ast.Call) -> Any:
-        """``sum(… for …)`` as the loop that it is, so that its length need not be known."""
-        generator = node.args[0]
-        assert isinstance(generator, ast.GeneratorExp)
-        names = {n.id for g in generator.generators for n in ast.walk(g.target)
-                 if isinstance(n, ast.Name)}  # fmt: skip
-        total = "$sum"
-        frame = Frame(
-            self.frame.node,
-            self.frame.filename,
-            self.frame.globals,
-            outer=self.frame,
-            classes=self.frame.classes,
-        )
-        self.recorder.own(frame.locals, namespace=True)
-        frame.names.own |= {*names, total}
-        frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False})
-        statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
-        for g in reversed(generator.generators):
-            for test in reversed(g.ifs):
-                statement = ast.If(test, [statement], [])
-            statement = ast.For(g.target, g.iter, [statement], [], None)
-        ast.fix_missing_locations(ast.copy_location(statement, node))
-        outer, self.frame = self.frame, frame
-        try:
-            self.run(statement)  # type: ignore[attr-defined]
-        finally:
-            self.frame = outer
-        return frame.locals[total]
-
     def names(self, node: Any) -> Any:
         """The names that a function binds."""
         return names_of(node)
@@ -639,12 +398,18 @@ def range_length(start: int, stop: int, step: int) -> int:
     return len(range(start, stop, step))
 
 
-_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
-_COMPARISONS = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,20 +13,15 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing import iteration
-from fwdad.tracing.control import AlwaysRaises, TestChangesError, branch, loop, negation
-from fwdad.tracing.expressions import Expressions
+from fwdad.tracing.control import AlwaysRaises, branch
+from fwdad.tracing.expressions import OPERATORS
 from fwdad.tracing.frame import FLOW, Closure
+from fwdad.tracing.loops import Loops, TraceWarning
 from fwdad.tracing.matching import Matcher
 from fwdad.tracing.symbols import Maybe
 
-UNROLLED_AT_MOST = 64
 
-
-class TraceWarning(UserWarning):
-    """A loop was unrolled, because its iterations are not one body."""
-
-
-class Interpreter(Expressions):
+class Interpreter(Loops):
     """Traces one program."""
 
     def run_block(self, statements: Sequence[ast.stmt]) -> None:
@@ -261,79 +255,6 @@ class Interpreter(Expressions):
 
     # -- loops
 
-    def run_While(self, node: ast.While) -> None:
-        self._start_loop()
-
-        def body(_: Any) -> Any:
-            self._start_iteration()
-            self.run_block(node.body)
-            return self._leaving()
-
-        def tested(counter: Any) -> Any:
-            self._start_iteration()
-            goes_on = self.truth(self.evaluate(node.test))
-            stops = negation(self.recorder, goes_on)
-            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
-            return self._leaving()
-
-        def run() -> Any:
-            ops = len(self.recorder.block.ops)
-            try:
-                return loop(self.recorder, None, lambda: self.evaluate(node.test), body)
-            except TestChangesError:
-                del self.recorder.block.ops[ops:]
-            self.recorder.bind(self.frame.locals, "$stop", False)
-            loop(self.recorder, None, lambda: True, tested)
-            self.recorder.bind(self.frame.locals, "$stop", False)
-
-        self._as_one_body(run, node)
-        self._end_loop(node.orelse)
-
-    def _stop(self) -> None:
-        """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
-        self.recorder.bind(self.frame.locals, "$stop", True)
-
-    def run_For(self, node: ast.For) -> None:
-        iterable = self.evaluate(node.iter)
-        self.at(node)
-        self._start_loop()
-        steps = iteration.steps(self, iterable)
-        if not steps.one_body:
-            self._unrolled(node, steps)
-        else:
-
-            def body(counter: Any) -> Any:
-                self._start_iteration()
-                self.assign(node.target, steps.item(counter))
-                self.run_block(node.body)
-                return self._leaving()
-
-            length = steps.length
-            known = length if isinstance(length, int) else None
-            self._as_one_body(
-                lambda: loop(self.recorder, steps.span, None, body),
-                node,
-                known,
-                lambda: self._unrolled(node, steps),
-            )
-        self._end_loop(node.orelse)
-
-    def _start_loop(self) -> None:
-        for name in ("$break", "$continue"):
-            self.recorder.bind(self.frame.locals, name, False)
-
-    def _start_iteration(self) -> None:
-        """No jump has been made where an iteration begins: the loop would have been left."""
-        for name in (*FLOW, "$stop"):
-            self.recorder.bind(self.frame.locals, name, False)
-
-    def _leaving(self) -> Any:
-        """After the body: whether to leave the loop. ``continue`` has done its work."""
-        held = self.frame.locals
-        flags = [held["$break"], held["$return"], held.get("$stop", False)]
-        self.recorder.bind(held, "$continue", False)
-        return self._any_of(flags)
-
     def _any_of(self, flags: list[Any]) -> Any:
         """Whether one of several flags is set: a bool, or a symbol of one."""
         if any(flag is True for flag in flags):
@@ -344,69 +265,6 @@ class Interpreter(Expressions):
         return functools.reduce(
             lambda a, b: self.recorder.apply(operator.or_, (a, b), {}), symbolic
         )
-
-    def _end_loop(self, orelse: list[ast.stmt]) -> None:
-        held = self.frame.locals
-        left = held["$break"]
-        self.recorder.bind(held, "$break", False)
-        if not orelse:
-            return
-        if left is False:
-            done = held["$return"]
-            if done is False:
-                self.run_block(orelse)
-            elif done is not True:
-                branch(self.recorder, done, self.has_returned, lambda: self.run_block(orelse))
-        elif left is not True:
-            branch(
-                self.recorder,
-                negation(self.recorder, left),
-                lambda: self.run_block(orelse),
-                lambda: None,
-            )
-
-    def _as_one_body(
-        self,
-        run: Callable[[], Any],
-        node: ast.stmt,
-        known: int | None = None,
-        unroll: Callable[[], None] | None = None,
-    ) -> None:
-        location = self.location_of(node)
-        ops = len(self.recorder.block.ops)
-        try:
-            run()
-        except UntraceableError as error:
-            if unroll is None or known is None or known > UNROLLED_AT_MOST:
-                if error.lineno is None:
-                    raise UntraceableError(error.msg, location) from error
-                raise
-            del self.recorder.block.ops[ops:]
-            warnings.warn(
-                f"{location.filename}:{location.line}: this loop is unrolled {known} times, "
-                f"because its iterations are not one body: {error.msg}",
-                TraceWarning,
-                stacklevel=2,
-            )
-            self._start_loop()
-            unroll()
-
-    def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
-        def run(k: int) -> None:
-            if k == steps.length:
-                return
-            self.assign(node.target, steps.item(k))
-            self.run_block(node.body)
-            leaving = self._leaving()
-            if leaving is False:
-                run(k + 1)
-            elif leaving is not True:
-                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
-
-        if not isinstance(steps.length, int) or steps.length > 20 * UNROLLED_AT_MOST:
-            message = "a loop over this cannot be traced: its length is not known, or too large"
-            raise UntraceableError(message, self.location_of(node))
-        run(0)
 
     def run_Try(self, node: ast.Try) -> None:
         ops = self.recorder.block.ops
@@ -496,21 +354,5 @@ def _keyword(node: ast.stmt) -> str:
         type(node).__name__, type(node).__name__.lower()
     )
 
-
-OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-}
 
 __all__ = ["Closure", "Interpreter", "Location", "TraceWarning"]

@@ -1,0 +1,173 @@
+"""Conditions: truth, comparisons, `and` and `or`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tape.types import BOOL
+from fwdad.tracing import iteration
+from fwdad.tracing.calls import Calls
+from fwdad.tracing.control import branch, truth
+from fwdad.tracing.symbols import Optional
+
+
+class Conditions(Calls):
+    """Evaluates conditions."""
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        x = self.evaluate(node.operand)
+        self.at(node)
+        if isinstance(node.op, ast.Not):
+            x = self.truth(x)
+            return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
+        function = _UNARY[type(node.op)]
+        x = self.number(x)
+        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
+        if method is not None:
+            return self.call(method, (x,), {})
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        if type(x) is Symbol:
+            return self.recorder.apply(function, (x,), {})
+        return self.native(function, x)
+
+    def truth(self, x: Any) -> Any:
+        """The truth of a value: a bool, or a symbol of one."""
+        if isinstance(x, Optional):
+            return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
+        method = self.python_method(x, "__bool__")
+        if method is not None:
+            return self.truth(self.call(method, (x,), {}))
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        return truth(self.recorder, x)
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._chain(node.values, isinstance(node.op, ast.And))
+
+    def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
+        first = self.evaluate(nodes[0])
+        if len(nodes) == 1:
+            return first
+        held = self.truth(first)
+        if type(held) is not Symbol:
+            go_on = held if conjunction else not held
+            return self._chain(nodes[1:], conjunction) if go_on else first
+        rest = lambda: self._chain(nodes[1:], conjunction)  # noqa: E731
+        sides = (rest, lambda: first) if conjunction else (lambda: first, rest)
+        return branch(self.recorder, held, *sides)
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
+
+    def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
+        (op, right_node), later = rest[0], rest[1:]
+        right = self.evaluate(right_node)
+        self.at(node)
+        value = self.compare(op, left, right)
+        if not later:
+            return value
+        held = self.truth(value)
+        if type(held) is Symbol:
+            return branch(
+                self.recorder, held, lambda: self._compared(right, later, node), lambda: value
+            )
+        return self._compared(right, later, node) if held else value
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        """One comparison."""
+        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
+            self.refuse_text()
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return self._is(a, b, isinstance(op, ast.Is))
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = self._contains(b, a)
+            if isinstance(op, ast.In):
+                return found
+            return (
+                self.recorder.apply(operator.not_, (found,), {})
+                if type(found) is Symbol
+                else not found
+            )
+        function = _COMPARISONS[type(op)]
+        if (isinstance(a, Optional) and b is None) or (isinstance(b, Optional) and a is None):
+            return self._is(a, b, isinstance(op, ast.Eq))
+        return self.binary(function, a, b)
+
+    def _is(self, a: Any, b: Any, same: bool) -> Any:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Optional) and y is None:
+                present = x.flag
+                if not same:
+                    return present
+                return (
+                    self.recorder.apply(operator.not_, (present,), {})
+                    if type(present) is Symbol
+                    else not present
+                )
+            if type(x) is Symbol and isinstance(y, bool) and x.type == BOOL:
+                return x if y is same else self.recorder.apply(operator.not_, (x,), {})
+        found: Any = a is b
+        if type(a) is Symbol and type(b) is Symbol:
+            found = a.value is b.value
+            if not found and self._may_be_same(a, b):
+                message = "whether two values are one object cannot be told beforehand: use `==`"
+                raise UntraceableError(message, self.location())
+        return found if same else not found
+
+    def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
+        """Whether two values may be one object: booleans, and arrays of several ways."""
+        if a.type != b.type:
+            return False
+        if a.type == BOOL:
+            return True
+        return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
+
+    def _contains(self, container: Any, item: Any) -> Any:
+        if type(container) is Symbol or type(item) is Symbol:
+            held = iteration.sequence(container)
+            if held is None or isinstance(container, (set, dict)):
+                message = "`in` of a value that is not known cannot be traced"
+                raise UntraceableError(message, self.location())
+            found: Any = False
+            for x in held:
+                same = self.truth(self.binary(operator.eq, item, x))
+                if found is False:
+                    found = same
+                elif type(found) is Symbol or type(same) is Symbol:
+                    found = self.recorder.apply(operator.or_, (found, same), {})
+                else:
+                    found = found or same
+            return found
+        method = self.python_method(container, "__contains__")
+        if method is not None:
+            return self.truth(self.call(method, (container, item), {}))
+        return self.native(operator.contains, container, item)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        condition = self.truth(self.evaluate(node.test))
+        self.at(node)
+        return branch(
+            self.recorder,
+            condition,
+            lambda: self.evaluate(node.body),
+            lambda: self.evaluate(node.orelse),
+        )
+
+
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_COMPARISONS = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}

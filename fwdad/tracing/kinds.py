@@ -1,0 +1,123 @@
+"""Which kind of function is called, and whether its arguments are known."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.source import find_source
+from fwdad.rules.define import find_rule
+from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tracing.frame import Closure, Method
+from fwdad.tracing.symbols import Maybe, Optional
+
+NUMPY_FUNCTION = type(np.sum)
+
+
+C_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
+
+
+CONTAINERS = (list, dict, set)
+
+
+TEXTS = {repr, format, ascii}
+
+
+STATIC_OPTIONS = {
+    "axis",
+    "axes",
+    "keepdims",
+    "dtype",
+    "order",
+    "ord",
+    "ddof",
+    "k",
+    "offset",
+    "mode",
+    "n",
+}
+
+
+MUTATING = {
+    np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
+    np.add.at, np.subtract.at, np.multiply.at, np.divide.at, np.ndarray.sort,
+}  # fmt: skip
+
+
+def mentions_symbols(x: Any) -> bool:
+    """Whether something holds values that are not known when the program is traced."""
+    if (
+        type(x) is Symbol
+        or isinstance(x, UnknownText)
+        or isinstance(x, (Maybe, Optional, Closure, Method))
+    ):
+        return True
+    if isinstance(x, (list, tuple, set)):
+        return any(mentions_symbols(item) for item in x)
+    if isinstance(x, dict):
+        return any(mentions_symbols(item) for item in x.values())
+    if isinstance(x, slice):
+        return mentions_symbols((x.start, x.stop, x.step))
+    if isinstance(x, np.ndarray):
+        return True
+    held = getattr(x, "__dict__", None)
+    if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
+        return any(type(item) is Symbol for item in held.values())
+    return False
+
+
+def makes_arrays(f: Any) -> bool:
+    """Whether a function answers arrays: they are made anew whenever the tape runs."""
+    module = getattr(f, "__module__", None) or ""
+    return (
+        module.split(".")[0] in ("numpy", "scipy")
+        and not isinstance(f, (type, np.ufunc))
+        and (f not in _SCALAR)
+    )
+
+
+_SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
+           np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
+
+
+_KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
+
+
+def is_known(f: Any) -> bool:
+    if isinstance(f, np.ufunc) or find_rule(f) is not None:
+        return True
+    if isinstance(getattr(f, "__self__", None), np.ufunc):
+        return True
+    if isinstance(f, type):
+        return issubclass(f, np.generic) or f in (int, float, complex, bool)
+    module = (getattr(f, "__module__", None) or "").split(".")[0]
+    return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
+
+
+def public_module(f: Any) -> str:
+    """The module in which users find a function of a library."""
+    return f.__module__.partition("._")[0]
+
+
+def implementation_of(f: Any) -> types.FunctionType | None:
+    """The Python code of a NumPy function that has no rule."""
+    if find_rule(f) is not None or isinstance(f, np.ufunc):
+        return None
+    inner = getattr(f, "implementation_of", None)
+    if isinstance(inner, types.FunctionType) and find_source(inner) is not None:
+        return inner
+    return None
+
+
+def is_generator(node: Any) -> bool:
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
+            stack.extend(ast.iter_child_nodes(inner))
+    return False
