@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.backends import array_functions, compiled_math
+from fwdad.backends import (
+    array_functions,
+    array_indices,
+    array_products,
+    array_reductions,
+    array_shapes,
+    compiled_math,
+)
 from fwdad.backends.elementwise import (
     ATOM,
     Term,
@@ -42,6 +49,7 @@ from fwdad.backends.registers import (
     in_registers,
     is_lane_index,
     is_real,
+    lane_memory,
     width,
 )
 from fwdad.backends.simd import compiled_lanes
@@ -69,6 +77,9 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.show import Writer, _words
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
+
+FAMILIES = (array_functions, array_reductions, array_shapes, array_products, array_indices)
+"""The modules whose functions of arrays have a compiled form."""
 
 
 class Leaf(NamedTuple):
@@ -101,6 +112,7 @@ class NumbaWriter(Writer):
         self._bits: dict[Value, int] = {}
         self._standin: dict[Value, str] = {}  # copies of arrays that are being written
         self.lanes = in_registers(program, self.is_written)
+        self._lane_memory = lane_memory(program, self.lanes)
         self._lane_names: dict[str, int] = {}
         self.lane_functions: dict[str, tuple[str, int]] = {}
         self._loose = _merged_arrays(program.block) - self.lanes
@@ -275,8 +287,11 @@ class NumbaWriter(Writer):
         if f is unit_lanes:
             return f"{self.lane_function('unit', n)}({self.index_text(args[1])})", ATOM
         if f is scale_lanes:
+            d = self.real(args[0])
+            if d.constant is not None and np.isfinite(d.constant):
+                return f"{d.at(6)} * {self.lane_text(args[1], n, 7)}", 6
             name = self.lane_function("scale", n)
-            return f"{name}({self.real(args[0]).text}, {self.lane_text(args[1], n)})", ATOM
+            return f"{name}({d.text}, {self.lane_text(args[1], n)})", ATOM
         if f in SUMS:
             left, right = self.lane_text(args[0], n, 5), self.lane_text(args[1], n, 6)
             return f"{left} {SUMS[f]} {right}", 5
@@ -488,6 +503,17 @@ class NumbaWriter(Writer):
         """Source for a new array."""
         return f"np.empty({_tuple(lengths)}, {self.dtype(dtype)})"
 
+    def zeros(self, value: Value, lengths: Sequence[str]) -> str:
+        """Source for an array of zeros; lanes that are read and written as one are neighbours."""
+        dtype = self.dtype(value.type.dtype)
+        if value not in self._lane_memory or len(lengths) < 2:
+            return f"np.zeros({_tuple(lengths)}, {dtype})"
+        made = f"np.zeros({_tuple([*lengths[1:], lengths[0]])}, {dtype})"
+        if len(lengths) == 2:
+            return f"{made}.T"
+        last = len(lengths) - 1
+        return f"{made}.transpose({_tuple([str(k) for k in (last, *range(last))])})"
+
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """A dtype as source."""
         return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
@@ -682,7 +708,7 @@ class NumbaWriter(Writer):
                 text = f"{self.help('loose')}({text})"
             self._define(op, text, ATOM, block, k)
             return
-        array_functions.fancy_load(self, op, array)
+        array_indices.fancy_load(self, op, array)
 
     def scalar_index(self, index: tuple[Operand, ...], array: Value) -> str:
         """An index of one element."""
@@ -723,7 +749,7 @@ class NumbaWriter(Writer):
         if isinstance(op.value, Value) and op.value in self.lanes and self._store_lanes(op):
             return
         if any(is_array(i) or isinstance(i, (list, np.ndarray)) for i in index):
-            array_functions.fancy_store(self, op, function)
+            array_indices.fancy_store(self, op, function)
             return
         ints = [
             i for i in index if i is not None and i is not Ellipsis and not isinstance(i, slice)

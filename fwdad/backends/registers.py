@@ -24,6 +24,8 @@ from fwdad.tape.ops import (
     Op,
     Operand,
     Program,
+    Store,
+    Update,
     Value,
     is_array,
 )
@@ -157,3 +159,23 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
     if f in QUOTIENTS:
         return held and is_real(args[1])
     return held and f in NEGATIONS
+
+
+def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
+    """The arrays whose elements' lanes are read or written as one.
+
+    Parameters
+    ----------
+    program : Program
+        What is compiled.
+    chosen : set of Value
+        The values in registers.
+    """
+    found: set[Value] = set()
+    for op in program.walk():
+        if isinstance(op, (Store, Update)) and isinstance(op.value, Value) and op.value in chosen:
+            if is_lane_index(op.index):
+                found.add(op.array)
+        elif isinstance(op, Apply) and op.function is load_lanes and op.outputs[0] in chosen:
+            found.add(op.args[0])
+    return found

@@ -1,0 +1,315 @@
+"""Sums, extremes and other reductions as loops, for the Numba source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.backends.array_functions import (
+    FLOAT64,
+    as_array,
+    axes_of,
+    handles,
+    length_text,
+    reading,
+)
+from fwdad.backends.elementwise import (
+    ATOM,
+    Term,
+    cast,
+    literal,
+    numpy_number,
+    numpy_term,
+)
+from fwdad.tape.ops import Apply, Operand
+from fwdad.tape.types import Number
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+
+
+class _Fold:
+    """A reduction: the identity, and how an element joins the accumulator."""
+
+    def __init__(self, ufunc: np.ufunc, identity: Any) -> None:
+        self.ufunc = ufunc
+        self.identity = identity
+
+    def step(self, w: Writer, place: str, element: Term, dtype: np.dtype[Any]) -> str:
+        old = Term(place, ATOM, numpy_number(dtype))
+        made = numpy_term(self.ufunc, [old, cast(element, dtype)])
+        return f"{place} = {w.stored(made, dtype)}"
+
+
+SUM, PROD = _Fold(np.add, 0), _Fold(np.multiply, 1)
+_ANY, _ALL = _Fold(np.logical_or, False), _Fold(np.logical_and, True)
+WIDE = {np.dtype(np.float32): FLOAT64, np.dtype(np.complex64): np.dtype(complex)}
+
+
+def _count(lengths: Sequence[str], axes: Sequence[int]) -> str:
+    return " * ".join(lengths[k] for k in axes) or "1"
+
+
+def _reduce(
+    w: Writer, op: Apply, fold: _Fold, a: Operand, axis: Any, keepdims: bool, mean: bool = False,
+    power: int = 1,
+) -> str | None:  # fmt: skip
+    out = op.outputs[0]
+    dtype = out.type.dtype
+    wide = WIDE.get(dtype, dtype)
+    with reading(w, a) as (value, lengths, steps):
+        ndim = value.type.ndim
+        axes = axes_of(axis, ndim)
+        kept = [k for k in range(ndim) if k not in axes]
+        count = _count(lengths, axes)
+        element = lambda index: _power(w, w.element(value, index, steps), power)  # noqa: E731
+        start = literal(fold.identity, numpy_number(wide))
+        if not kept:
+            total = w.temporary("total", numpy_number(wide))
+            w.line(f"{total} = {start}")
+            index = w.open_loops(lengths)
+            w.line(fold.step(w, total, element(index), wide))
+            w.close_loops(index)
+            made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
+            if isinstance(out.type, Number):
+                return made
+            name = w.name(out)
+            w.line(f"{name} = {w.empty(['1'] * out.type.ndim, dtype)}")
+            w.line(f"{name}[{w.at(['0'] * out.type.ndim)}] = {made}")
+            return None
+        name = w.name(out)
+        shape = [("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept]
+        w.line(f"{name} = {w.empty(shape, dtype)}")
+        index = w.index_names(ndim)
+        place = w.at(
+            [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]
+        )
+        with _loops(w, index, lengths, kept):
+            total = w.temporary("total", numpy_number(wide))
+            w.line(f"{total} = {start}")
+            with _loops(w, index, lengths, axes):
+                w.line(fold.step(w, total, element(index), wide))
+            made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
+            w.line(f"{name}[{place}] = {made}")
+    return None
+
+
+def _power(_w: Writer, term: Term, power: int) -> Term:
+    if power == 1:
+        return term
+    size = numpy_term(np.absolute, [term]) if term.kind == "c" else term
+    return numpy_term(np.multiply, [size, size])
+
+
+@contextmanager
+def _loops(
+    w: Writer, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
+) -> Iterator[None]:
+    for k in axes:
+        w.line(f"for {index[k]} in range({lengths[k]}):")
+        w._indent += 1
+    yield
+    w._indent -= len(axes)
+
+
+def _finish(w: Writer, total: Term, count: str, dtype: np.dtype[Any], mean: bool) -> str:
+    if not mean:
+        return w.stored(total, dtype)
+    n = Term(f"float({count})", ATOM, numpy_number(FLOAT64))
+    return w.stored(numpy_term(np.divide, [total, n]), dtype)
+
+
+@handles(np.sum, np.add.reduce)
+def _sum(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001 (the output has it)
+    if op.function == np.add.reduce and "axis" not in op.kwargs and len(op.args) < 2:
+        axis = 0
+    return _reduce(w, op, SUM, a, axis, keepdims)
+
+
+@handles(np.prod)
+def _prod(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
+    return _reduce(w, op, PROD, a, axis, keepdims)
+
+
+@handles(np.mean)
+def _mean(w, op, a, axis=None, dtype=None, keepdims=False):  # noqa: ARG001
+    return _reduce(w, op, SUM, a, axis, keepdims, mean=True)
+
+
+@handles(np.any)
+def _any(w, op, a, axis=None, keepdims=False):
+    return _reduce(w, op, _ANY, a, axis, keepdims)
+
+
+@handles(np.all)
+def _all(w, op, a, axis=None, keepdims=False):
+    return _reduce(w, op, _ALL, a, axis, keepdims)
+
+
+@handles(np.var)
+def _var(w, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
+    return w.stored(_variance(w, a, axis, ddof, keepdims), op.outputs[0].type.dtype)
+
+
+@handles(np.std)
+def _std(w, op, a, axis=None, dtype=None, ddof=0, keepdims=False):  # noqa: ARG001
+    variance = _variance(w, a, axis, ddof, keepdims)
+    return w.stored(numpy_term(np.sqrt, [variance]), op.outputs[0].type.dtype)
+
+
+def _variance(w, a, axis, ddof, keepdims):
+    value = as_array(w, a)
+    if (
+        len(axes_of(axis, value.type.ndim)) != value.type.ndim
+        or keepdims
+        or value.type.dtype.kind == "c"
+    ):
+        message = "along an axis"
+        raise TypeError(message)
+    name = w.array(value)
+    lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
+    mean, total = (w.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
+    count = _count(lengths, range(len(lengths)))
+    w.line(f"{mean} = 0.0")
+    index = w.open_loops(lengths)
+    w.line(f"{mean} += {w.element(value, index).text}")
+    w.close_loops(index)
+    w.line(f"{mean} = {w.help('divide')}({mean}, float({count}))")
+    w.line(f"{total} = 0.0")
+    w.open_loops(lengths)
+    w.line(f"{total} += ({w.element(value, index).text} - {mean})**2")
+    w.close_loops(index)
+    text = f"{w.help('divide')}({total}, float({count} - {ddof}))"
+    return Term(text, ATOM, numpy_number(FLOAT64))
+
+
+def _extreme(w, op, ufunc, a, axis, keepdims):
+    out = op.outputs[0]
+    dtype = out.type.dtype
+    symbol = ">" if ufunc is np.maximum else "<"
+    with reading(w, a) as (value, lengths, steps):
+        ndim = value.type.ndim
+        axes = axes_of(axis, ndim)
+        if value.type.dtype.kind not in "iuf":
+            message = f"of {value.type.dtype}"
+            raise TypeError(message)
+        kept = [k for k in range(ndim) if k not in axes]
+        unknown = [lengths[k] for k in axes if not lengths[k].isdigit() or lengths[k] == "0"]
+        for n in unknown:
+            w.line(f"if {n} == 0:")
+            w.line(
+                f"    raise ValueError('zero-size array to reduction operation {ufunc.__name__} "
+                "which has no identity')"
+            )
+        index = w.index_names(ndim)
+        best = w.temporary("best", numpy_number(dtype))
+        item = w.temporary("item", numpy_number(dtype))
+        nan = f" or {item} != {item}" if dtype.kind == "f" else ""
+        whole = not kept and isinstance(out.type, Number)
+        if not whole:
+            shape = [
+                ("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept
+            ]
+            w.line(f"{w.name(out)} = {w.empty(shape, dtype)}")
+        with _loops(w, index, lengths, kept):
+            first = ["0" if k in axes else index[k] for k in range(ndim)]
+            w.line(f"{best} = {w.stored(w.element(value, first, steps), dtype)}")
+            with _loops(w, index, lengths, axes):
+                w.line(f"{item} = {w.stored(w.element(value, index, steps), dtype)}")
+                w.line(f"if {item} {symbol} {best}{nan}:")
+                w.line(f"    {best} = {item}")
+            if not whole:
+                place = [("0" if k in axes else index[k]) for k in range(ndim)
+                         if keepdims or k in kept]  # fmt: skip
+                w.line(f"{w.name(out)}[{w.at(place)}] = {best}")
+    return best if whole else None
+
+
+@handles(np.max, np.amax)
+def _max(w, op, a, axis=None, keepdims=False):
+    return _extreme(w, op, np.maximum, a, axis, keepdims)
+
+
+@handles(np.min, np.amin)
+def _min(w, op, a, axis=None, keepdims=False):
+    return _extreme(w, op, np.minimum, a, axis, keepdims)
+
+
+def _position(w, symbol, a, axis):
+    value = as_array(w, a)
+    dtype = value.type.dtype
+    if (value.type.ndim != 1 and axis is not None) or dtype.kind not in "iuf":
+        message = "along an axis"
+        raise TypeError(message)
+    name = w.array(value)
+    lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
+    best, item = (w.temporary(t, numpy_number(dtype)) for t in ("best", "item"))
+    where, k = w.temporary("where"), w.temporary("k")
+    w.line(f"if {name}.size == 0:")
+    w.line("    raise ValueError('attempt to get argmax of an empty sequence')")
+    w.line(f"{best} = {w.element(value, ['0'] * len(lengths)).text}")
+    w.line(f"{where} = {k} = 0")
+    index = w.open_loops(lengths)
+    w.line(f"{item} = {w.element(value, index).text}")
+    nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
+    w.line(f"if {item} {symbol} {best}{nan}:")
+    w.line(f"    {best} = {item}")
+    w.line(f"    {where} = {k}")
+    w.line(f"{k} += 1")
+    w.close_loops(index)
+    return where
+
+
+@handles(np.argmax)
+def _argmax(w, op, a, axis=None):  # noqa: ARG001
+    return _position(w, ">", a, axis)
+
+
+@handles(np.argmin)
+def _argmin(w, op, a, axis=None):  # noqa: ARG001
+    return _position(w, "<", a, axis)
+
+
+@handles(np.count_nonzero)
+def _count_nonzero(w, op, a):
+    value = as_array(w, a)
+    name = w.array(value)
+    total = w.temporary("count")
+    w.line(f"{total} = 0")
+    index = w.open_loops([length_text(d, name, k) for k, d in enumerate(value.type.shape)])
+    w.line(f"if {w.element(value, index).text} != 0:")
+    w.line(f"    {total} += 1")
+    w.close_loops(index)
+    return w.stored(Term(total, ATOM, numpy_number(np.int64)), op.outputs[0].type.dtype)
+
+
+def _cumulative(w, op, fold, a, axis):
+    value = as_array(w, a)
+    if axis is None and value.type.ndim != 1:
+        message = "of a flattened array"
+        raise TypeError(message)
+    out = op.outputs[0]
+    dtype, ndim = out.type.dtype, value.type.ndim
+    (at,) = axes_of(axis if axis is not None else 0, ndim)
+    name, source = w.name(out), w.array(value)
+    lengths = [length_text(d, source, k) for k, d in enumerate(value.type.shape)]
+    w.line(f"{name} = {w.empty(lengths, dtype)}")
+    index = w.index_names(ndim)
+    total = w.temporary("total", numpy_number(dtype))
+    with _loops(w, index, lengths, [k for k in range(ndim) if k != at]):
+        w.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
+        with _loops(w, index, lengths, [at]):
+            w.line(fold.step(w, total, w.element(value, index), dtype))
+            w.line(f"{name}[{w.at(index)}] = {total}")
+
+
+@handles(np.cumsum)
+def _cumsum(w, op, a, axis=None, dtype=None):  # noqa: ARG001
+    return _cumulative(w, op, SUM, a, axis)
+
+
+@handles(np.cumprod)
+def _cumprod(w, op, a, axis=None, dtype=None):  # noqa: ARG001
+    return _cumulative(w, op, PROD, a, axis)

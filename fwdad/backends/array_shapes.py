@@ -1,0 +1,266 @@
+"""Views and rearrangements of arrays, for the Numba source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.backends.array_functions import (
+    as_array,
+    axes_of,
+    handles,
+    length_text,
+    lengths_like,
+    name_text,
+    shape_text,
+    tuple_text,
+)
+from fwdad.backends.array_reductions import SUM
+from fwdad.backends.elementwise import (
+    ATOM,
+    Term,
+    literal,
+    numpy_number,
+)
+from fwdad.tape.ops import Apply, Operand, Value, is_array
+from fwdad.tape.types import Size
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+
+
+def _reshaped(w: Writer, a: Value, shape: str) -> str:
+    if a in w._lazy:
+        return f"{w.array(a)}.reshape({shape})"
+    name = w.array(a)
+    if w.is_written(a):
+        return f"{name}.reshape({shape})"  # only a window will do: other layouts do not compile
+    return f"np.ascontiguousarray({name}).reshape({shape})"
+
+
+@handles(np.reshape)
+def _reshape(w, op, a, shape, order="C"):
+    if order != "C" or not is_array(a) or not a.type.ndim:
+        message = f"in order {order}"
+        raise TypeError(message)
+    lengths = shape_text(w, shape)
+    result = _reshaped(w, a, tuple_text(lengths))
+    if w.is_written(op.outputs[0]) and not w.is_written(a):
+        return f"{result}.copy()"
+    return result
+
+
+@handles(np.ravel)
+def _ravel(w, op, a, order="C"):
+    if order != "C" or not a.type.ndim or w.is_written(op.outputs[0]):
+        message = f"in order {order}"
+        raise TypeError(message)
+    return _reshaped(w, a, "-1")
+
+
+@handles(np.ndarray.flatten)
+def _flatten(w, op, a, order="C"):  # noqa: ARG001
+    if order != "C" or not a.type.ndim:
+        message = f"in order {order}"
+        raise TypeError(message)
+    return f"{w.array(a)}.copy().reshape(-1)"
+
+
+@handles(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
+def _transpose(w, op, a, *axes, **options):
+    ndim = a.type.ndim
+    labels = np.empty((1,) * ndim)
+    order = list(range(ndim))
+    if op.function is np.matrix_transpose:
+        order[-2:] = order[:-3:-1]
+    elif op.function is np.transpose:
+        given = axes[0] if axes else options.get("axes")
+        order = order[::-1] if given is None else [k % ndim for k in given]
+    else:
+        marked = op.function(np.empty(tuple(range(2, ndim + 2))), *axes, **options).shape
+        order = [n - 2 for n in marked]
+    if labels.ndim != len(order):
+        message = "of these axes"
+        raise TypeError(message)
+    if order == list(range(ndim)):
+        return w.text(a)
+    if order == list(range(ndim))[::-1]:
+        return f"{w.array(a)}.T"
+    return f"{w.array(a)}.transpose({tuple_text([str(k) for k in order])})"
+
+
+@handles(np.squeeze)
+def _squeeze(w, op, a, axis=None):  # noqa: ARG001
+    axes = (
+        [k for k, d in enumerate(a.type.shape) if d == 1]
+        if axis is None
+        else axes_of(axis, a.type.ndim)
+    )
+    if any(a.type.shape[k] != 1 for k in axes) or (axis is None and any(
+        isinstance(d, Size) for d in a.type.shape)) or len(axes) == a.type.ndim:  # fmt: skip
+        message = "of axes whose lengths are not known"
+        raise TypeError(message)
+    return f"{w.array(a)}[{', '.join('0' if k in axes else ':' for k in range(a.type.ndim))}]"
+
+
+@handles(np.expand_dims)
+def _expand_dims(w, op, a, axis):
+    axes = axes_of(axis, op.outputs[0].type.ndim)
+    parts = ["None" if k in axes else ":" for k in range(op.outputs[0].type.ndim)]
+    return f"{w.array(a)}[{', '.join(parts)}]"
+
+
+@handles(np.flip, np.flipud, np.fliplr)
+def _flip(w, op, a, axis=None):
+    axis = {np.flipud: 0, np.fliplr: 1}.get(op.function, axis)
+    axes = axes_of(axis, a.type.ndim)
+    return f"{w.array(a)}[{', '.join('::-1' if k in axes else ':' for k in range(a.type.ndim))}]"
+
+
+@handles(np.real)
+def _real(w, op, a):  # noqa: ARG001
+    if not is_array(a):
+        return w.text(a) if w.type_of(a).dtype.kind != "c" else f"{w.term(a).at(ATOM)}.real"
+    return w.text(a) if a.type.dtype.kind != "c" else f"{w.array(a)}.real"
+
+
+@handles(np.imag)
+def _imag(w, op, a):
+    if w.type_of(a).dtype.kind != "c":
+        if is_array(a):
+            return (
+                f"np.zeros({tuple_text(lengths_like(w, a))}, {w.dtype(op.outputs[0].type.dtype)})"
+            )
+        return literal(0, op.outputs[0].type)
+    return f"{w.array(a) if is_array(a) else w.term(a).at(ATOM)}.imag"
+
+
+def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -> None:
+    out = op.outputs[0]
+    values = [as_array(w, p) for p in parts]
+    names = [w.array(v) for v in values]
+    ndim = values[0].type.ndim
+    first = [length_text(d, names[0], k) for k, d in enumerate(values[0].type.shape)]
+    for v, n in zip(values[1:], names[1:], strict=True):
+        for k, d in enumerate(v.type.shape):
+            if (new or k != axis) and d != values[0].type.shape[k]:
+                w.line(f"if {length_text(d, n, k)} != {first[k]}:")
+                w.line("    raise ValueError('all the input arrays must have the same shape')")
+    if new:
+        lengths = [*first[:axis], str(len(values)), *first[axis:]]
+    else:
+        total = [
+            length_text(v.type.shape[axis], n, axis) for v, n in zip(values, names, strict=True)
+        ]
+        lengths = [*first[:axis], " + ".join(total), *first[axis + 1 :]]
+    name = w.name(out)
+    w.line(f"{name} = {w.empty(lengths, out.type.dtype)}")
+    offset = "0"
+    for k, (v, n) in enumerate(zip(values, names, strict=True)):
+        own = [length_text(d, n, j) for j, d in enumerate(v.type.shape)]
+        index = w.open_loops(own)
+        if new:
+            place = [*index[:axis], str(k), *index[axis:]]
+        else:
+            place = [*index]
+            if offset != "0":
+                place[axis] = f"{index[axis]} + {offset}"
+        text = w.stored(w.element(v, index), out.type.dtype)
+        w.line(f"{name}[{w.at(place)}] = {text}")
+        w.close_loops(index)
+        if not new:
+            moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
+            offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
+    if not ndim and not new:
+        message = "of 0-d arrays"
+        raise TypeError(message)
+
+
+@handles(np.concatenate)
+def _concatenate(w, op, parts, axis=0):
+    ndim = op.outputs[0].type.ndim
+    if axis is None:
+        message = "of flattened arrays"
+        raise TypeError(message)
+    _join(w, op, parts, axes_of(axis, ndim)[0], new=False)
+
+
+@handles(np.stack)
+def _stack(w, op, parts, axis=0):
+    _join(w, op, parts, axes_of(axis, op.outputs[0].type.ndim)[0], new=True)
+
+
+@handles(np.hstack)
+def _hstack(w, op, parts):
+    ranks = {p.type.ndim for p in parts if is_array(p)}
+    if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
+        message = "of numbers"
+        raise TypeError(message)
+    _join(w, op, parts, 0 if ranks == {1} else 1, new=False)
+
+
+@handles(np.vstack)
+def _vstack(w, op, parts):
+    ranks = {p.type.ndim for p in parts if is_array(p)}
+    if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
+        message = "of numbers"
+        raise TypeError(message)
+    _join(w, op, parts, 0, new=ranks == {1})
+
+
+@handles(np.diff)
+def _diff(w, op, a, n=1, axis=-1):
+    if n != 1 or a.type.ndim != 1 or axis not in (-1, 0) or a.type.dtype.kind == "b":
+        message = "of higher order"
+        raise TypeError(message)
+    name, out = w.array(a), w.name(op.outputs[0])
+    length = length_text(a.type.shape[0], name, 0)
+    w.line(f"{out} = {w.empty([f'max({length} - 1, 0)'], a.type.dtype)}")
+    index = w.open_loops([f"{length} - 1"])
+    w.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
+    w.close_loops(index)
+
+
+@handles(np.diag)
+def _diag(w, op, a, k=0):
+    out, dtype = w.name(op.outputs[0]), a.type.dtype
+    if k != 0 or (a.type.ndim == 2 and w.is_written(op.outputs[0])):
+        message = "off the diagonal"
+        raise TypeError(message)
+    name = w.array(a)
+    (i,) = w.index_names(1)
+    n = length_text(a.type.shape[0], name, 0)
+    if a.type.ndim == 1:
+        w.line(f"{out} = np.zeros(({n}, {n}), {w.dtype(dtype)})")
+        w.line(f"for {i} in range({n}):")
+        w.line(f"    {out}[{i}, {i}] = {name}[{i}]")
+        return
+    n = f"min({n}, {length_text(a.type.shape[1], name, 1)})"
+    w.line(f"{out} = {w.empty([n], dtype)}")
+    w.line(f"for {i} in range({n}):")
+    w.line(f"    {out}[{i}] = {name}[{i}, {i}]")
+
+
+@handles(np.trace)
+def _trace(w, op, a):
+    dtype = op.outputs[0].type.dtype
+    if a.type.ndim != 2:
+        message = "of a stack of matrices"
+        raise TypeError(message)
+    name = w.array(a)
+    total = w.temporary("total", numpy_number(dtype))
+    (i,) = w.index_names(1)
+    w.line(f"{total} = {literal(0, numpy_number(dtype))}")
+    w.line(f"for {i} in range(min({name}.shape[0], {name}.shape[1])):")
+    item = Term(f"{name}[{i}, {i}]", ATOM, numpy_number(a.type.dtype))
+    w.line("    " + SUM.step(w, total, item, dtype))
+    return total
+
+
+@handles(np.sort)
+def _sort(w, op, a, axis=-1):  # noqa: ARG001
+    if not is_array(a) or a.type.ndim != 1 or a.type.dtype.kind not in "iuf" or axis not in (-1, 0):
+        message = "of such arrays"
+        raise TypeError(message)
+    return f"np.sort({w.array(a)})"

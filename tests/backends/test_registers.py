@@ -1,0 +1,130 @@
+"""Programs of tangents under Numba: lanes in registers, the same results as under NumPy."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+pytest.importorskip("numba")
+
+from fwdad.backends.entry import compile_program
+from fwdad.backends.numba_source import numba_source
+from fwdad.tape.forward import push_forward
+from fwdad.tracing.trace import trace
+
+
+def pushed(f, example, seeds, n):
+    program, constants = push_forward(trace(f, *example).program, n, seeds)
+    assert not constants
+    return program
+
+
+def differences(f, args, directions, h=1e-6):
+    """Central differences of f's only result along each lane."""
+    rows = []
+    for k in range(next(iter(directions.values())).shape[0]):
+        moved = []
+        for sign in (1, -1):
+            made = list(args)
+            for position, lanes in directions.items():
+                made[position] = made[position] + sign * h * lanes[k]
+            moved.append(np.asarray(f(*made)))
+        rows.append((moved[0] - moved[1]) / (2 * h))
+    return np.stack(rows)
+
+
+def iterated(x, n):
+    for _ in range(n):
+        x = 0.3 * np.sin(x) * x + np.sqrt(x) / 3.0 + 1.0
+    return x
+
+
+def lorenz(s, n, dt):
+    x, y, z = s[0], s[1], s[2]
+    for _ in range(n):
+        dx, dy, dz = 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8 / 3 * z
+        x, y, z = x + dt * dx, y + dt * dy, z + dt * dz
+    return np.array([x, y, z])
+
+
+def recurrence(x):
+    y = np.zeros_like(x)
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = 0.5 * y[i - 1] * x[i] + np.sin(x[i])
+    return y
+
+
+def accumulated(x):
+    y = np.zeros(3)
+    for i in range(len(x)):
+        y[i % 3] += x[i] * x[0]
+        y[0] -= x[i]
+    return y
+
+
+def either(x, flag):
+    y = x * x if flag else 3.0 * x
+    if y > 100.0:
+        y = -y
+    return y * x
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+@pytest.mark.parametrize(
+    ("f", "args", "seeds"),
+    [
+        (iterated, (np.float64(1.5), 3), [True, False]),
+        (lorenz, (np.array([1.0, 1.1, 0.9]), 4, 0.01), [True, False, False]),
+        (recurrence, (np.array([0.5, 1.5, -0.5, 2.0]),), [True]),
+        (accumulated, (np.array([0.5, 1.5, -0.5, 2.0]),), [True]),
+        (either, (np.float64(1.5), True), [True, False]),
+        (either, (np.float64(11.0), True), [True, False]),
+    ],
+)
+def test_tangents(f, args, seeds, n, rng):
+    program = pushed(f, args, seeds, n)
+    lanes = rng.standard_normal((n, *np.shape(args[0])))
+    compiled, plain = compile_program(program), compile_program(program, "numpy")
+    for given in (lanes, np.asfortranarray(lanes)):
+        found, wanted = compiled.call(*args, given), plain.call(*args, given)
+        assert compiled.backend == "numba", compiled.left
+        for a, b in zip(found, wanted, strict=True):
+            assert_allclose(a, b, rtol=1e-14, atol=1e-14)
+    assert_allclose(found[0], f(*args), rtol=1e-14)
+    assert_allclose(found[1], differences(f, args, {0: lanes}), rtol=1e-6, atol=1e-7)
+
+
+def test_lanes_are_in_registers():
+    source, _ = numba_source(pushed(lorenz, (np.ones(3), 4, 0.01), [True, False, False], 3))
+    assert source.text.count("load_3(") == 3
+    assert source.text.count("store_3(") == 3
+    loop = source.text.split("for ")[1].split("np.empty")[0]
+    assert "scale_3(" in loop
+    assert "load_3(" not in loop
+
+
+def test_zero_lanes_stay_zero_under_infinite_partials():
+    def f(x):
+        return np.sqrt(x) + np.log(x)
+
+    program = pushed(f, (np.float64(1.0),), [True], 3)
+    compiled = compile_program(program)
+    with np.errstate(all="ignore"):
+        y, lanes = compiled.call(np.float64(0.0), np.array([0.0, 1.0, -1.0]))
+    assert compiled.backend == "numba"
+    assert y == -np.inf
+    assert_array_equal(lanes, [0.0, np.inf, -np.inf])
+
+
+def test_lanes_of_arrays():
+    def f(x):
+        return np.sqrt(x) * x.sum()
+
+    program = pushed(f, (np.ones(4),), [True], 2)
+    compiled = compile_program(program)
+    x = np.array([1.0, 4.0, 9.0, 0.25])
+    lanes = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 2.0, 0.5]])
+    y, y_dot = compiled.call(x, lanes)
+    assert compiled.backend == "numba", compiled.left
+    assert_allclose(y, f(x))
+    assert_allclose(y_dot, differences(f, (x,), {0: lanes}), rtol=1e-6, atol=1e-7)
