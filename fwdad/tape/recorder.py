@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.rules.define import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape import infer
 from fwdad.tape.ops import (
     Apply,
@@ -416,8 +416,8 @@ class Recorder:
         made, values = self.symbols(found)
         if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
             message = (
-                f"{function_name(function)} answers a {type(found).__name__} of {len(found)}, whose "
-                "items cannot be told apart on a tape"
+                f"{function_name(function)} answers a {type(found).__name__} of {len(found)}, "
+                "whose items cannot be told apart on a tape"
             )
             raise UntraceableError(message, self.place())
         views = (0,) if function in VIEWING else ()
@@ -591,7 +591,9 @@ class Recorder:
         used = sum(i is not None and i is not Ellipsis and not _is_mask(i) for i in at)
         used += sum(_mask_rank(i) for i in at)
         if used > t.ndim:
-            message = f"too many indices for array: array is {t.ndim}-dimensional, but {used} were indexed"
+            message = (
+                f"too many indices for array: array is {t.ndim}-dimensional, but {used} were indexed"
+            )
             raise IndexError(message)
         if not basic:
             return self._fancy(a, at), False

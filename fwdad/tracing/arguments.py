@@ -109,7 +109,7 @@ class Flattened:
         names = tuple(content)
 
         def fill(leaves: list[Any], made: dict[int, Any]) -> Any:
-            held = made[k] = cls() if isinstance(x, dict) else cls.__new__(cls)
+            held = made[k] = cls() if isinstance(x, dict) else new_object(cls)
             target = held if isinstance(x, dict) else vars(held)
             for name, b in zip(names, builds, strict=True):
                 target[name] = b(leaves, made)
@@ -120,6 +120,11 @@ class Flattened:
     def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
         made = [self._take(item) for item in items]
         return tuple(key for key, _ in made), [build for _, build in made]
+
+
+def new_object(cls: Any) -> Any:
+    """An object of a class without attributes."""
+    return cls.__new__(cls)
 
 
 def is_record(x: Any) -> bool:
@@ -134,7 +139,8 @@ def is_record(x: Any) -> bool:
         return False
     if not isinstance(getattr(x, "__dict__", None), dict) or isinstance(x, BaseException):
         return False
-    if type(x).__new__ is not object.__new__ and type(x) is not types.SimpleNamespace:
+    own_new = getattr(type(x), "__new__", None) is not object.__new__
+    if own_new and type(x) is not types.SimpleNamespace:
         return False
     module = type(x).__module__
     library = module.split(".")[0] in ("numpy", "scipy", "builtins", "functools")

@@ -33,11 +33,11 @@ class Attributes:
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if isinstance(o, Optional):
-            o = self.number(o)  # type: ignore[attr-defined]
+            o = self.number(o)
         if type(o) is Symbol:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
-            found = self.native(getattr, o, name)  # type: ignore[attr-defined]
+            found = self.native(getattr, o, name)
             if is_library_file(getattr(o, "__file__", None) or "<frozen"):
                 return found
             return self.captured(found, ("attribute", o, name), name)
@@ -50,10 +50,10 @@ class Attributes:
         if isinstance(held, dict) and name in held:
             if not self.recorder.is_own(held):
                 return self.captured(held[name], ("attribute", o, name), name)
-            return self.readable(held[name], name, held)  # type: ignore[attr-defined]
+            return self.readable(held[name], name, held)
         if isinstance(found, types.FunctionType) and not isinstance(o, type):
             return Method(found, o)
-        value = self.native(getattr, o, name)  # type: ignore[attr-defined]
+        value = self.native(getattr, o, name)
         if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
             return value
         return self.captured(value, ("attribute", o, name), name)
@@ -67,7 +67,7 @@ class Attributes:
                     self.recorder.store(part, Ellipsis, value)
                 return
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         found = class_attribute(type(o), name)
         if isinstance(found, property) and isinstance(found.fset, types.FunctionType):
             self.call(found.fset, (o, value), {})
@@ -75,7 +75,7 @@ class Attributes:
         held = getattr(o, "__dict__", None)
         if not isinstance(held, dict):
             message = f"attributes of a {type(o).__name__} cannot be set in a traced program"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         self.may_change(held)
         self.recorder.bind(held, name, value)
 
@@ -89,7 +89,7 @@ class Attributes:
             return t.dtype
         if name == "size":
             return functools.reduce(
-                lambda a, b: self.binary(operator.mul, a, b),  # type: ignore[attr-defined]
+                lambda a, b: self.binary(operator.mul, a, b),
                 self.recorder.shape(o) or (1,),
             )
         if name == "T":
@@ -106,13 +106,13 @@ class Attributes:
             return self.recorder.apply(getattr(np, name), (o,), {})
         if name == "flat":
             message = "`.flat` cannot be traced: use reshape(-1)"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         if name in METHODS or (hasattr(np.ndarray, name) and hasattr(np, name)):
             return BoundArrayMethod(o, name)
         if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):
             return BoundArrayMethod(o, name)
         message = f"'{name}' of a {t} cannot be traced"
-        raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        raise UntraceableError(message, self.location())
 
     def super(self) -> Any:
         """``super()`` in a method."""
@@ -132,7 +132,7 @@ class SuperOf:
         self.cls = cls
         self.owner = owner
 
-    def attribute(self, tracer: Calls, name: str) -> Any:
+    def attribute(self, tracer: Any, name: str) -> Any:
         order = type(self.owner).__mro__
         for cls in order[order.index(self.cls) + 1 :]:
             if name in cls.__dict__:
@@ -155,7 +155,7 @@ class BoundArrayMethod:
         self.owner = owner
         self.name = name
 
-    def call(self, tracer: Calls, args: Any, kwargs: Any) -> Any:
+    def call(self, tracer: Any, args: Any, kwargs: Any) -> Any:
         handle = METHODS.get(self.name)
         if handle is not None:
             return handle(tracer, self.owner, *args, **kwargs)
@@ -163,6 +163,7 @@ class BoundArrayMethod:
 
 
 def class_attribute(t: type, name: str) -> Any:
+    """What a class or its bases hold under a name, not bound; None if nothing."""
     for cls in t.__mro__:
         if name in cls.__dict__:
             return cls.__dict__[name]

@@ -163,12 +163,9 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
         best, best_key = values[0], keys[0]
         for value, k in zip(values[1:], keys[1:], strict=True):
             wins = tracer.truth(tracer.binary(better, k, best_key))
-            best, best_key = branch(
-                tracer.recorder,
-                wins,
-                lambda value=value, k=k: (value, k),
-                lambda best=best, best_key=best_key: (best, best_key),
-            )
+            sides = (value, k), (best, best_key)
+            then, other = (functools.partial(tuple, side) for side in sides)
+            best, best_key = branch(tracer.recorder, wins, then, other)
         return best
 
     return handle
@@ -256,7 +253,7 @@ def _class_of(x: Any) -> type:
     if x.is_array:
         return np.ndarray
     t = x.type
-    if t.python:
+    if isinstance(t, Number) and t.python:
         return {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
     return t.dtype.type
 

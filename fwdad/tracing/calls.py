@@ -17,13 +17,13 @@ import numpy as np
 from fwdad.builder.dispatch import CONTAINER_METHODS
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.rules.define import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape.infer import keeps_arguments
 from fwdad.tape.ops import Block
 from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import number_type
-from fwdad.tracing.attributes import METHODS, Attributes, BoundArrayMethod
+from fwdad.tracing.attributes import METHODS, Attributes, BoundArrayMethod, class_attribute
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.kinds import (
@@ -92,7 +92,7 @@ class Calls(Attributes):
                 "a value that is computed when the program runs is needed to trace it (as a "
                 "length, an axis, a key or an option)"
             )
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         return found
 
     def may_change(self, o: Any) -> None:
@@ -102,7 +102,7 @@ class Calls(Attributes):
                 f"a {type(o).__name__} that existed before the call is changed: a tape cannot do "
                 "that. Pass it as an argument and return it"
             )
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
 
     # -- calls
 
@@ -133,7 +133,7 @@ class Calls(Attributes):
         if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
-            method = getattr(type(f), "__call__", None)
+            method = class_attribute(type(f), "__call__")
             if isinstance(method, types.FunctionType):
                 return self.call(method, (f, *args), kwargs)
             return self._call_native(f, args, kwargs)
@@ -155,7 +155,7 @@ class Calls(Attributes):
                 f"{function_name(f)} has no source that can be read, and is called with values "
                 "that are not known"
             )
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         frame = Frame(
             source.node,
             f.__code__.co_filename,
@@ -228,11 +228,11 @@ class Calls(Attributes):
         self.active.append(key)
         try:
             if isinstance(node, ast.Lambda):
-                return self.evaluate(node.body)  # type: ignore[attr-defined]
+                return self.evaluate(node.body)
             if is_generator(node):
                 message = f"a generator ({node.name}) cannot be traced"
-                raise UntraceableError(message, self.location_of(node))  # type: ignore[attr-defined]
-            self.run_block(node.body)  # type: ignore[attr-defined]
+                raise UntraceableError(message, self.location_of(node))
+            self.run_block(node.body)
             return self._returned(frame)
         finally:
             self.depth -= 1
@@ -259,8 +259,7 @@ class Calls(Attributes):
         positional = [p.arg for p in [*a.posonlyargs, *a.args]]
         bound: dict[str, Any] = {}
         extra = dict(kwargs)
-        for parameter, value in zip(positional, args, strict=False):
-            bound[parameter] = value
+        bound.update(zip(positional, args, strict=False))
         rest = args[len(positional) :]
         if a.vararg is not None:
             bound[a.vararg.arg] = tuple(rest)
@@ -302,25 +301,25 @@ class Calls(Attributes):
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
         if cls is np.errstate:
-            return self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
+            return self.native(lambda: cls(*args, **kwargs))
         init = getattr(cls, "__init__", None)
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
             if cls.__new__ is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
-                raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+                raise UntraceableError(message, self.location())
             made = cls.__new__(cls)
             if not hasattr(made, "__dict__"):
                 message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
-                raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+                raise UntraceableError(message, self.location())
             self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
-        if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:  # type: ignore[attr-defined]
+        if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText("…")
         self._refuse_impure(cls)
-        made = self.native(lambda: cls(*args, **kwargs))  # type: ignore[attr-defined]
+        made = self.native(lambda: cls(*args, **kwargs))
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
@@ -330,16 +329,16 @@ class Calls(Attributes):
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
         """What a generated ``__init__`` does."""
         fields = cls.__dataclass_fields__
-        if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):  # type: ignore[attr-defined]
+        if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         made = cls.__new__(cls)
         if not hasattr(made, "__dict__"):
             message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         self.recorder.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
-        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments  # type: ignore[attr-defined]
+        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
         for field in dataclasses.fields(cls):
             if field.init and field.name in given:
                 value = given[field.name]
@@ -356,26 +355,27 @@ class Calls(Attributes):
         return made
 
     def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
-        args = tuple(self.listed(self.number(a)) for a in args)  # type: ignore[attr-defined]
+        args = tuple(self.listed(self.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):
             if f.__name__ in CONTAINER_METHODS[type(owner)]:
                 self.may_change(owner)
                 self.recorder.touch(owner)
-            found = self.native(lambda: f(*args, **kwargs))  # type: ignore[attr-defined]
-            return self.made(found) if f.__name__ == "copy" else found  # type: ignore[attr-defined]
+            found = self.native(lambda: f(*args, **kwargs))
+            new = f.__name__ == "copy"
+            return self.made(found) if new else found
         if isinstance(owner, (np.random.Generator, np.random.RandomState)) or (
             getattr(f, "__module__", "") or ""
         ).startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
         symbolic = mentions_symbols((args, kwargs))
         if symbolic and (isinstance(owner, str) or f in TEXTS):
             return UnknownText("…")
         if not symbolic:
             self._refuse_impure(f)
         if not symbolic and not makes_arrays(f):
-            return self.made(self.native(lambda: f(*args, **kwargs)))  # type: ignore[attr-defined]
+            return self.made(self.native(lambda: f(*args, **kwargs)))
         if f in MUTATING:
             target, *others = args
             target = self.recorder.as_symbol(target)
@@ -387,7 +387,7 @@ class Calls(Attributes):
             args, kwargs = self._static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
-        raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+        raise UntraceableError(message, self.location())
 
     def _refuse_impure(self, f: Any) -> None:
         """What depends on more than its arguments must be called whenever the program runs."""
@@ -396,12 +396,12 @@ class Calls(Attributes):
                 f"{function_name(f)} is called when the program is traced, not when it runs: call it "
                 "outside, and pass what it answers as an argument"
             )
-            raise UntraceableError(message, self.location())  # type: ignore[attr-defined]
+            raise UntraceableError(message, self.location())
 
     def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Axes and the like must be known; those that are inputs are assumed."""
         made = {
-            key: self.known(value) if key in STATIC_OPTIONS else value  # type: ignore[attr-defined]
+            key: self.known(value) if key in STATIC_OPTIONS else value
             for key, value in kwargs.items()
         }
         return args, made

@@ -61,7 +61,7 @@ class Comprehensions(Expressions):
     ) -> None:
         generator = generators[depth]
         for value in values:
-            self.assign(generator.target, value)  # type: ignore[attr-defined]
+            self.assign(generator.target, value)
             conditions = [self.truth(self.evaluate(test)) for test in generator.ifs]
             if any(type(c) is Symbol for c in conditions):
                 message = "a comprehension whose length depends on values cannot be traced"
@@ -109,7 +109,7 @@ class Comprehensions(Expressions):
         ast.fix_missing_locations(ast.copy_location(statement, node))
         outer, self.frame = self.frame, frame
         try:
-            self.run(statement)  # type: ignore[attr-defined]
+            self.run(statement)
         finally:
             self.frame = outer
         return frame.locals[total]

@@ -164,7 +164,7 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
     """The places that changed on either way, with both contents."""
     one = {id(o): (o, before, now) for o, before, now in first}
     two = {id(o): (o, before, now) for o, before, now in second}
-    found = []
+    found: list[tuple[Any, Any, Any, Any]] = []
     for key in {**one, **two}:
         o, before, _ = one.get(key) or two[key]
         a = one[key][2] if key in one else before

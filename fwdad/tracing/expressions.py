@@ -66,8 +66,7 @@ class Expressions(Conditions):
 
     def lookup(self, name: str) -> Any:
         """The content of a name, in Python's order of scopes."""
-        frame: Frame | None = self.frame
-        home = frame.home(name)
+        home = self.frame.home(name)
         if home is not None:
             held = home.locals.get(name, UNBOUND)
             return self.readable(held, name, home.locals)
@@ -210,7 +209,7 @@ class Expressions(Conditions):
 
     def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.evaluate(node.value)
-        self.assign(node.target, value)  # type: ignore[attr-defined]
+        self.assign(node.target, value)
         return value
 
     # -- subscripts
@@ -352,7 +351,8 @@ class Expressions(Conditions):
             if mentions_symbols(value):
                 unknown = True
                 continue
-            converted = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)(value)
+            convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
+            converted = convert(value)
             spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
             parts.append(format(converted, spec))
         return UnknownText("…") if unknown else "".join(parts)

@@ -34,12 +34,8 @@ class Interpreter(Loops):
             if stopped is not False:
                 rest = statements[k + 1 :]
                 if rest:
-                    branch(
-                        self.recorder,
-                        stopped,
-                        self.has_returned,
-                        lambda rest=rest: self.run_block(rest),
-                    )
+                    go_on = functools.partial(self.run_block, rest)
+                    branch(self.recorder, stopped, self.has_returned, go_on)
                 return
 
     def has_returned(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.source import find_source
-from fwdad.rules.define import find_rule
+from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.symbols import Maybe, Optional
@@ -49,11 +49,7 @@ MUTATING = {
 
 def mentions_symbols(x: Any) -> bool:
     """Whether something holds values that are not known when the program is traced."""
-    if (
-        type(x) is Symbol
-        or isinstance(x, UnknownText)
-        or isinstance(x, (Maybe, Optional, Closure, Method))
-    ):
+    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method)):
         return True
     if isinstance(x, (list, tuple, set)):
         return any(mentions_symbols(item) for item in x)
@@ -87,6 +83,7 @@ _KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
 
 
 def is_known(f: Any) -> bool:
+    """Whether a function can be one operation of a tape."""
     if isinstance(f, np.ufunc) or find_rule(f) is not None:
         return True
     if isinstance(getattr(f, "__self__", None), np.ufunc):
@@ -113,6 +110,7 @@ def implementation_of(f: Any) -> types.FunctionType | None:
 
 
 def is_generator(node: Any) -> bool:
+    """Whether a function's definition yields."""
     stack = list(ast.iter_child_nodes(node))
     while stack:
         inner = stack.pop()

@@ -38,15 +38,15 @@ class Loops(Comprehensions):
             branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
             return self._leaving()
 
-        def run() -> Any:
+        def run() -> None:
             ops = len(self.recorder.block.ops)
             try:
-                return loop(self.recorder, None, lambda: self.evaluate(node.test), body)
+                loop(self.recorder, None, lambda: self.evaluate(node.test), body)
             except TestChangesError:
                 del self.recorder.block.ops[ops:]
-            self.recorder.bind(self.frame.locals, "$stop", False)
-            loop(self.recorder, None, lambda: True, tested)
-            self.recorder.bind(self.frame.locals, "$stop", False)
+                self.recorder.bind(self.frame.locals, "$stop", False)
+                loop(self.recorder, None, lambda: True, tested)
+                self.recorder.bind(self.frame.locals, "$stop", False)
 
         self._as_one_body(run, node)
         self._end_loop(node.orelse)

@@ -145,7 +145,7 @@ class Merger:
             return lambda symbols: self._instance(type(a), held, symbols)
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
 
-    def _instance(self, cls: type, held: dict[str, Build], symbols: list[Any]) -> Any:
+    def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
         made = cls.__new__(cls)
         vars(made).update({key: part(symbols) for key, part in held.items()})
         self.recorder.own(vars(made), namespace=True)
@@ -168,7 +168,7 @@ class Merger:
             return lambda _: Poison(reason)
         return self._leaf(a, b, joined)
 
-    def _flagged(self, a: Any, b: Any, absent: Any, cls: type) -> Build:
+    def _flagged(self, a: Any, b: Any, absent: Any, cls: Any) -> Build:
         """Present on some ways only: a flag, and the value where it is present."""
         flags = [_flag(x, absent, cls) for x in (a, b)]
         values = [x.value if isinstance(x, cls) else x for x in (a, b)]
@@ -293,7 +293,7 @@ def _late(made: list[Any], build: Build, symbols: list[Any]) -> Any:
     return made[0]
 
 
-def _flag(x: Any, absent: Any, cls: type) -> Any:
+def _flag(x: Any, absent: Any, cls: Any) -> Any:
     if x is absent:
         return False
     return x.flag if isinstance(x, cls) else True

@@ -11,6 +11,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.tracing.arguments import new_object
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.merge import container_of
 from fwdad.tracing.symbols import Maybe, Optional, Poison
@@ -162,7 +163,7 @@ class Results:
 
         def fill(run: Run) -> Any:
             if key not in run.made:
-                run.made[key] = made = {} if cls is dict else cls.__new__(cls)
+                run.made[key] = made = {} if cls is dict else new_object(cls)
                 target = made if cls is dict else vars(made)
                 target.update({name: part(run) for name, part in parts.items()})
             return run.made[key]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import UntraceableError
-from fwdad.rules.define import function_name
+from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Op, Program, Value
 from fwdad.tape.recorder import Recorder

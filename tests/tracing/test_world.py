@@ -217,7 +217,7 @@ def test_static_arguments_are_traced_anew():
     [
         (lambda x: x.nothing, AttributeError),
         (lambda x: (lambda a, b: a)(x), TypeError),
-        (lambda x: [x][3], IndexError),
+        (lambda x: [x].pop(3), IndexError),
         (lambda x: {"a": x}["b"], KeyError),
         (lambda x: undefined_name + x, NameError),  # noqa: F821
         (lambda x: x + "a", TypeError),
