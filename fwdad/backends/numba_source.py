@@ -382,6 +382,10 @@ class NumbaWriter(Writer):
             return Term(f"len(range({args}))", ATOM, result, bits=62)
         if special == "_identity":
             return cast(self.term(op.args[0]), result.dtype, python=result.python)
+        if getattr(f, "__name__", "") == "normalize_axis_index" and not list(
+            values_in(op.operands())
+        ):
+            return constant(f(*op.args, **op.kwargs))
         if op.kwargs:
             raise self.cannot(f"keywords of {_name_of(f)}")
         ufunc = as_ufunc(f)
