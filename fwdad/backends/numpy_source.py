@@ -63,7 +63,7 @@ def numpy_source(program: Program) -> Source:
         The function answers a tuple of the program's results.
     """
     name = program.name if program.name.isidentifier() else "traced"
-    writer = Writer(program)
+    writer = Writer(program, coalesce=True)
     writer.reserve(name)
     _function(writer, program, name)
     called = writer.called
@@ -79,6 +79,22 @@ def numpy_source(program: Program) -> Source:
     return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
 
 
+def defined(source: Source) -> Callable[..., Any]:
+    """The function that a source defines; tracebacks show its lines.
+
+    Parameters
+    ----------
+    source : Source
+        As :func:`numpy_source` makes it.
+    """
+    filename = _filename(source)
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source.text), None, lines, filename)
+    namespace = dict(source.namespace)
+    exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
+    return namespace[source.name]
+
+
 def compiled(source: Source) -> Callable[..., Any]:
     """The function of a source; an exception names the user's line in a note.
 
@@ -87,12 +103,7 @@ def compiled(source: Source) -> Callable[..., Any]:
     source : Source
         As :func:`numpy_source` makes it.
     """
-    filename = f"<fwdad {source.name} {abs(hash(source.text)):x}>"
-    lines = source.text.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source.text), None, lines, filename)
-    namespace = dict(source.namespace)
-    exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
-    run = namespace[source.name]
+    run, filename = defined(source), _filename(source)
 
     def loud(*leaves: Any) -> Any:
         try:
@@ -105,6 +116,10 @@ def compiled(source: Source) -> Callable[..., Any]:
         return quietly(loud, *leaves)
 
     return quiet if source.quiet else loud
+
+
+def _filename(source: Source) -> str:
+    return f"<fwdad {source.name} {abs(hash(source.text)):x}>"
 
 
 def _note_place(error: Exception, filename: str, source: Source) -> None:
