@@ -74,6 +74,11 @@ class Lanes:
         return np.dtype(self.hot[2] if self.hot is not None else self._array.dtype)
 
     @property
+    def known(self) -> bool:
+        """Whether they are numbers, and not symbols of a tape that is being written."""
+        return not hasattr(self._array, "__fwdad_symbolic__")
+
+    @property
     def finite(self) -> bool:
         """Whether every element is finite, so that a zero scaling gives zero."""
         if self._finite is None:
@@ -103,7 +108,7 @@ class Lanes:
         if min(index, default=0) < 0:  # one element has one part, however it is written
             index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
         parts = self._parts
-        if parts is not None and index in parts:  # symbols' parts have longer keys
+        if parts is not None and index in parts:
             return parts[index]
         if self.basis is not None:
             return self.part(index, lambda lanes: lanes._basis_element(index))

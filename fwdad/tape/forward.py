@@ -28,6 +28,7 @@ from fwdad.tape.ops import (
     Block,
     Branch,
     Check,
+    Leaves,
     Load,
     Loop,
     Missing,
@@ -495,7 +496,7 @@ class _Pushforward:
         if op.function in _PASSING:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
         else:
-            rule = find_rule(_RULE_OF.get(op.function, op.function))
+            rule = find_rule(_function(op))
             if rule is None or op.args[0] is not a:
                 return []
             bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
@@ -581,7 +582,7 @@ class _Pushforward:
         return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
 
     def _by_rule(self, op: Apply) -> None:
-        function = _RULE_OF.get(op.function, op.function)
+        function = _function(op)
         if function is np.ravel:
             order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
             if order in ("C", "F"):
@@ -675,7 +676,7 @@ class _Pushforward:
             return type(t)(note(item) for item in t) if isinstance(t, (list, tuple)) else False
 
         active = (note(dots[0]), note(dots[1]))
-        function = _RULE_OF.get(op.function, op.function)
+        function = _function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
         if op.views:  # what may be a window on an argument stays one
             self._copy(op)
@@ -704,6 +705,8 @@ class _Pushforward:
         """What a rule answered, as the primals and tangents of the outputs."""
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
+        values = [p for p in values if p is not None]
         for v, p, t in zip(outputs, values, dots, strict=True):
             symbol = self.recorder.as_symbol(p)
             if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
@@ -1008,6 +1011,12 @@ class _Pushforward:
                 outputs=tuple(outputs), location=op.location,
             )
         )  # fmt: skip
+
+
+def _function(op: Apply) -> Any:
+    """The function whose rule a call has."""
+    function = op.function.function if isinstance(op.function, Leaves) else op.function
+    return _RULE_OF.get(function, function)
 
 
 def _has_tangent(op: Apply) -> bool:

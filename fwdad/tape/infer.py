@@ -37,14 +37,13 @@ _MOST_PATTERNS = 400
 # The length of the result depends on values.
 _DATA_SHAPED = {
     np.unique, np.nonzero, np.flatnonzero, np.argwhere, np.compress, np.extract, np.trim_zeros,
-    np.union1d, np.intersect1d, np.setdiff1d,
+    np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.unique_all,
+    np.unique_counts, np.unique_inverse, np.unique_values,
 }  # fmt: skip
 
 # The dtype of the result depends on values.
 DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots, np.real_if_close}
-_DATA_TYPED_BY_NAME = {
-    "scipy.linalg": {"eig", "eigvals"},
-}
+_DATA_TYPED_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
 
 
 # Not everything is defined at one, nor is an array of ones regular when it is made a matrix (None).
@@ -87,9 +86,10 @@ def infer(
     if function in DATA_TYPED or _is_data_typed(function):
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
-    if function in BROADCASTING or (isinstance(function, np.ufunc) and not function.signature):
+    broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
+    if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
         return _broadcast(function, args, kwargs, known or {})
-    special = _BY_SHAPE.get(function)
+    special = _BY_SHAPE.get(function) or _BY_NAME.get(_full_name(function))
     if special is not None:
         return special(args, kwargs)
     sizes: list[Size] = []
@@ -114,14 +114,30 @@ def infer(
         raise CannotInferError(_reason(reason)) from reason
     samples = full
     known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
-    fresh = function in _DATA_SHAPED
-    key = None if fresh or not sizes else _key(function, [args, kwargs])
+    if _is_data_shaped(function, args, kwargs):
+        return _type(first, second, None)
+    key = _key(function, [args, kwargs])
     return _type(first, second, _Dimensions(samples, sizes, key, guess=known))
 
 
-def _is_data_typed(function: Callable[..., Any]) -> bool:
+def _is_data_shaped(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]
+) -> bool:
+    if function is np.where:
+        return len(args) == 1
+    if function in (np.repeat, np.delete, np.insert):  # by an array of counts, or of places
+        given = (*args[1:2], *(kwargs[key] for key in ("repeats", "obj") if key in kwargs))
+        return any(True for _ in values_in(given))
+    return function in _DATA_SHAPED
+
+
+def _full_name(function: Callable[..., Any]) -> str:
     home = (getattr(function, "__module__", None) or "").partition("._")[0]
-    return getattr(function, "__name__", "") in _DATA_TYPED_BY_NAME.get(home, ())
+    return f"{home}.{getattr(function, '__name__', '')}"
+
+
+def _is_data_typed(function: Callable[..., Any]) -> bool:
+    return _full_name(function) in _DATA_TYPED_BY_NAME
 
 
 def _known_lengths(args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]) -> list[int]:
@@ -242,7 +258,7 @@ def _sample(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return quietly(lambda given=given, named=named: function(*given, **named))
-        except ValueError as error:
+        except (ValueError, ZeroDivisionError) as error:
             reason = reason or error
     assert reason is not None
     raise reason
@@ -334,7 +350,8 @@ def _type(first: Any, second: Any, dimensions: _Dimensions) -> Any:
             message = f"it answers an array of dtype {first.dtype}"
             raise CannotInferError(message)
         pairs = zip(first.shape, second.shape, strict=True)
-        return ArrayType(first.dtype, tuple(dimensions.of(m, n) for m, n in pairs))
+        dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)
+        return ArrayType(first.dtype, dims)
     number = number_type(first)
     if number is not None:
         return number
@@ -353,14 +370,14 @@ class _Dimensions:
         The lengths that were assumed.
     sizes : list of Size
         Those of the arguments.
-    key : hashable or None
-        What the result's lengths depend on, beside the sizes; None if on values.
+    key : tuple
+        What the result's lengths depend on, beside the sizes.
     guess : bool
         Whether of several lengths that were assumed alike any will do.
     """
 
     def __init__(
-        self, samples: list[dict[Size, int]], sizes: list[Size], key: Any, *, guess: bool
+        self, samples: list[dict[Size, int]], sizes: list[Size], key: tuple[Any, ...], *, guess: bool
     ) -> None:
         self.samples = samples
         self.sizes = sizes
@@ -369,8 +386,6 @@ class _Dimensions:
 
     def of(self, m: int, n: int) -> Dimension:
         """The length that is m in one sample and n in the other."""
-        if self.key is None and self.sizes:
-            return Size()
         if m == n:
             return m
         first, second = self.samples
@@ -378,11 +393,11 @@ class _Dimensions:
         if len(alike) == 1 or (alike and self.guess):
             return alike[0]
         # the same call has the same lengths, and so have several results of one call
-        return self.sizes[0].derive((*self.key, m, n)) if self.key is not None else Size()
+        return self.sizes[0].derive((*self.key, m, n)) if self.sizes else Size()
 
 
-def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...] | None:
-    """What the lengths of a result depend on, if not on numbers in arrays."""
+def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...]:
+    """What the lengths of a result depend on."""
     frozen = function, _frozen(operands)
     try:
         hash(frozen)
@@ -463,6 +478,20 @@ def _argument(args: Operand, kwargs: dict[str, Operand], k: int, name: str) -> A
     return args[k] if len(args) > k else kwargs[name]
 
 
+def _along(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    arr, indices = (_argument(args, kwargs, k, n) for k, n in ((0, "arr"), (1, "indices")))
+    axis = args[2] if len(args) > 2 else kwargs.get("axis", -1)
+    shape = _shape_of(indices, {})
+    if axis is None:
+        return ArrayType(arr.type.dtype, shape)
+    if len(shape) != arr.type.ndim or not -len(shape) <= axis < len(shape):
+        message = "indices and array must have the same rank, and the axis"
+        raise CannotInferError(message)
+    dims = [_joined([(m,), (n,)])[0] for m, n in zip(arr.type.shape, shape, strict=True)]
+    dims[axis] = shape[axis]
+    return ArrayType(arr.type.dtype, tuple(dims))
+
+
 def _sparse_product(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     data, x = (_argument(args, kwargs, k, name).type for k, name in enumerate(("data", "x")))
     rows, _ = _argument(args, kwargs, 5, "shape")
@@ -480,6 +509,21 @@ def _scattered(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(values.dtype, (_length(_argument(args, kwargs, 2, "size")),))
 
 
+def _solved(k: int) -> Callable[..., Any]:
+    """Of the shape of the right-hand sides, the k-th argument, behind the matrix."""
+
+    def solution(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+        ab, b = (_argument(args, kwargs, j, n).type for j, n in ((k - 1, "ab"), (k, "b")))
+        dtype = np.result_type(ab.dtype, b.dtype)
+        return ArrayType(dtype if dtype.kind in "fc" else np.dtype(float), b.shape)
+
+    return solution
+
+
+# Bands of ones are singular.
+_BY_NAME = {"scipy.linalg.solve_banded": _solved(2), "scipy.linalg.solveh_banded": _solved(1)}
+
+
 # The sparse kernels read memory at places that are values: they are not tried on samples.
 _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     sparse.sparse_product: _sparse_product,
@@ -492,4 +536,5 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.reshape: _reshaped,
     np.broadcast_to: _reshaped,
     np.arange: _ranged,
+    np.take_along_axis: _along,
 }

@@ -23,6 +23,7 @@ from fwdad.tape.ops import (
     Block,
     Branch,
     Check,
+    Leaves,
     Load,
     Loop,
     Missing,
@@ -385,6 +386,8 @@ class Recorder:
             parts = [self.symbols(item) for item in found]
             made = [p for p, _ in parts]
             whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            if isinstance(whole, list):
+                self.own(whole)
             return whole, [v for _, values in parts for v in values]
         if isinstance(found, (Number, ArrayType)):
             value = Value(found)
@@ -414,13 +417,9 @@ class Recorder:
         if isinstance(found, (str, bytes)):
             return UnknownText("…")
         made, values = self.symbols(found)
-        if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
-            message = (
-                f"{function_name(function)} answers a {type(found).__name__} of {len(found)}, "
-                "whose items cannot be told apart on a tape"
-            )
-            raise UntraceableError(message, self.place())
         views = (0,) if function in VIEWING else ()
+        if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
+            function = Leaves(function)
         self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
         return made
 

@@ -16,6 +16,7 @@ from fwdad.errors import ChunkMismatchError, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.ops import leaves_in
 from fwdad.tape.types import Type, number_type
 
 _BUILDER: list[Callable[..., Any]] = []
@@ -75,7 +76,7 @@ class PushWhole:
     def __call__(self, args: tuple[Any, ...], lanes: tuple[Any, ...], **kwargs: Any) -> Any:
         """Values of the function, and then the lanes of each value that can have some."""
         dots = _tangents(self.active, iter(lanes))
-        nested = any(hasattr(x, "__fwdad_tag__") for x in (*_leaves((args, kwargs)), *lanes))
+        nested = any(hasattr(x, "__fwdad_tag__") for x in (*leaves_in((args, kwargs)), *lanes))
         if nested or self.rule is None:
             y, y_dot = self._built(args, kwargs, dots)
         else:
@@ -107,7 +108,7 @@ class PushWhole:
         return build_frule(dispatched)(primals, tangents)
 
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        values = list(_leaves(y))
+        values = list(leaves_in(y))
         if len(values) != len(self.types):
             message = f"{self.__name__} answers {len(values)} values where {len(self.types)} are due"
             raise ChunkMismatchError(message)
@@ -115,7 +116,10 @@ class PushWhole:
         for k, (value, t, own) in enumerate(
             zip(values, _mirrored(y, y_dot), self.types, strict=True)
         ):
-            if value.dtype.kind != own.dtype.kind if hasattr(value, "dtype") else False:
+            kind = getattr(value, "dtype", own.dtype).kind
+            if kind == "f" and own.dtype.kind == "c":
+                values[k] = value = value.astype(own.dtype)
+            elif kind != own.dtype.kind:
                 message = (
                     f"{function_name(self.function)} answers dtype {value.dtype} here, and the "
                     f"program was traced for {own.dtype}: the dtype depends on values"
@@ -144,18 +148,6 @@ class PushWhole:
         if lanes.base is not None or any(lanes is x for x in given):
             return lanes.copy()  # the memory of an argument, or of several lanes at once
         return lanes
-
-
-def _leaves(x: Any) -> Iterator[Any]:
-    """The numbers and arrays in a result, duals among them."""
-    if isinstance(x, (tuple, list)):
-        for item in x:
-            yield from _leaves(item)
-    elif isinstance(x, dict):
-        for item in x.values():
-            yield from _leaves(item)
-    elif hasattr(x, "__fwdad_tag__") or isinstance(x, np.ndarray) or number_type(x) is not None:
-        yield x
 
 
 def _mirrored(y: Any, y_dot: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
 from fwdad.tangents.shapes import broadcast_shapes
-from fwdad.tangents.symbolic import arange, is_known, recorder_of, zeros
+from fwdad.tangents.symbolic import arange, is_known, zeros
 from fwdad.tangents.zero import ZERO, Zero
 
 
@@ -91,8 +91,9 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
         raise ChunkMismatchError(message)
     shape = np.shape(condition)
     for c in chunks:
-        shape = broadcast_shapes(shape, c.shape)
-    known = recorder_of(condition, *(lanes.array for c in chunks for lanes in c.terms)) is None
+        if c.shape != shape:
+            shape = broadcast_shapes(shape, c.shape)
+    known = is_known(condition) and all(lanes.known for c in chunks for lanes in c.terms)
     if (
         known
         and all(lanes.finite for c in chunks for lanes in c.terms)

@@ -40,13 +40,13 @@ def _termwise(
 @law(np.reshape)
 def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chunk:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if any(type(s) is int and s == -1 for s in shape):
-        known = math.prod(s for s in shape if type(s) is not int or s != -1)
-        if not is_known(known, x_dot.shape):
+    if -1 in shape:
+        known = math.prod(s for s in shape if s != -1)
+        if is_known(known, x_dot.shape):
+            rest = x_dot.size // known if known else 0
+        else:
             rest = x_dot.size // known
-            shape = tuple(rest if type(s) is int and s == -1 else s for s in shape)
-    if is_known(shape) and -1 in shape:
-        shape = tuple((x_dot.size // known if known else 0) if s == -1 else s for s in shape)
+        shape = tuple(rest if s == -1 else s for s in shape)
     if order == "C":
         return _termwise(
             x_dot,
