@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fwdad.backends.numba_support import have_numba
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.builder.build import build_frule
 from fwdad.builder.dispatch import call, is_active, on_call
@@ -17,17 +20,13 @@ from fwdad.builder.dual import Array, Scalar, explicit, top_tag, with_explicit
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
-from fwdad.tape.forward import push_forward
-from fwdad.tape.passes import optimise
 from fwdad.tape import whole
+from fwdad.tape.forward import push_forward
+from fwdad.tape.ops import Program
+from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
 from fwdad.tracing.arguments import Flattened, leaf_key
 from fwdad.tracing.trace import Tape, trace_flat
-
-def compile_program(program: Any, backend: str) -> tuple[Callable[..., Any], str, str]:
-    """The function of a program, what runs it, and why nothing quicker does."""
-    return compiled(numpy_source(program)), "NumPy", ""
-
 
 whole.install(call, build_frule)
 
@@ -47,15 +46,75 @@ class CacheInfo(NamedTuple):
     hits: int
 
 
+class _Runner:
+    """A program's function, made for the backend that was asked for.
+
+    Parameters
+    ----------
+    program : Program
+        What to run.
+    backend : str
+        As :func:`jit` takes it.
+    """
+
+    def __init__(self, program: Program, backend: str) -> None:
+        self._made: Any = None
+        if _uses_numba(backend):
+            from fwdad.backends.entry import compile_program  # noqa: PLC0415  (imports Numba)
+
+            self._made = compile_program(program, "numba")
+        else:
+            self._plain = compiled(numpy_source(program))
+
+    def __call__(self, *leaves: Any) -> Any:
+        return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
+
+    def explain(self) -> str:
+        """What runs the program, and why Numba does not."""
+        if self._made is None:
+            return "NumPy"
+        reasons = "".join(f"\n  {_place(e)}{e.what}" for e in self._made.left)
+        return "Numba" if self._made.backend == "numba" else f"NumPy, because{reasons}"
+
+
+def _place(error: Any) -> str:
+    location = getattr(error, "location", None)
+    return "" if location is None else f"{location.filename}:{location.line}: "
+
+
+def _uses_numba(backend: str) -> bool:
+    if backend not in ("auto", "numpy", "numba"):
+        message = f'backend is "auto", "numpy" or "numba", not {backend!r}'
+        raise ValueError(message)
+    if backend == "numpy" or have_numba():
+        return backend != "numpy"
+    if backend == "numba":
+        message = "Numba is not installed: pip install 'fwdad[jit]'"
+        raise ImportError(message)
+    _say_once("Numba is not installed: fwdad.jit runs under NumPy (pip install 'fwdad[jit]')")
+    return False
+
+
+@functools.cache
+def _say_once(message: str) -> None:
+    logging.getLogger("fwdad").warning(message)
+
+
 @dataclass(eq=False)
-class _Compiled:
-    """One specialisation: its tape, and the functions made of it."""
+class _Specialisation:
+    """A function for one kind of arguments: its tape, and the functions made of it."""
 
     tape: Tape
-    run: Callable[..., Any]
-    backend: str
-    reason: str
-    pushed: dict[Any, tuple[Callable[..., Any], list[np.ndarray]]]
+    run: _Runner
+    pushed: dict[Any, tuple[_Runner, list[np.ndarray]]]
+
+
+# Arguments of these classes, and arrays, can be told apart without taking them apart.
+_PLAIN = (float, int, complex, np.float64)
+
+
+def _quick_key(args: tuple[Any, ...]) -> Any:
+    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
 
 
 class Jitted:
@@ -65,14 +124,21 @@ class Jitted:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
         self._backend = backend
-        self._table: dict[Any, list[_Compiled]] = {}
+        self._table: dict[Any, list[_Specialisation]] = {}
+        self._quick: dict[Any, _Specialisation] = {}
         self._lock = threading.RLock()
-        self._traces = 0
-        self._hits = 0
-        self._last: _Compiled | None = None
+        self.traces = 0
+        self.hits = 0
+        self.last: _Specialisation | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made, leaves, containers = self._find(args, kwargs)
+        """Call the function."""
+        if not kwargs:
+            quick = self._quick.get(_quick_key(args))
+            if quick is not None and quick.tape.stands():
+                self.hits += 1
+                return quick.tape.rebuild(quick.run(*args), ())
+        made, leaves, containers = self.find(args, kwargs)
         if made.tape.entangled(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
@@ -83,35 +149,44 @@ class Jitted:
     def __reduce__(self) -> Any:
         return (jit, (self.__wrapped__,))
 
-    def _find(self, args: Any, kwargs: Any) -> tuple[_Compiled, list[Any], list[Any]]:
+    def find(self, args: Any, kwargs: Any) -> tuple[_Specialisation, list[Any], list[Any]]:
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
         for made in self._table.get(flat.key, ()):
             leaves = made.tape.leaves(flat.leaves)
             if made.tape.holds(leaves):
-                self._hits += 1
+                self.hits += 1
+                self._note_quick(made, args, kwargs)
                 return made, leaves, flat.containers
         with self._lock:
             tape = trace_flat(self.__wrapped__, flat)
             optimise(tape.program)
-            run, backend, reason = compile_program(tape.program, self._backend)
-            made = _Compiled(tape, run, backend, reason, {})
-            self._traces += 1
-            self._last = made
+            made = _Specialisation(tape, _Runner(tape.program, self._backend), {})
+            self.traces += 1
+            self.last = made
             if len(self._table) >= _KEPT:
                 self._table.clear()
             self._table.setdefault(flat.key, []).append(made)
         return made, tape.leaves(flat.leaves), flat.containers
 
-    def _pushed(self, made: _Compiled, n: int, active: tuple[bool, ...]) -> Any:
+    def _note_quick(self, made: _Specialisation, args: Any, kwargs: Any) -> None:
+        """Let calls like this one find their tape at once: no leaf needs to be looked at."""
+        tape = made.tape
+        plain = all(type(a) is np.ndarray or type(a) in _PLAIN for a in args)
+        if kwargs or not plain or tape.captures or tape.value_guards or any(tape.program.written):
+            return
+        if len(self._quick) >= _KEPT:
+            self._quick.clear()
+        self._quick[_quick_key(args)] = made
+
+    def push(self, made: _Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""
         key = (n, active)
         if key not in made.pushed:
             with self._lock:
                 program, constants = push_forward(made.tape.program, n, list(active))
                 optimise(program)
-                run, _, _ = compile_program(program, self._backend)
-                made.pushed[key] = (run, constants)
+                made.pushed[key] = (_Runner(program, self._backend), constants)
         return made.pushed[key]
 
 
@@ -178,7 +253,7 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
         Made by :func:`jit`.
     """
     held = _jitted(f)
-    return CacheInfo(held._traces, held._hits)
+    return CacheInfo(held.traces, held.hits)
 
 
 def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
@@ -202,9 +277,10 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
         return show_program(program)
     if backend == "numpy":
         return numpy_source(program).text
-    from fwdad.backends.numba_source import numba_source  # needs Numba
+    _uses_numba("numba")
+    from fwdad.backends.numba_source import numba_source  # noqa: PLC0415  (imports Numba)
 
-    return numba_source(program).text
+    return numba_source(program)[0].text
 
 
 def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
@@ -212,8 +288,8 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
         return f.program
     if args or kwargs:
         held = f if isinstance(f, Jitted) else jit(f)
-        return held._find(args, kwargs)[0].tape.program
-    last = _jitted(f)._last
+        return held.find(args, kwargs)[0].tape.program
+    last = _jitted(f).last
     if last is None:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
@@ -236,12 +312,17 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         The backend, and the line that keeps a program from being compiled.
     """
     held = f if isinstance(f, Jitted) else jit(f)
-    made = held._find(args, kwargs)[0] if args or kwargs else held._last
+    if args or kwargs:
+        copies = copy.deepcopy((args, kwargs))
+        held(*copies[0], **copies[1])  # Numba compiles at the first call
+        made: Any = held.find(args, kwargs)[0]
+    else:
+        made = held.last
     if made is None:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
     count = made.tape.count()
-    return f"{count} operations, run by {made.backend}" + (f": {made.reason}" if made.reason else "")
+    return f"{count} operations, run by {made.run.explain()}"
 
 
 # -- under the evaluator that runs at once
@@ -252,14 +333,14 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """A call by lifted code: the traced program, pushed forward, where an argument is active."""
     args = with_explicit(args)
     if not is_active((*args, *kwargs.values())):
-        made, leaves, containers = f._find(args, kwargs)
+        made, leaves, containers = f.find(args, kwargs)
         if any(made.tape.program.written):
             return call(f.__wrapped__, *args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
     flat = _DualArguments(args, kwargs)
     if flat.tag is None or flat.nested:
         return call(f.__wrapped__, *args, **kwargs)
-    made, leaves, _ = f._find(*flat.primals)
+    made, leaves, _ = f.find(*flat.primals)
     if made.tape.rebuild.needs_containers:  # those of the duals are others
         return call(f.__wrapped__, *args, **kwargs)
     if any(made.tape.program.written) or STATE.run is None:
@@ -267,7 +348,7 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     missing = len(leaves) - len(flat.tangents)
     tangents = [*flat.tangents, *[None] * missing]
     active = tuple(t is not None for t in tangents)
-    run, constants = f._pushed(made, flat.tag.n, active)
+    run, constants = f.push(made, flat.tag.n, active)
     lanes = [t.lanes for t in tangents if t is not None]
     results = run(*leaves, *lanes, *constants)
     half = len(results) // 2
@@ -281,7 +362,7 @@ def _dual(p: Any, lanes: Any, tag: Any) -> Any:
     if isinstance(p, (bool, int, np.bool_, np.integer)):
         return p
     chunk = Chunk(lanes)
-    return Scalar(p, {held: 1.0 for held in chunk.terms}, tag)
+    return Scalar(p, dict.fromkeys(chunk.terms, 1.0), tag)
 
 
 class _DualArguments:
@@ -291,7 +372,10 @@ class _DualArguments:
         self.tag = top_tag((*args, *kwargs.values()))
         self.nested = False
         self.tangents: list[Any] = []
-        self.primals = (tuple(self._take(a) for a in args), {k: self._take(a) for k, a in kwargs.items()})
+        self.primals = (
+            tuple(self._take(a) for a in args),
+            {k: self._take(a) for k, a in kwargs.items()},
+        )
 
     def _take(self, x: Any) -> Any:
         x = explicit(x)
@@ -305,7 +389,7 @@ class _DualArguments:
             return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
         if isinstance(x, dict):
             return {key: self._take(item) for key, item in x.items()}
-        if isinstance(x, np.ndarray) or isinstance(x, (bool, int, float, complex, np.generic)):
+        if isinstance(x, (np.ndarray, bool, int, float, complex, np.generic)):
             self.tangents.append(None)
             return x
         if hasattr(x, "__dict__") and not callable(x):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ class _Entry:
         self.plain = plain
         self.fallback = fallback
         self.kernel = _jit(defined(source))
+        self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
         self.made = Compiled(self._first, source, "numba", kernel=self.kernel)
         self._fast = _wrapper(program, self.kernel, self._failed)
@@ -111,13 +113,18 @@ class _Entry:
         except ValueError:  # a type that Numba does not know
             return False
         if signature not in self.known:
-            try:
-                self._compile(signature)
-                self.known[signature] = True
-            except CannotCompileError as error:
-                self.known[signature] = False
-                self.made.left.append(error)
+            with self._lock:
+                if signature not in self.known:  # another thread may have been first
+                    self._make(signature)
         return self.known[signature]
+
+    def _make(self, signature: tuple[Any, ...]) -> None:
+        try:
+            self._compile(signature)
+            self.known[signature] = True
+        except CannotCompileError as error:
+            self.known[signature] = False
+            self.made.left.append(error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
         try:

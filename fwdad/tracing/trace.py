@@ -115,15 +115,21 @@ class Tape:
         for k, value in self.value_guards.items():
             if leaves[k] != value:
                 return False
-        for path, held in self.object_guards:
-            now = fetch(path)
-            if now is not held and not (path[0] == "structure" and now == held):
-                return False
+        if not self.stands():
+            return False
         first = len(leaves) - len(self.captures)
         return all(
             leaf is not UNBOUND and c.key == leaf_key(leaf)
             for c, leaf in zip(self.captures, leaves[first:], strict=True)
         )
+
+    def stands(self) -> bool:
+        """Whether the functions that it calls are still those that were traced."""
+        for path, held in self.object_guards:
+            now = fetch(path)
+            if now is not held and not (path[0] == "structure" and now == held):
+                return False
+        return True
 
     def entangled(self, leaves: list[Any]) -> bool:
         """Whether the program writes into one of two inputs that share memory: it may not then."""
