@@ -217,7 +217,7 @@ class Calls(Attributes):
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)
         self.recorder.own(frame.locals, namespace=True)
-        frame.locals.update({"$break": False, "$continue": False, "$return": False})
+        frame.locals.update({"$break": False, "$continue": False, "$return": False, "$stop": False})
         for name, value in bound.items():
             frame.locals[name] = value
             if type(value) is Symbol and value.value.name is None:

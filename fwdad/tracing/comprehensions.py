@@ -100,7 +100,7 @@ class Comprehensions(Expressions):
         )
         self.recorder.own(frame.locals, namespace=True)
         frame.names.own |= {*names, total}
-        frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False})
+        frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False, "$stop": False})
         statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
         for g in reversed(generator.generators):
             for test in reversed(g.ifs):

@@ -92,7 +92,7 @@ class Loops(Comprehensions):
     def _leaving(self) -> Any:
         """After the body: whether to leave the loop. ``continue`` has done its work."""
         held = self.frame.locals
-        flags = [held["$break"], held["$return"], held.get("$stop", False)]
+        flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.bind(held, "$continue", False)
         return self._any_of(flags)
 
@@ -154,6 +154,7 @@ class Loops(Comprehensions):
             elif leaving is not True:
                 branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
 
+        steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
         if not isinstance(steps.length, int) or steps.length > 20 * UNROLLED_AT_MOST:
             message = "a loop over this cannot be traced: its length is not known, or too large"
             raise UntraceableError(message, self.location_of(node))

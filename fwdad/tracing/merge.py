@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Missing
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -306,7 +307,7 @@ def _sequence(like: Any, items: list[Any]) -> Any:
 def _equal(a: Any, b: Any) -> bool:
     try:
         return bool(a == b) or repr(a) == repr(b)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, UntraceableError):
         return False
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
-class Maybe:
+class Held:
+    """What stands for a content: nobody may take it for one."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        message = f"a {type(self).__name__} is taken for a value"
+        raise TypeError(message)
+
+
+class Maybe(Held):
     """The content of a name that is bound on some ways only.
 
     Parameters
@@ -23,7 +33,7 @@ class Maybe:
         self.value = value
 
 
-class Optional:
+class Optional(Held):
     """None on some ways, a number or array on others: ``best = None`` before a loop."""
 
     __slots__ = ("flag", "value")
@@ -33,7 +43,7 @@ class Optional:
         self.value = value
 
 
-class Poison:
+class Poison(Held):
     """The content of a name whose values on two ways cannot be one value: raises when read.
 
     Parameters

@@ -1,12 +1,14 @@
 """A program traced once and replayed: every bit, type and exception is plain Python's."""
 
 import copy
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fwdad.tape.check import check_program
+from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import trace
 
 
@@ -64,13 +66,16 @@ def wide(x):
     """A value with all numbers as complex ones: equal if they are, whatever their types."""
     if isinstance(x, (tuple, list)):
         return (type(x), *map(wide, x))
+    if isinstance(x, dict):
+        return (type(x), *((key, wide(item)) for key, item in x.items()))
     return bits(complex(x)) if isinstance(x, (int, float, complex, np.generic)) else bits(x)
 
 
 def outcome(f, args, bits=bits):
     """What a call answers or raises, and what it leaves in its arguments."""
     args = copy.deepcopy(args)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TraceWarning)
         try:
             answer = bits(f(*args))
         except Exception as error:
@@ -82,7 +87,9 @@ def outcome(f, args, bits=bits):
 
 def traced(f, args):
     """The checked tape of a function."""
-    tape = trace(f, *copy.deepcopy(args))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TraceWarning)
+        tape = trace(f, *copy.deepcopy(args))
     check_program(tape.program)
     return tape
 

@@ -6,6 +6,7 @@ from fwdad.compilation import cache_info, jit
 from tests.tracing import (
     branches,
     callables,
+    corners,
     containers,
     loops,
     numpy_code,
@@ -14,7 +15,7 @@ from tests.tracing import (
 )
 from tests.tracing.agreement import assert_agrees, bits, outcome, wide
 
-TABLES = (loops, branches, stores, containers, objects, callables, numpy_code)
+TABLES = (loops, branches, stores, containers, objects, callables, numpy_code, corners)
 PROGRAMS = [program for table in TABLES for program in table.PROGRAMS]
 
 
