@@ -69,6 +69,11 @@ class _Runner:
     def __call__(self, *leaves: Any) -> Any:
         return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
 
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself, as it is after the first call."""
+        return self._plain if self._made is None else self._made.call
+
     def explain(self) -> str:
         """What runs the program, and why Numba does not."""
         if self._made is None:
@@ -114,6 +119,9 @@ _PLAIN = (float, int, complex, np.float64)
 
 
 def _quick_key(args: tuple[Any, ...]) -> Any:
+    if len(args) == 1:
+        (a,) = args
+        return (a.dtype, a.shape) if type(a) is np.ndarray else type(a)
     return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
 
 
@@ -125,7 +133,7 @@ class Jitted:
         self.__wrapped__ = f
         self._backend = backend
         self._table: dict[Any, list[_Specialisation]] = {}
-        self._quick: dict[Any, _Specialisation] = {}
+        self._quick: dict[Any, tuple[Any, Any, Any]] = {}
         self._lock = threading.RLock()
         self.traces = 0
         self.hits = 0
@@ -135,9 +143,15 @@ class Jitted:
         """Call the function."""
         if not kwargs:
             quick = self._quick.get(_quick_key(args))
-            if quick is not None and quick.tape.stands():
-                self.hits += 1
-                return quick.tape.rebuild(quick.run(*args), ())
+            if quick is not None:
+                run, rebuild, guards = quick
+                for names, name, held in guards:
+                    if names.get(name) is not held:
+                        break
+                else:
+                    self.hits += 1
+                    values = run(*args)
+                    return values[0] if rebuild is None else rebuild(values, ())
         made, leaves, containers = self.find(args, kwargs)
         if made.tape.entangled(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
@@ -173,11 +187,16 @@ class Jitted:
         """Let calls like this one find their tape at once: no leaf needs to be looked at."""
         tape = made.tape
         plain = all(type(a) is np.ndarray or type(a) in _PLAIN for a in args)
-        if kwargs or not plain or tape.captures or tape.value_guards or any(tape.program.written):
+        named = all(path[0] == "item" for path, _ in tape.object_guards)
+        if kwargs or not (plain and named) or tape.captures or tape.value_guards:
+            return
+        if any(tape.program.written):
             return
         if len(self._quick) >= _KEPT:
             self._quick.clear()
-        self._quick[_quick_key(args)] = made
+        guards = [(path[1], path[2], held) for path, held in tape.object_guards]
+        rebuild = None if tape.rebuild.single else tape.rebuild
+        self._quick[_quick_key(args)] = (made.run.function, rebuild, guards)
 
     def push(self, made: _Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

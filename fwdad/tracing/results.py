@@ -47,6 +47,8 @@ class Results:
         The program's results.
     changes : bool
         Whether containers of the caller's are changed.
+    single : bool
+        Whether the answer is the first result, and nothing else is left behind.
     """
 
     def __init__(self, recorder: Recorder, arguments: list[Any], before: list[Any]) -> None:
@@ -55,6 +57,7 @@ class Results:
         self._arguments = {id(container_of(x)): k for k, x in enumerate(arguments)}
         self._memo: dict[int, Take] = {}
         self._refers = False
+        self.single = False
         self._answer: Take = lambda _: None
         self._changes = [
             (k, self._change(container_of(x), old))
@@ -69,6 +72,7 @@ class Results:
 
     def answer(self, y: Any) -> None:
         """Collect what the function returns."""
+        self.single = not self._changes and (type(y) is Symbol or isinstance(y, np.ndarray))
         self._answer = self._take(y)
 
     @property
