@@ -15,7 +15,7 @@ from fwdad.tangents.chunk import plain
 
 
 def recorder_of(*values: Any) -> Any:
-    """Who writes the tape that a symbol among the values, or in a list of them, belongs to; or None."""
+    """Who writes the tape of a symbol among the values, or in a list of them; None without one."""
     for x in values:
         if hasattr(x, "__fwdad_symbolic__"):
             return x.recorder
@@ -49,7 +49,9 @@ def array_of(x: Any) -> Any:
 def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
     """Zeros of a shape of which lengths may be unknown."""
     recorder = recorder_of(shape)
-    return np.zeros(shape, dtype) if recorder is None else recorder.apply(np.zeros, (shape, dtype), {})
+    return (
+        np.zeros(shape, dtype) if recorder is None else recorder.apply(np.zeros, (shape, dtype), {})
+    )
 
 
 def arange(n: Any) -> Any:

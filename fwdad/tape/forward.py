@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
-from fwdad.rules.define import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -278,10 +278,7 @@ class _Pushforward:
         program = Program("", block)
         self.memory = memory_of(program)
         self.written = {
-            root
-            for op in walk(block)
-            for v in op.writes()
-            for root in self.memory.get(v, {v})
+            root for op in walk(block) for v in op.writes() for root in self.memory.get(v, {v})
         }
         recorder.is_written = self._is_written
         self.primal: dict[Value, Symbol] = {}
@@ -340,7 +337,11 @@ class _Pushforward:
         if isinstance(t, Number):
             k = -seed.start
             dtype = np.dtype(np.result_type(t.dtype, np.float16))
-            return Chunk.of(self.n, (), {hot_lanes(self.n, k, dtype): 1.0}) if 0 <= k < self.n else ZERO
+            return (
+                Chunk.of(self.n, (), {hot_lanes(self.n, k, dtype): 1.0})
+                if 0 <= k < self.n
+                else ZERO
+            )
         lanes = basis_lanes(self.n, seed.start, seed.shape, t.dtype)
         return Chunk.of(self.n, self._shape(t), {lanes: None})
 
@@ -645,9 +646,7 @@ class _Pushforward:
 
     def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
         """Refuse derivatives in what the rule takes as an option."""
-        _, options = rule.binder.bind(
-            tuple(self.tangent_of(a) for a in op.args), dict(named)
-        )
+        _, options = rule.binder.bind(tuple(self.tangent_of(a) for a in op.args), dict(named))
         for name, t in options.items():
             if isinstance(t, (Chunk, Undefined)) or (
                 isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
@@ -793,12 +792,15 @@ class _Pushforward:
     def _alignable(self, index: tuple[Any, ...]) -> None:
         """Advanced indices apart from each other move their axes in front, before the lanes."""
         advanced = [
-            k for k, i in enumerate(index)
+            k
+            for k, i in enumerate(index)
             if i is not None and i is not Ellipsis and not isinstance(i, slice)
         ]
         arrays = [
-            k for k in advanced
-            if isinstance(index[k], (list, np.ndarray)) or (type(index[k]) is Symbol and index[k].is_array)
+            k
+            for k in advanced
+            if isinstance(index[k], (list, np.ndarray))
+            or (type(index[k]) is Symbol and index[k].is_array)
         ]
         if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
             message = (
@@ -862,9 +864,13 @@ class _Pushforward:
 
     def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
         """Lanes that broadcast against an indexed array as the value itself does."""
-        rank = target.ndim - sum(
-            1 for i in index if not isinstance(i, slice) and i is not None and i is not Ellipsis
-        ) + sum(i is None for i in index)
+        rank = (
+            target.ndim
+            - sum(
+                1 for i in index if not isinstance(i, slice) and i is not None and i is not Ellipsis
+            )
+            + sum(i is None for i in index)
+        )
         arrays = [i for i in index if is_array(i) or isinstance(i, (list, np.ndarray))]
         if arrays:
             rank += max(i.type.ndim if isinstance(i, Value) else np.ndim(i) for i in arrays)
@@ -1039,9 +1045,9 @@ def _agrees(symbol: Symbol, t: Type) -> bool:
 
 def _fits(shape: tuple[Any, ...], t: Type) -> bool:
     """Whether a shape may be that of a type: known lengths agree."""
-    return len(shape) == t.ndim and all(
-        m == n for m, n in zip(shape, t.shape, strict=True) if type(m) is int and type(n) is int
-    )
+    pairs = zip(shape, t.shape, strict=False)
+    known = [(m, n) for m, n in pairs if isinstance(m, int) and isinstance(n, int)]
+    return len(shape) == t.ndim and all(m == n for m, n in known)
 
 
 def _retype(t: Chunk, v: Value) -> None:
@@ -1051,9 +1057,10 @@ def _retype(t: Chunk, v: Value) -> None:
             held = lanes.array.value
             n, *dims = held.type.shape
             if len(dims) == v.type.ndim == len(t.shape):
+                sizes: tuple[Any, ...] = t.shape
                 shape = [
-                    own if type(s) is Length and s.size is d else d
-                    for d, own, s in zip(dims, v.type.shape, t.shape, strict=True)
+                    own if isinstance(s, Length) and s.size is d else d
+                    for d, own, s in zip(dims, v.type.shape, sizes, strict=True)
                 ]
                 held.type = ArrayType(held.type.dtype, (n, *shape))
 

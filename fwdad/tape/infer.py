@@ -14,7 +14,7 @@ import numpy as np
 from fwdad.tangents import sparse
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
+from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type, product
 
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
 _ANY = Size()  # numbers that are not lengths
@@ -105,7 +105,7 @@ def infer(
         full = [{**known, **s} for s in samples]
         try:
             first, second = (_sample(function, args, kwargs, s) for s in full)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, other lengths are tried)
             reason = reason or error
             continue
         break
@@ -113,11 +113,11 @@ def infer(
         assert reason is not None
         raise CannotInferError(_reason(reason)) from reason
     samples = full
-    known = function in _ELEMENTWISE or isinstance(function, np.ufunc)
+    guess = function in _ELEMENTWISE or isinstance(function, np.ufunc)
     if _is_data_shaped(function, args, kwargs):
         return _type(first, second, None)
     key = _key(function, [args, kwargs])
-    return _type(first, second, _Dimensions(samples, sizes, key, guess=known))
+    return _type(first, second, _Dimensions(samples, sizes, key, guess=guess))
 
 
 def _is_data_shaped(
@@ -322,7 +322,7 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
-            return sizes.get(t.size, sizes.get(_ANY, 1))  # type: ignore[call-overload]
+            return sizes.get(t.size or _ANY, sizes.get(_ANY, 1))
         one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale or 1.0)
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
@@ -336,7 +336,7 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
     return made
 
 
-def _type(first: Any, second: Any, dimensions: _Dimensions) -> Any:
+def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
     if isinstance(first, (tuple, list)):
         if len(first) != len(second):
             message = "the number of its results depends on a length that is not known"
@@ -377,7 +377,12 @@ class _Dimensions:
     """
 
     def __init__(
-        self, samples: list[dict[Size, int]], sizes: list[Size], key: tuple[Any, ...], *, guess: bool
+        self,
+        samples: list[dict[Size, int]],
+        sizes: list[Size],
+        key: tuple[Any, ...],
+        *,
+        guess: bool,
     ) -> None:
         self.samples = samples
         self.sizes = sizes
@@ -450,7 +455,8 @@ def _made(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 
 
 def _filled(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
-    shape, fill = (*args[:2], *([kwargs["fill_value"]] if len(args) < 2 else []))
+    shape = args[0]
+    fill = args[1] if len(args) > 1 else kwargs["fill_value"]
     dtype = args[2] if len(args) > 2 else kwargs.get("dtype")
     if dtype is None:
         held = fill.type if isinstance(fill, Value) else None
@@ -461,7 +467,38 @@ def _filled(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     a = args[0]
     shape = args[1] if len(args) > 1 else kwargs["shape"]
-    return ArrayType(a.type.dtype, _lengths(shape))
+    lengths = _lengths(shape)
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    rest = [k for k, item in enumerate(items) if isinstance(item, int) and item == -1]
+    if len(rest) == 1:
+        others = tuple(n for k, n in enumerate(lengths) if k != rest[0])
+        lengths = tuple(
+            _quotient(a.type.shape, others) if k == rest[0] else n for k, n in enumerate(lengths)
+        )
+    return ArrayType(a.type.dtype, lengths)
+
+
+def _quotient(shape: tuple[Dimension, ...], others: tuple[Dimension, ...]) -> Dimension:
+    """What is left of a product of lengths, where the others are factors of it."""
+    number, factors = _factors(shape)
+    by, taken = _factors(others)
+    for f in taken:
+        if f not in factors:
+            return Size()
+        factors.remove(f)
+    return product(number // by, tuple(factors)) if by and number % by == 0 else Size()
+
+
+def _factors(lengths: tuple[Dimension, ...]) -> tuple[int, list[Size]]:
+    number = 1
+    factors: list[Size] = []
+    for n in lengths:
+        if isinstance(n, Size):
+            number *= n.factors[0]
+            factors += n.factors[1]
+        else:
+            number *= n
+    return number, factors
 
 
 def _ranged(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:

@@ -591,7 +591,8 @@ class Recorder:
         used += sum(_mask_rank(i) for i in at)
         if used > t.ndim:
             message = (
-                f"too many indices for array: array is {t.ndim}-dimensional, but {used} were indexed"
+                f"too many indices for array: array is {t.ndim}-dimensional, but {used} were "
+                "indexed"
             )
             raise IndexError(message)
         if not basic:

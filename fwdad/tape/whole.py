@@ -110,7 +110,9 @@ class PushWhole:
     def _parts(self, y: Any, y_dot: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
         values = list(leaves_in(y))
         if len(values) != len(self.types):
-            message = f"{self.__name__} answers {len(values)} values where {len(self.types)} are due"
+            message = (
+                f"{self.__name__} answers {len(values)} values where {len(self.types)} are due"
+            )
             raise ChunkMismatchError(message)
         found = []
         for k, (value, t, own) in enumerate(

@@ -1,4 +1,4 @@
-"""The tables of cases of the rules, and each case as a program that is traced and pushed forward."""
+"""The tables of cases of the rules, and each case as a program that is pushed forward."""
 
 import ast
 import importlib
@@ -96,7 +96,9 @@ class OnTape:
         count = len(self.tape.program.block.results)
         places = {
             path: x.k
-            for path, x in walk(self.tape.rebuild([_Place(k) for k in range(count)], self.flat.containers))
+            for path, x in walk(
+                self.tape.rebuild([_Place(k) for k in range(count)], self.flat.containers)
+            )
             if isinstance(x, _Place)
         }
         where = f"N = {n}, active {trial.names(pattern)}"
