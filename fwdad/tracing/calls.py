@@ -25,7 +25,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import number_type
 from fwdad.tracing.attributes import METHODS, Attributes, BoundArrayMethod, class_attribute
 from fwdad.tracing.control import AlwaysRaises
-from fwdad.tracing.frame import Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.kinds import (
     C_FUNCTIONS,
     CONTAINERS,
@@ -217,7 +217,7 @@ class Calls(Attributes):
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)
         self.recorder.own(frame.locals, namespace=True)
-        frame.locals.update({"$break": False, "$continue": False, "$return": False, "$stop": False})
+        frame.locals.update(dict.fromkeys((*FLOW, "$stop"), False))
         for name, value in bound.items():
             frame.locals[name] = value
             if type(value) is Symbol and value.value.name is None:
@@ -393,8 +393,8 @@ class Calls(Attributes):
         """What depends on more than its arguments must be called whenever the program runs."""
         if is_impure(f):
             message = (
-                f"{function_name(f)} is called when the program is traced, not when it runs: call it "
-                "outside, and pass what it answers as an argument"
+                f"{function_name(f)} is called when the program is traced, not when it runs: call "
+                "it outside, and pass what it answers as an argument"
             )
             raise UntraceableError(message, self.location())
 

@@ -9,7 +9,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing import iteration
 from fwdad.tracing.expressions import Expressions
-from fwdad.tracing.frame import Frame
+from fwdad.tracing.frame import FLOW, Frame
 
 
 class Comprehensions(Expressions):
@@ -100,7 +100,7 @@ class Comprehensions(Expressions):
         )
         self.recorder.own(frame.locals, namespace=True)
         frame.names.own |= {*names, total}
-        frame.locals.update({total: 0, "$break": False, "$continue": False, "$return": False, "$stop": False})
+        frame.locals.update({total: 0, **dict.fromkeys((*FLOW, "$stop"), False)})
         statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
         for g in reversed(generator.generators):
             for test in reversed(g.ifs):

@@ -6,8 +6,8 @@ from fwdad.compilation import cache_info, jit
 from tests.tracing import (
     branches,
     callables,
-    corners,
     containers,
+    corners,
     loops,
     numpy_code,
     objects,
