@@ -103,6 +103,15 @@ def lanes(x, x_dot):
 
 
 @njit
+def primal_loops(x):
+    """The array function with the scalar functions."""
+    y = np.empty(x.size)
+    for i in range(x.size):
+        y[i] = value(x[i])
+    return y
+
+
+@njit
 def loops(x, x_dot):
     """The same with the scalar functions, as it is written without a SIMD type."""
     n = x.size

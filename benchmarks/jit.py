@@ -51,6 +51,8 @@ def prepare(tool: JitTool, row: Row, expected: Any) -> tuple[Cell, dict[str, Cal
         if tool.name != "primal":  # its answer is that of hand-written derivatives, checked there
             answer = derivative_of(made.read(made.call()), row)
             cell.error = relative_error(answer, expected, row)
+        if made.primal is not None:
+            made.primal()
     except NotApplicableError:
         cell.status = "-"
         return cell, {}
@@ -95,7 +97,9 @@ def run_inside(
 ) -> list[Cell]:
     """Time the tools whose answers were right in loops of compiled code."""
     right = {cell.tool for cell in cells if cell.rounds}
-    found, calls, counts = [], {}, {}
+    found: list[Cell] = []
+    calls: dict[str, Callable[[], Any]] = {}
+    counts = {}
     for tool in tools:
         if tool.inside is None or tool.name not in right:
             continue

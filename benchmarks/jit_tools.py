@@ -75,12 +75,15 @@ def numba_loop(f: Callable[..., Any], row: Row) -> Inside:
     if row.name not in SHORT:
         raise NotApplicableError
     points, mask = problem_of(row).points, INPUTS - 1
+    matrix = f(points[0]).ndim == 2
 
     @njit
     def loop(points, count):
         total = 0.0
         for i in range(count):
-            total += f(points[i & mask]).ravel()[i & 1]  # a result that nobody reads may vanish
+            y = f(points[i & mask])
+            # a result that nobody reads may vanish; no `ravel`, which copies some layouts
+            total += y[i & 1, 1] if matrix else y[i & 1]
         return total
 
     return Inside(lambda count: loop(points, count), _count(row))
@@ -130,33 +133,36 @@ def hand_functions(row: Row, style: str) -> tuple[Any, Any]:
 
     Styles are "lanes" (SIMD values), "loops" (plain loops), "entries" (formulas for entries).
     """
-    family = row.problem.name.partition("-")[0]
-    jacobian = row.lanes is None
-    if family == "pollu":
-        from benchmarks import hand_pollu as hand
+    family, jacobian = row.problem.name.partition("-")[0], row.lanes is None
+    found: dict[str, Any] = {}
+    program = None
+    if family == "pollu" and jacobian:
+        from benchmarks import hand_pollu as pollu
 
-        found = {"lanes": hand.lanes, "loops": hand.loops, "entries": hand.entries}
-        return found.get(style), hand.primal
-    if family == "array":
-        from benchmarks import hand_array
+        found = {"lanes": pollu.lanes, "loops": pollu.loops, "entries": pollu.entries}
+        program = pollu.primal
+    elif family == "array":
+        from benchmarks import hand_array as array
 
-        return {"lanes": hand_array.lanes, "loops": hand_array.loops}.get(style), hand_array.primal
-    from benchmarks import hand_small as hand
+        found = {"lanes": array.lanes, "loops": array.loops}
+        program = array.primal_loops if style == "loops" else array.primal
+    else:
+        from benchmarks import hand_small as small
 
-    if family == "rober":
-        return {"lanes": hand.rober_lanes, "entries": hand.rober_entries}.get(
-            style
-        ), hand.rober_primal
-    if family == "burgers" and jacobian:  # its bands are what a hand writes, whatever the style
-        return {"lanes": hand.burgers_bands}.get(style), hand.burgers_primal
-    if family == "lorenz" and jacobian:
-        found = {"lanes": hand.lorenz_jacobian_lanes, "loops": hand.lorenz_jacobian_loops}
-        return found.get(style), hand.lorenz_primal
-    if family == "lorenz" and row.lanes == 8:
-        return {"lanes": hand.lorenz_lanes, "loops": hand.lorenz_loops}.get(
-            style
-        ), hand.lorenz_primal
-    raise NotApplicableError
+        if family == "rober" and jacobian:
+            found = {"lanes": small.rober_lanes, "entries": small.rober_entries}
+            program = small.rober_primal
+        elif family == "burgers" and jacobian:  # the bands are known: nothing to push by lanes
+            found, program = {"lanes": small.burgers_bands}, small.burgers_primal
+        elif family == "lorenz" and jacobian:
+            found = {"lanes": small.lorenz_jacobian_lanes, "loops": small.lorenz_jacobian_loops}
+            program = small.lorenz_primal
+        elif family == "lorenz" and row.lanes == 8:
+            found = {"lanes": small.lorenz_lanes, "loops": small.lorenz_loops}
+            program = small.lorenz_primal
+    if program is None:
+        raise NotApplicableError
+    return found.get(style), program
 
 
 def _hand(style: str) -> Callable[[Row], Prepared]:
@@ -270,11 +276,12 @@ def _warm_jax() -> None:
 def _torch(row: Row) -> Prepared:
     import torch
 
-    torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
     problem = problem_of(row)
     if problem.args:
         raise NotApplicableError  # a loop of a million steps is unrolled
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    torch.compiler.reset()  # what it keeps belongs to code objects, which the rows share
     f, x = problem.rewrite(TorchNamespace(torch)), torch.as_tensor(problem.x)
     program = torch.compile(f)
     if row.lanes is None:

@@ -181,11 +181,9 @@ class TorchNamespace:
     """``torch`` under NumPy's names, where they differ."""
 
     def __init__(self, torch: Any) -> None:
+        # as attributes: what torch.compile guards cannot go through __getattr__
+        self.__dict__.update(vars(torch))
         self.array = torch.stack
-        self._torch = torch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._torch, name)
 
 
 TOOLS = {
