@@ -26,7 +26,7 @@ class Conditions(Calls):
         if isinstance(node.op, ast.Not):
             x = self.truth(x)
             return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
-        function = _UNARY[type(node.op)]
+        function: Any = _UNARY[type(node.op)]
         x = self.number(x)
         method = self.python_method(x, f"__{function.__name__.strip('_')}__")
         if method is not None:

@@ -141,8 +141,12 @@ def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Sid
         if flag is not None:
             symbols.append(flag)
             continue
-        then.block.results.append(converted(recorder, then.block, leaf.first, leaf.type))
-        other.block.results.append(converted(recorder, other.block, leaf.second, leaf.type))
+        then.block.results.append(
+            converted(recorder, then.block, leaf.first, leaf.type, leaf.guards[0])
+        )
+        other.block.results.append(
+            converted(recorder, other.block, leaf.second, leaf.type, leaf.guards[1])
+        )
         outputs.append(Value(leaf.type))
         symbols.append(Symbol(outputs[-1], recorder))
     if then.block.ops or other.block.ops or outputs:
@@ -193,7 +197,9 @@ def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, An
     raise NotOneBodyError(message, recorder.place())
 
 
-def converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
+def converted(
+    recorder: Recorder, block: Block, x: Any, t: Type, guard: Symbol | None = None
+) -> Operand:
     """One side's value of a leaf as an operand of the joined type."""
     if isinstance(x, Missing):
         return Missing(t)
@@ -206,7 +212,14 @@ def converted(recorder: Recorder, block: Block, x: Any, t: Type) -> Operand:
         return function(x)
     outer, recorder.block = recorder.block, block
     try:
-        return recorder.operand(recorder.apply(function, (x,), {}))
+        if guard is None:
+            return recorder.operand(recorder.apply(function, (x,), {}))
+        then = recorder.block = Block()  # what is not there is not converted
+        then.results = [recorder.operand(recorder.apply(function, (x,), {}))]
+        recorder.block = block
+        value = Value(t)
+        recorder.emit(Branch(guard.value, then, Block(results=[Missing(t)]), outputs=(value,)))
+        return value
     finally:
         recorder.block = outer
 
@@ -374,8 +387,10 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
 def _emit_loop(recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried) -> Symbol:
     initial, outputs = [], []
     for leaf, t in zip(carried.leaves, carried.types, strict=True):
-        initial.append(converted(recorder, recorder.block, leaf.first, t))
-        attempt.body.results.append(converted(recorder, attempt.body, leaf.second, t))
+        initial.append(converted(recorder, recorder.block, leaf.first, t, leaf.guards[0]))
+        attempt.body.results.append(
+            converted(recorder, attempt.body, leaf.second, t, leaf.guards[1])
+        )
         outputs.append(Value(t))
     leaving = attempt.leaves is not False
     if leaving:

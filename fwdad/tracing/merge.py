@@ -25,6 +25,7 @@ class Leaf:
     first: Any
     second: Any
     type: Type
+    guards: tuple[Any, Any] = (None, None)  # whether each is there, where that is not known
 
 
 class Merger:
@@ -50,6 +51,7 @@ class Merger:
         self._kept: list[Any] = []
         self._before: set[int] = set()
         self._counts: Counter[int] | None = None
+        self._guards: tuple[Any, Any] = (None, None)
 
     def place(self, before: Any, a: Any, b: Any) -> Build:
         """As ``pair``, for the contents of a place that held ``before``."""
@@ -96,7 +98,7 @@ class Merger:
 
     def _leaf(self, a: Any, b: Any, t: Type) -> Build:
         k = len(self.leaves)
-        self.leaves.append(Leaf(a, b, t))
+        self.leaves.append(Leaf(a, b, t, self._guards))
         return lambda symbols: symbols[k]
 
     def _merged(self, a: Any, b: Any) -> Build:
@@ -177,11 +179,15 @@ class Merger:
         if values[0] is UNBOUND and values[1] is UNBOUND:
             return lambda _: absent
         known = values[1] if values[0] is UNBOUND else values[0]
+        outer = self._guards
+        now = [x if type(x) is Symbol else old for x, old in zip(flags, outer, strict=True)]
+        self._guards = (now[0], now[1])
         value = (
             self.pair(*values)
             if UNBOUND not in [v for v in values if v is UNBOUND]
             else self._one_sided(known, first=values[1] is UNBOUND)
         )
+        self._guards = outer
         flag = flags[0] if flags[0] is flags[1] else None
         if flag is None:
             k = len(self.leaves)

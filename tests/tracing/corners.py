@@ -78,6 +78,16 @@ def equals_none(x):
     return y == None, y != None  # noqa: E711
 
 
+@program.widening((1.0, 3), (-1.0, 3), (-1.0, 0), (1.0, 0))
+def what_may_be_missing_widens(x, n):
+    m = None
+    if x < 0:
+        m = 1
+    for _ in range(n):
+        m = x
+    return m
+
+
 @program((1.0,), (-1.0,))
 def deleted_on_one_side(x):
     y = x
