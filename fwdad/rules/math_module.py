@@ -15,6 +15,7 @@ from fwdad.rules.define import elementwise, frule, locally_constant
 from fwdad.rules.elementary import DEGREE
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.symbolic import apply, is_known
 from fwdad.tangents.zero import ZERO
 
 # -- functions that NumPy has, too: {name here: name there}
@@ -97,7 +98,8 @@ def _log_to_base(log):
         """Push tangents through ``log(x, base)`` = log(x) / log(base)."""
         x, *base = primals
         x_dot, *base_dot = tangents
-        y = log(x, *base)
+        symbolic = hasattr(x, "__fwdad_symbolic__")
+        y = apply(log, x, *base) if symbolic else log(x, *base)
         if not base:
             return y, 1 / x * x_dot
         return y, (1 / x * x_dot - y / base[0] * base_dot[0]) * (1 / log(*base))
@@ -155,7 +157,7 @@ def _each(x, x_dot):
 @frule(math.hypot, signature="(*coordinates)")
 def hypot_frule(primals, tangents):
     """Push tangents through ``hypot(*coordinates)``; 0 at the origin."""
-    y = math.hypot(*primals)
+    y = math.hypot(*primals) if is_known(*primals) else apply(math.hypot, *primals)
     length = np.where(y == 0, 1, y)[()]
     return y, sum((x_dot * (x / length) for x, x_dot in zip(primals, tangents, strict=True)), ZERO)
 

@@ -14,7 +14,6 @@ import numpy as np
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
-from fwdad.tangents.symbolic import is_known
 
 
 def _termwise(
@@ -42,10 +41,7 @@ def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chu
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if -1 in shape:
         known = math.prod(s for s in shape if s != -1)
-        if is_known(known, x_dot.shape):
-            rest = x_dot.size // known if known else 0
-        else:
-            rest = x_dot.size // known
+        rest = 0 if type(known) is int and not known else x_dot.size // known
         shape = tuple(rest if s == -1 else s for s in shape)
     if order == "C":
         return _termwise(
