@@ -128,7 +128,7 @@ def explained(row: Row) -> str:
 
     try:
         derivative, _, given = fwdad_functions(row)
-        return fwdad.explain(derivative, *given)
+        return " ".join(fwdad.explain(derivative, *given).split())
     except Exception as problem:
         return f"failed: {type(problem).__name__}"
 

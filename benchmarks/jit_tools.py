@@ -68,25 +68,25 @@ def _count(row: Row) -> int:
     return 64 if row.problem.name.startswith("burgers") else 8192
 
 
-def numba_loop(f: Callable[..., Any], row: Row) -> Inside:
-    """A compiled loop around a function of one point that answers an array."""
+def numba_loop(f: Callable[..., Any], row: Row, more: tuple[Any, ...] = ()) -> Inside:
+    """A compiled loop around ``f(point, *more)``, which answers an array."""
     from numba import njit
 
     if row.name not in SHORT:
         raise NotApplicableError
     points, mask = problem_of(row).points, INPUTS - 1
-    matrix = f(points[0]).ndim == 2
+    matrix = f(points[0], *more).ndim == 2
 
     @njit
-    def loop(points, count):
+    def loop(points, count, more):
         total = 0.0
         for i in range(count):
-            y = f(points[i & mask])
+            y = f(points[i & mask], *more)
             # a result that nobody reads may vanish; no `ravel`, which copies some layouts
             total += y[i & 1, 1] if matrix else y[i & 1]
         return total
 
-    return Inside(lambda count: loop(points, count), _count(row))
+    return Inside(lambda count: loop(points, count, more), _count(row))
 
 
 def _warm_numba() -> None:
@@ -120,9 +120,30 @@ def _fwdad(row: Row) -> Prepared:
 
 
 def _fwdad_inside(row: Row) -> Inside:
-    derivative, _, given = fwdad_functions(row)
-    derivative(*given)
-    return numba_loop(derivative, row)
+    """The function that ``jit`` compiles, without the entry that Python calls."""
+    from numba import njit
+
+    import fwdad
+    from fwdad.backends.entry import compile_program
+    from fwdad.tape.passes import optimise
+
+    if row.name not in SHORT:
+        raise NotApplicableError
+    x = problem_of(row).x
+    tape = fwdad.trace(fwdad.jacfwd(problem_of(row).function), x)
+    optimise(tape.program)
+    made = compile_program(tape.program)
+    leaves = tape.leaves([x])
+    made.call(*leaves)
+    if made.left:
+        raise made.left[0]
+    kernel = made.kernel
+
+    @njit
+    def derivative(y, *constants):
+        return kernel(y, *constants)[0]
+
+    return numba_loop(derivative, row, tuple(leaves[1:]))
 
 
 # -- Numba by hand
