@@ -13,7 +13,9 @@ from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
+from fwdad.tape.draw import dot_source
 from fwdad.tape.ops import Op, Program, Value
+from fwdad.tape.picture import draw_program
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -159,6 +161,26 @@ class Tape:
         if self._run is None:
             self._run = compiled(numpy_source(self.program))
         return self.rebuild(self._run(*leaves), flat.containers)
+
+    def draw(self, format: str = "dot", *, ax: Any = None) -> Any:  # noqa: A002
+        """A picture of the tape: loops, branches and called programs as frames.
+
+        Parameters
+        ----------
+        format : {"dot", "matplotlib"}
+            Text in Graphviz's language, or a picture.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the picture (``"matplotlib"`` is then meant); else a figure is made.
+
+        Returns
+        -------
+        str or matplotlib.axes.Axes
+        """
+        if format not in ("dot", "matplotlib"):
+            raise ValueError(f'format is "dot" or "matplotlib", not {format!r}')
+        if ax is None and format == "dot":
+            return dot_source(self.program)
+        return draw_program(self.program, ax)
 
     def count(self, kind: Any = Op) -> int:
         """How many operations of a kind there are, those inside loops and branches once."""
