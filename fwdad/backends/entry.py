@@ -19,6 +19,7 @@ from fwdad.tape.types import ArrayType, Number, Type
 if have_numba():
     import numba
 
+    from fwdad.backends import cache
     from fwdad.backends.numba_source import numba_source
 
 Backend = Literal["numpy", "numba"]
@@ -90,7 +91,8 @@ class _Entry:
         self.types = types
         self.plain = plain
         self.fallback = fallback
-        self.kernel = _jit(defined(source))
+        self._digest = cache.program_digest(source, types, _OPTIONS)
+        self.kernel = _jit(defined(source), self._digest)
         self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
         self.made = Compiled(self._first, source, "numba", kernel=self.kernel)
@@ -127,6 +129,20 @@ class _Entry:
             self.made.left.append(error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
+        """Load code that a process has compiled before, or compile and keep it."""
+        entry = None if self._digest is None else cache.entry_digest(self._digest, signature)
+        made = None if entry is None else cache.load(entry, signature)
+        if made is not None:
+            context = self.kernel.targetctx
+            context.insert_user_function(made.entry_point, made.fndesc, [made.library])
+            self.kernel.add_overload(made)
+            self.kernel.disable_compile()
+            return
+        self._compile_anew(signature)
+        if entry is not None:
+            cache.save(entry, self.kernel.overloads[signature])
+
+    def _compile_anew(self, signature: tuple[Any, ...]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
@@ -177,8 +193,15 @@ def _gist(error: BaseException) -> str:
     return " ".join(kept[:3]) or type(error).__name__
 
 
-def _jit(f: Callable[..., Any]) -> Any:
-    return numba.njit(error_model="python", boundscheck=True, fastmath=False, nogil=True)(f)
+_OPTIONS = {"error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True}
+
+
+def _jit(f: Callable[..., Any], digest: str | None) -> Any:
+    """Numba's dispatcher; code that is cached has a name that no other program has."""
+    if digest is not None:
+        f.__module__ = __name__  # it must be one that can be imported
+        f.__qualname__ = f"{digest}.{f.__name__}"
+    return numba.njit(**_OPTIONS)(f)
 
 
 def _agrees(found: Any, wanted: Type) -> bool:

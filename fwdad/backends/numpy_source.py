@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,7 @@ def compiled(source: Source) -> Callable[..., Any]:
 
 
 def _filename(source: Source) -> str:
-    return f"<fwdad {source.name} {abs(hash(source.text)):x}>"
+    return f"<fwdad {source.name} {zlib.crc32(source.text.encode()):x}>"  # alike in each process
 
 
 def _note_place(error: Exception, filename: str, source: Source) -> None:
