@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.jit_base import JitTool
 from benchmarks.jit_first import first_calls
 from benchmarks.jit_floor import floor_rounds
 from benchmarks.jit_growth import growth
 from benchmarks.jit_problems import all_rows, reference, relative_error, tolerance
 from benchmarks.jit_targets import jit_targets, speed_of
-from benchmarks.jit_tools import JIT_TOOLS, JitTool, fwdad_functions
+from benchmarks.jit_tools import JIT_TOOLS, explained
 from benchmarks.measure import paired_ratio, time_interleaved
 from benchmarks.peers import NotApplicableError, Row, derivative_of
 from benchmarks.table import machine, table, three_digits, versions
@@ -122,17 +123,6 @@ def run_inside(
     return found
 
 
-def explained(row: Row) -> str:
-    """What runs fwdad's derivative, in its own words."""
-    import fwdad
-
-    try:
-        derivative, _, given = fwdad_functions(row)
-        return " ".join(fwdad.explain(derivative, *given).split())
-    except Exception as problem:
-        return f"failed: {type(problem).__name__}"
-
-
 def progress(text: str) -> None:
     """Tell who waits, apart from the tables."""
     print(f"… {text}", file=sys.stderr, flush=True)
@@ -210,7 +200,7 @@ def report(found: dict[str, Any], tools: Sequence[JitTool]) -> str:
         add("First call: tracing and compiling", table(["row", *titles], body))
     if found["growth"]:
         body = [g.cells() for g in found["growth"]]
-        add("Growth of fwdad's time", table(["ten times", "from", "to", "time"], body))
+        add("Growth of fwdad's time", table(["ten times", "from", "to", "time", "what runs"], body))
     if found["explained"]:
         add(
             "What runs", table(["row", "`fwdad.explain`"], [*map(list, found["explained"].items())])

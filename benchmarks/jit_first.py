@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.jit_base import JitTool
 from benchmarks.jit_problems import all_rows
-from benchmarks.jit_tools import JIT_TOOLS, JitTool
+from benchmarks.jit_tools import JIT_TOOLS
 from benchmarks.peers import NotApplicableError
 from benchmarks.table import duration
 

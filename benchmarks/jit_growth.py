@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.jit_problems import burgers_problem, lorenz_problem, row
-from benchmarks.jit_tools import JIT_TOOLS
+from benchmarks.jit_tools import JIT_TOOLS, explained
 from benchmarks.measure import paired_ratio, time_interleaved
 from benchmarks.problems import array_problem
 from benchmarks.table import three_digits
@@ -20,11 +20,12 @@ class Growth:
     small: str
     large: str
     ratio: float | None
+    runs: str = ""  # what runs the large one: growth under the interpreter says little
 
     def cells(self) -> list[str]:
         """The line of the table."""
         text = "failed" if self.ratio is None else f"{three_digits(self.ratio)}×"
-        return [self.what, self.small, self.large, text]
+        return [self.what, self.small, self.large, text, self.runs]
 
 
 def growth(rounds: int, round_seconds: float) -> list[Growth]:
@@ -46,6 +47,7 @@ def growth(rounds: int, round_seconds: float) -> list[Growth]:
             row(lorenz_problem("scalars", 100_000), 30),
         ),
     ):
+        runs = explained(large)
         try:
             calls = {r.name: JIT_TOOLS["fwdad"].prepare(r).call for r in (small, large)}
             timings = time_interleaved(calls, rounds, round_seconds)
@@ -53,5 +55,5 @@ def growth(rounds: int, round_seconds: float) -> list[Growth]:
         except Exception as problem:
             print(f"  {large.name}: {problem!r:.300}", file=sys.stderr)
             ratio = None
-        found.append(Growth(what, small.name, large.name, ratio))
+        found.append(Growth(what, small.name, large.name, ratio, runs))
     return found
