@@ -44,10 +44,11 @@ def jit_targets(found: Mapping[str, Any]) -> list[Target]:
     floor = found["floor"]
     targets = [
         Target(
-            "the floor: POLLU Jacobian by hand / its primal, inside compiled code",
+            f"the floor: POLLU Jacobian by hand ({title}) / its primal, inside compiled code",
             4.5,
-            paired_ratio(floor["lanes"], floor["primal"]) if floor else None,
+            paired_ratio(floor[way], floor["primal"]) if floor else None,
         )
+        for way, title in (("lanes", "SIMD lanes"), ("entries", "entries"))
     ]
     targets += [
         Target(f"{row}: fwdad / by hand, inside compiled code", 1.25,
