@@ -22,11 +22,12 @@ from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape import infer
-from fwdad.tape.alias import memory_of, windows
+from fwdad.tape.alias import memory_of, windows, written_parameters
 from fwdad.tape.ops import (
     Apply,
     Block,
     Branch,
+    Call,
     Check,
     Leaves,
     Load,
@@ -146,6 +147,7 @@ class _Facts:
     def __init__(self) -> None:
         self.shadowed: set[Value] = set()  # memory that active values are stored into
         self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
+        self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
 
     def note(self, where: set[Any], what: Any) -> None:
         """Note a fact, and start again if it is new."""
@@ -223,7 +225,11 @@ def _blocks(block: Block) -> list[Block]:
 
 
 def push_block(
-    recorder: Recorder, block: Block, n: int, given: list[tuple[Symbol, Any]]
+    recorder: Recorder,
+    block: Block,
+    n: int,
+    given: list[tuple[Symbol, Any]],
+    facts: _Facts | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Write a block with n tangents beside its values.
 
@@ -237,13 +243,15 @@ def push_block(
         The number of lanes.
     given : list of (Symbol, tangent)
         For each parameter its value, and its tangent: lanes, a :class:`Basis`, or ``ZERO``.
+    facts : optional
+        Filled with what is found.
 
     Returns
     -------
     primals, lanes : list
         Of the block's results.
     """
-    facts = _Facts()
+    facts = facts or _Facts()
     place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
     recorder.derives = True
     outer, mark = recorder.block, recorder.mark()
@@ -957,6 +965,72 @@ class _Pushforward:
         self.recorder.block.ops.append(
             Branch(condition, *sides, outputs=(*outputs, *lanes), location=op.location)
         )
+
+    def _call(self, op: Call) -> None:
+        """A call of a program: of the program that pushes the tangents of its arguments, too."""
+        pattern = tuple(self._activity(a) for a in op.args)
+        if not any(pattern):
+            self._copy(op)
+            self._settled(op)
+            return
+        pushed, wide = self._pushed_program(op.program, pattern)
+        given: list[Operand] = [self._operand(a) for a in op.args]
+        for a, p, has_lanes, written in zip(
+            op.args, op.program.block.params, wide, op.program.written, strict=True
+        ):
+            if has_lanes:
+                if written and a not in self.shadow:
+                    self._shadow_all(a)
+                given.append(self.recorder.operand(self._lanes(a, p.type)))
+        outputs = [self._fresh(v) for v in op.outputs]
+        lanes = [Value(self._lanes_type(v.type)) for v in op.outputs]
+        self.recorder.block.ops.append(
+            Call(pushed, given, outputs=(*outputs, *lanes), location=op.location)
+        )
+        for v, made in zip(op.outputs, lanes, strict=True):
+            if v.type.dtype.kind in "fc":
+                self._hold(v, Symbol(made, self.recorder))
+
+    def _pushed_program(
+        self, program: Program, pattern: tuple[bool, ...]
+    ) -> tuple[Program, tuple[bool, ...]]:
+        """A called program with tangents, and which of its parameters have lanes.
+
+        More than are active, where the program stores active values into an inactive array.
+        """
+        key = (program, self.n, pattern)
+        if key in self.facts.programs:
+            return self.facts.programs[key]
+        made = Program(f"{program.name}_pushforward", Block(), program.filename, quiet=True)
+        self.facts.programs[key] = (made, pattern)  # what it finds where it calls itself
+        recorder = Recorder()
+        given: list[tuple[Symbol, Any]] = []
+        lanes_params = []
+        for p, active in zip(program.block.params, pattern, strict=True):
+            symbol = Symbol(Value(p.type, p.name), recorder)
+            recorder.measure(symbol.value)
+            tangent: Any = ZERO
+            if active:
+                tangent = Symbol(Value(self._lanes_type(p.type), f"{p.name or 'x'}_dot"), recorder)
+                lanes_params.append(tangent.value)
+            given.append((symbol, tangent))
+        facts = _Facts()
+        facts.programs = self.facts.programs
+        primals, lanes = push_block(recorder, program.block, self.n, given, facts)
+        wide = tuple(
+            active or p in facts.shadowed
+            for p, active in zip(program.block.params, pattern, strict=True)
+        )
+        if wide != pattern:
+            self.facts.programs[key] = found = self._pushed_program(program, wide)
+            return found
+        made.block = recorder.block
+        made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
+        made.block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+        made.written = [False] * len(made.block.params)
+        while (written := written_parameters(made)) != made.written:
+            made.written = written
+        return made, pattern
 
     def _activity(self, r: Operand) -> bool:
         return isinstance(r, Value) and self.is_active(r)

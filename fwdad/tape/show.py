@@ -517,7 +517,7 @@ class Writer:
         made.lines, made.places, made.globals = self.lines, self.places, self.globals
         made.called, made._functions = self.called, self._functions
         made._used.update(name for _, name in self.called.values())
-        made._used.update(self.globals)
+        made._used.update(list(self.globals))
         return made
 
 
