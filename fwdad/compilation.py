@@ -238,6 +238,10 @@ def jit(f: Callable[..., Any] | None = None, *, backend: str = "auto") -> Any:
 
     Output (``print``) is not part of the tape.
 
+    Compiled code is kept on disk for other processes: in the directory that the environment
+    variable ``FWDAD_CACHE_DIR`` names, else in the user's directory for caches; an empty variable
+    switches that off. Whoever can write there can make this user run code.
+
     Examples
     --------
     >>> @jit

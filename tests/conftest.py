@@ -1,9 +1,13 @@
 """Fixtures that every test may ask for."""
 
+import os
 import zlib
 
 import numpy as np
 import pytest
+
+# what a test run compiles is its own; tests/backends/test_cache.py has directories of its own
+os.environ["FWDAD_CACHE_DIR"] = ""
 
 
 @pytest.fixture

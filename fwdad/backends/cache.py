@@ -110,7 +110,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
         ("platform", *_platform()),
         ("options", *_texts(options)),
         ("numba.config", *_texts(_numba_settings())),
-        ("types", *_texts(types)),
+        ("types", *sorted((n, t.dtype.str, t.ndim) for n, t in types.items())),
         ("names", *_texts(names)),
         ("name", source.name),
         ("text", source.text),
@@ -146,10 +146,13 @@ def _own_sources() -> str | None:
     It is taken once: the code that has been imported does not change if a file does.
     """
     folder = importlib.resources.files(__package__)
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".py")), key=lambda f: f.name)
-    if not files:  # an installation without sources: an edit could not be seen
+    try:
+        found = {f.name: f.read_bytes() for f in folder.iterdir() if f.name.endswith(".py")}
+    except OSError:
         return None
-    return _digest(repr([(f.name, _digest(f.read_bytes())) for f in files]).encode())
+    if not found:  # an installation without sources: an edit could not be seen
+        return None
+    return _digest(repr([(name, _digest(found[name])) for name in sorted(found)]).encode())
 
 
 _own_sources()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import threading
 import warnings
@@ -65,15 +66,31 @@ def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
     -------
     Compiled
     """
-    plain = numpy_source(program)
-    fallback = compiled(plain)
+    plain = _Plain(program)
     if backend == "numpy" or not have_numba():
-        return Compiled(fallback, plain, "numpy")
+        return Compiled(plain.run, plain.source, "numpy")
     try:
         source, types = numba_source(program)
     except CannotCompileError as error:
-        return Compiled(fallback, plain, "numpy", [error])
-    return _Entry(program, source, types, plain, fallback).made
+        return Compiled(plain.run, plain.source, "numpy", [error])
+    return _Entry(program, source, types, plain).made
+
+
+class _Plain:
+    """A program under NumPy; most programs that are compiled never need it."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """Its source."""
+        return numpy_source(self._program)
+
+    @functools.cached_property
+    def run(self) -> Callable[..., Any]:
+        """Its function."""
+        return compiled(self.source)
 
 
 class _Entry:
@@ -84,13 +101,11 @@ class _Entry:
         program: Program,
         source: Source,
         types: dict[str, Type],
-        plain: Source,
-        fallback: Callable[..., Any],
+        plain: _Plain,
     ) -> None:
         self.program = program
         self.types = types
         self.plain = plain
-        self.fallback = fallback
         self._digest = cache.program_digest(source, types, _OPTIONS)
         self.kernel = _jit(defined(source), self._digest)
         self._lock = threading.RLock()
@@ -103,10 +118,10 @@ class _Entry:
         if self._serves(leaves):
             self.made.call = self._fast
             return self._fast(*leaves)
-        self.made.call = self.fallback
+        self.made.call = self.plain.run
         self.made.backend = "numpy"
-        self.made.source = self.plain
-        return self.fallback(*leaves)
+        self.made.source = self.plain.source
+        return self.plain.run(*leaves)
 
     def _serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether arguments of these types have compiled code, which is made if it is new."""
@@ -175,7 +190,7 @@ class _Entry:
             return self._fast(*leaves)
         if any(self.program.written) and not (new or not self._serves(leaves)):
             raise error
-        return self.fallback(*leaves)
+        return self.plain.run(*leaves)
 
     def _is_new(self, leaves: tuple[Any, ...]) -> bool:
         try:

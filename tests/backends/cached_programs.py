@@ -1,0 +1,95 @@
+"""Programs that a process runs with compiled code from the disk; see test_cache.py."""
+
+import json
+import logging
+from collections import Counter
+
+import numpy as np
+from numba.core import event
+
+import fwdad
+
+
+class TooLargeError(Exception):
+    pass
+
+
+def powers(x, n):
+    """Helpers that check for overflow; Numba may leave them as functions of their own."""
+    y = 1.0
+    k = 1
+    for i in range(n):
+        y = y * x + k % 7 + k // 3
+        k = k**2 % 11 + i**3
+    return y, k
+
+
+def rotated(x):
+    """Its Jacobian is in registers."""
+    return np.array([x[0] * x[1], np.sin(x[1]) / x[2], x[2] ** 3 - x[0]])
+
+
+def solved(a, b):
+    return np.linalg.solve(a, b).sum()
+
+
+def element(x, k):
+    return x[k] * 2.0
+
+
+def doubled_below(x, bound):
+    """It writes, so that what compiled code raises is what the user sees."""
+    for i in range(len(x)):
+        if x[i] > bound:
+            raise TooLargeError("too large")
+        x[i] = 2 * x[i]
+    return x.sum()
+
+
+def answer(f, *args):
+    try:
+        y = fwdad.jit(f)(*args)
+    except (IndexError, TooLargeError) as error:
+        return [type(error).__name__, str(error)]
+    return [np.asarray(item).tolist() for item in (y if isinstance(y, tuple) else (y,))]
+
+
+def answers():
+    x = np.array([0.5, 1.25, -2.0])
+    a = np.array([[2.0, 1.0], [0.5, 3.0]])
+    return [
+        answer(powers, 1.5, 6),
+        answer(fwdad.jacfwd(rotated), x),
+        answer(solved, a, np.array([1.0, 2.0])),
+        answer(element, x, 1),
+        answer(element, x, 7),
+        answer(doubled_below, x.copy(), 4.0),
+        answer(doubled_below, x.copy(), 1.0),
+    ]
+
+
+class Count(logging.Handler):
+    """What the cache says that it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = Counter()
+
+    def emit(self, record):
+        self.words[record.getMessage().partition(" ")[0]] += 1
+
+
+def counted():
+    """A counter that listens from now on."""
+    log, count = logging.getLogger("fwdad.cache"), Count()
+    log.setLevel(logging.DEBUG)
+    log.addHandler(count)
+    return count.words
+
+
+def main():
+    """Print what the cache did and every result, as JSON; for a process of its own."""
+    count = counted()
+    with event.install_recorder("numba:compile") as compiled:
+        found = answers()
+    print(json.dumps({"count": count, "compiled": len(compiled.buffer), "answers": found}))
