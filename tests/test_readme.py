@@ -38,8 +38,9 @@ def test_program(program, output, tmp_path):
 
 
 def test_programs_are_found():
-    assert len(PROGRAMS) == 2
+    assert len(PROGRAMS) == 3
     assert PROGRAMS[0][1].startswith("[[")
+    assert "tape robertson" in PROGRAMS[1][1]
 
 
 def test_two_commands():
