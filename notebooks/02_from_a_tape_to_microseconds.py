@@ -132,7 +132,7 @@ assert fwdad.cache_info(fast_march) == (2, 4)
 # names are the user's where there is one. This is what NumPy runs; compare it with `march`:
 
 # %%
-source = fwdad.show(march, hot, 0.1, 3)
+source = fwdad.show(fast_march, hot, 0.1, 3)
 print(source)
 assert source.count("for ") == source.count("if ") == 1
 assert source.index("u_2[1:]") < source.index("for ")  # the window is made once, not in each step
@@ -159,7 +159,7 @@ assert_array_equal(tape(hot, 0.1, 50), march(hot, 0.1, 50))
 
 # %%
 if NUMBA:
-    print(fwdad.show(march, hot, 0.1, 3, backend="numba"))
+    print(fwdad.show(fast_march, hot, 0.1, 3, backend="numba"))
     print(fwdad.explain(fast_march))
 
 # %% [markdown]
@@ -185,7 +185,8 @@ def push(x, x_dot):
 
 x = np.linspace(-1, 1, 6)
 x_dot = np.random.default_rng(0).normal(size=(3, 6))  # three directions
-source = fwdad.show(push, x, x_dot)
+fast_push = fwdad.jit(push, backend=BACKEND)
+source = fwdad.show(fast_push, x, x_dot)
 print(source)
 
 # %% [markdown]
@@ -196,7 +197,7 @@ print(source)
 
 # %%
 assert source.count("x_dot") == 2  # the parameter, and one use
-y, y_dot = fwdad.jit(push, backend=BACKEND)(x, x_dot)
+y, y_dot = fast_push(x, x_dot)
 expected, expected_dot = push(x, x_dot)
 assert_allclose(y, expected, rtol=1e-14)
 assert_allclose(y_dot, expected_dot, rtol=1e-12)
