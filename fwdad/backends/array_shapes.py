@@ -111,6 +111,15 @@ def _expand_dims(w, op, a, axis):
     return f"{w.array(a)}[{', '.join(parts)}]"
 
 
+@handles(np.broadcast_to)
+def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
+    if not is_array(a) or not op.outputs[0].type.ndim:
+        message = "of a number"
+        raise TypeError(message)
+    # a window of which nothing may be written, as in NumPy; what repeats has a stride of zero
+    return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
+
+
 @handles(np.flip, np.flipud, np.fliplr)
 def _flip(w, op, a, axis=None):
     axis = {np.flipud: 0, np.fliplr: 1}.get(op.function, axis)

@@ -293,6 +293,20 @@ def joined(x, y):
     )  # fmt: skip
 
 
+@case((M, V, 2), (np.asfortranarray(M), V, 0), (M[:, ::-1], READONLY[:3], 1))
+def repeated(m, v, n):
+    rows = np.broadcast_to(v, (n, len(v)))
+    columns = np.broadcast_to(v[:, None], m.shape)
+    stack = np.broadcast_to(m, (2, *m.shape))
+    total = columns
+    for k in range(n):
+        total = total + rows[k] * columns
+    v = v.copy()
+    window = np.broadcast_to(v, (2, 3))
+    v[0] = 7.0  # seen through the window
+    return rows, columns * m, stack[1], total, window, columns.reshape(-1), columns.T @ v
+
+
 @case((np.array(2.0), 3.0), (np.array(-1.0), 0.5))
 def zero_dimensional(a, x):
     b = a * x

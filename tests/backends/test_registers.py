@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("numba")
 
+import fwdad
 from fwdad.backends.entry import compile_program
 from fwdad.backends.numba_source import numba_source
 from fwdad.tape.forward import push_forward
@@ -128,3 +129,24 @@ def test_lanes_of_arrays():
     assert compiled.backend == "numba", compiled.left
     assert_allclose(y, f(x))
     assert_allclose(y_dot, differences(f, (x,), {0: lanes}), rtol=1e-6, atol=1e-7)
+
+
+def along(p, v, steps):
+    return fwdad.jvp(lorenz, p, v, args=(steps, 0.01))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_given_directions(n, rng):
+    p, lanes = np.array([1.0, 1.1, 0.9]), rng.standard_normal((n, 3))
+    tape = trace(along, p, lanes, 3)
+    compiled, plain = compile_program(tape.program), compile_program(tape.program, "numpy")
+    leaves = tape.leaves([p, lanes, 4])
+    (y, y_dot), (wanted, wanted_dot) = compiled.call(*leaves), plain.call(*leaves)
+    assert compiled.backend == "numba", compiled.left
+    assert_allclose(y, wanted, rtol=1e-15)
+    assert_allclose(y_dot, wanted_dot, rtol=1e-14, atol=1e-15)
+    assert_allclose(y_dot, differences(lorenz, (p, 4, 0.01), {0: lanes}), rtol=1e-6, atol=1e-7)
+    if n > 1:
+        assert f"store_{n}(" in compiled.source.text
+        with pytest.raises(ValueError, match="broadcast"):
+            compiled.call(*tape.leaves([p, lanes[:, :2], 4]))
