@@ -5,9 +5,14 @@ import logging
 from collections import Counter
 
 import numpy as np
+from numba import njit
 from numba.core import event
 
 import fwdad
+from fwdad.backends.entry import compile_program
+from fwdad.tracing.trace import trace
+
+X = np.array([0.5, 1.25, -2.0])
 
 
 class TooLargeError(Exception):
@@ -55,7 +60,7 @@ def answer(f, *args):
 
 
 def answers():
-    x = np.array([0.5, 1.25, -2.0])
+    x = X
     a = np.array([[2.0, 1.0], [0.5, 3.0]])
     return [
         answer(powers, 1.5, 6),
@@ -87,9 +92,24 @@ def counted():
     return count.words
 
 
+def inside():
+    """What a caller that Numba compiles gets from code that may come from the disk."""
+    jacobian = trace(fwdad.jacfwd(rotated), X)
+    first, second = (compile_program(t.program) for t in (jacobian, trace(powers, 1.5, 6)))
+    first.call(X)
+    second.call(1.5, 6)
+    j, p = first.kernel, second.kernel
+
+    @njit
+    def caller(x, n):
+        return j(x)[0].sum() + p(x[1], n)[0]
+
+    return caller(X, 6)
+
+
 def main():
     """Print what the cache did and every result, as JSON; for a process of its own."""
     count = counted()
     with event.install_recorder("numba:compile") as compiled:
-        found = answers()
-    print(json.dumps({"count": count, "compiled": len(compiled.buffer), "answers": found}))
+        found = {"answers": answers(), "count": dict(count), "compiled": len(compiled.buffer)}
+    print(json.dumps(found | {"inside": inside()}))

@@ -82,7 +82,7 @@ def test_two_processes_at_once(filled, plain):
         assert_answers(one["answers"], plain)
         assert one["compiled"] > 0
     names = [path.name for path in folder.iterdir()]
-    assert len(names) == 5
+    assert len(names) == 7  # those of `inside` are two more
     assert all(name.endswith(".fwdad") for name in names)
 
 
@@ -92,6 +92,11 @@ def test_another_process_compiles_nothing(filled):
     assert found["answers"] == first["answers"]
     assert found["count"] == {"loaded": 7}
     assert found["compiled"] == 0
+    x = cached_programs.X
+    jacobian = np.array([[x[1], x[0], 0], [0, np.cos(x[1]) / x[2], -np.sin(x[1]) / x[2] ** 2],
+                         [-1, 0, 3 * x[2] ** 2]])  # fmt: skip
+    wanted = jacobian.sum() + cached_programs.powers(x[1], 6)[0]
+    np.testing.assert_allclose([found["inside"], first["inside"]], wanted, rtol=1e-14)
 
 
 def test_an_edited_helper_is_compiled_anew(filled, tmp_path):
