@@ -32,6 +32,8 @@ class LaneFunctions(NamedTuple):
         infinite or NaN.
     unit : callable
         ``unit(k)``: one in lane k, zero elsewhere; all zero if there is no lane k.
+    build : callable
+        ``build(x0, x1, ...)``: N numbers, one for each lane.
     """
 
     load: Callable[..., Any]
@@ -40,6 +42,7 @@ class LaneFunctions(NamedTuple):
     splat: Callable[[float], Any]
     scale: Callable[[float, Any], Any]
     unit: Callable[[int], Any]
+    build: Callable[..., Any]
 
 
 def numpy_lanes(n: int) -> LaneFunctions:
@@ -64,8 +67,13 @@ def numpy_lanes(n: int) -> LaneFunctions:
     def unit(k: int) -> np.ndarray:
         return (np.arange(n) == k).astype(float)
 
+    def build(*items: float) -> np.ndarray:
+        if len(items) != n:
+            raise TypeError(_wrong_length(len(items), n))
+        return np.array(items, float)
+
     return LaneFunctions(
-        load, store, lambda: np.zeros(n), lambda x: np.full(n, float(x)), _scale, unit
+        load, store, lambda: np.zeros(n), lambda x: np.full(n, float(x)), _scale, unit, build
     )
 
 

@@ -42,6 +42,7 @@ from fwdad.backends.elementwise import (
 from fwdad.backends.numba_support import HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.registers import (
+    GATHERING,
     NEGATIONS,
     PRODUCTS,
     QUOTIENTS,
@@ -286,6 +287,9 @@ class NumbaWriter(Writer):
             return f"{self.lane_function('zeros', n)}()", ATOM
         if f is unit_lanes:
             return f"{self.lane_function('unit', n)}({self.index_text(args[1])})", ATOM
+        if f in GATHERING:
+            items = ", ".join(self.real(a).text for a in args[0])
+            return f"{self.lane_function('build', n)}({items})", ATOM
         if f is scale_lanes:
             d = self.real(args[0])
             if d.constant is not None and np.isfinite(d.constant):

@@ -1,8 +1,9 @@
 """Which values of a program live in SIMD registers: the N lanes of a scalar.
 
 Such a value is an array of a known, small length that nobody writes into, made by a function of
-lanes or by linear operations on such values. Code may always load one from an array, or write one
-into a new array; so what is chosen here decides the speed, never the answer.
+lanes, by linear operations on such values, or of a list of numbers that only such operations use.
+Code may always load one from an array, or write one into a new array; so what is chosen here
+decides the speed, never the answer.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fwdad.tape.ops import (
     Update,
     Value,
     is_array,
+    values_in,
 )
 from fwdad.tape.types import ArrayType, Number
 
@@ -37,6 +39,9 @@ SUMS = {operator.add: "+", operator.sub: "-", np.add: "+", np.subtract: "-"}
 PRODUCTS = {operator.mul, np.multiply}
 QUOTIENTS = {operator.truediv, np.true_divide, np.divide}
 NEGATIONS = {operator.neg, np.negative}
+LINEAR = {scale_lanes, *SUMS, *PRODUCTS, *QUOTIENTS, *NEGATIONS}
+"""The functions that lanes have in registers, beside those that make them."""
+GATHERING = {np.array, np.asarray}
 
 
 def lane_count(operand: Operand) -> int | None:
@@ -93,10 +98,11 @@ def in_registers(program: Program, is_written: Callable[[Value], bool]) -> set[V
     """
     chosen: set[Value] = set()
     ops = list(program.walk())
+    users = _users(program)
     while True:
         before = len(chosen)
         for op in ops:
-            for value in _new(op, chosen):
+            for value in _new(op, chosen) or _gathered(op, chosen, users):
                 if not is_written(value):
                     chosen.add(value)
         if len(chosen) == before:
@@ -117,6 +123,65 @@ def _new(op: Op, chosen: set[Value]) -> list[Value]:
     if len(op.outputs) != 1 or op.outputs[0] in chosen or lane_count(op.outputs[0]) is None:
         return []
     return [op.outputs[0]] if _makes_lanes(op, chosen) else []
+
+
+Users = dict[Value, list[Op | None]]
+"""For each value the operations that it is an operand or a result of; None is the program."""
+
+
+def _users(program: Program) -> Users:
+    made: Users = {}
+    for op in program.walk():
+        results = [r for block in op.blocks() for r in block.results]
+        for v in values_in([op.operands(), results]):
+            made.setdefault(v, []).append(op)
+    for v in values_in(program.block.results):
+        made.setdefault(v, []).append(None)
+    return made
+
+
+def _gathered(op: Op, chosen: set[Value], users: Users) -> list[Value]:
+    """The lanes that a list of numbers makes: where nobody wants them as an array."""
+    if not isinstance(op, Apply) or op.function not in GATHERING or op.kwargs:
+        return []
+    if len(op.args) != 1 or not isinstance(op.args[0], (list, tuple)):
+        return []
+    value, n = op.outputs[0], len(op.args[0])
+    if value in chosen or lane_count(value) != n or not all(map(is_real, op.args[0])):
+        return []
+    held = users.get(value, [])
+    as_lanes = [_takes_lanes(user, value, chosen) for user in held]
+    stored = [_stores_lanes(user, value) for user in held]
+    wanted = any(as_lanes) and all(a or b for a, b in zip(as_lanes, stored, strict=True))
+    return [value] if wanted else []
+
+
+def _takes_lanes(user: Op | None, value: Value, chosen: set[Value]) -> bool:
+    if isinstance(user, Apply):
+        return user.function in LINEAR and user.outputs[0] in chosen
+    if isinstance(user, Branch):
+        rows = zip(user.outputs, user.then.results, user.other.results, strict=True)
+        return all(out in chosen for out, *sides in rows if any(s is value for s in sides))
+    if isinstance(user, Loop):
+        if user.test is not None and any(v is value for v in values_in(user.test.results)):
+            return False
+        columns = zip(user.carried, user.initial, user.body.results, strict=False)
+        return all(p in chosen for p, *ends in columns if any(s is value for s in ends))
+    return False
+
+
+def _stores_lanes(user: Op | None, value: Value) -> bool:
+    if not isinstance(user, (Store, Update)) or user.value is not value:
+        return False
+    t, inside = user.array.type, any(v is value for v in values_in(user.index))
+    return (
+        is_lane_index(user.index)
+        and not inside
+        and isinstance(t, ArrayType)
+        and t.ndim == len(user.index)
+        and t.dtype == np.dtype(float)
+        and t.shape[0] == lane_count(value)
+    )
 
 
 def _merges(value: Value, sources: list[Any], chosen: set[Value]) -> bool:

@@ -312,4 +312,21 @@ def compiled_lanes(n: int) -> LaneFunctions:
 
         return lanes(types.intp), code
 
-    return LaneFunctions(load, store, zeros, splat, scale, unit)
+    @intrinsic
+    def build(_typing: Any, *items: Any) -> Any:
+        items = items[0] if items and isinstance(items[0], types.BaseTuple) else items
+        if len(items) != n or not all(isinstance(t, _NUMBERS) for t in items):
+            message = f"{lanes} are built of {n} numbers, not of {items}"
+            raise TypingError(message)
+
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            made = ir.Constant(_vector(n), ir.Undefined)
+            held = cgutils.unpack_tuple(builder, args[0], n)
+            for k, (t, x) in enumerate(zip(sig.args[0], held, strict=True)):
+                x = context.cast(builder, x, t, types.float64)
+                made = builder.insert_element(made, x, _INT32(k))
+            return made
+
+        return lanes(types.StarArgTuple.from_types(tuple(items))), code
+
+    return LaneFunctions(load, store, zeros, splat, scale, unit, build)

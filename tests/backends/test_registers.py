@@ -9,6 +9,7 @@ pytest.importorskip("numba")
 import fwdad
 from fwdad.backends.entry import compile_program
 from fwdad.backends.numba_source import numba_source
+from fwdad.tangents.chunk import scale_lanes
 from fwdad.tape.forward import push_forward
 from fwdad.tracing.trace import trace
 
@@ -150,3 +151,61 @@ def test_given_directions(n, rng):
         assert f"store_{n}(" in compiled.source.text
         with pytest.raises(ValueError, match="broadcast"):
             compiled.call(*tape.leaves([p, lanes[:, :2], 4]))
+
+
+def coupled(p, steps):
+    x, y = p[0], 0.5 * p[-1]
+    for _ in range(steps):
+        x, y = x + 0.1 * (p[-1] * y - x), y - 0.1 * x * p[0]
+    return np.array([x, y])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_lanes_that_are_known_one_by_one(n):
+    p = np.linspace(0.5, 1.5, n)
+    tape = trace(fwdad.jacfwd(coupled), p, 2)
+    compiled, plain = compile_program(tape.program), compile_program(tape.program, "numpy")
+    leaves = tape.leaves([p, 3])
+    (found,), (wanted,) = compiled.call(*leaves), plain.call(*leaves)
+    assert compiled.backend == "numba", compiled.left
+    assert_allclose(found, wanted, rtol=1e-15, atol=1e-16)
+    expected = differences(coupled, (p, 3), {0: np.eye(n)}).T
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    source = numba_source(tape.program)[0].text
+    body = [line for line in source.splitlines() if line.startswith(" " * 8)]
+    assert f"build_{n}(" in source
+    assert not any("np.empty" in line for line in body)
+
+
+def given_numbers(x, y, k):
+    a = np.array([x, 3, y * k])
+    b = np.array([1.0, y, 0.0])
+    for _ in range(k):
+        b = scale_lanes(x, b) - a
+    if y < 0:
+        b = a
+    return b, b / 3.0
+
+
+def given_and_kept(x, y, k):
+    a = np.array([x, 3, y * k])
+    b = scale_lanes(y, a) + a  # in registers, and in an array that is answered
+    a_2 = np.array([y, 2.0, x])
+    b = b + a_2
+    a_2[1] = b[0]
+    return a, b, a_2
+
+
+@pytest.mark.parametrize(("f", "built"), [(given_numbers, 2), (given_and_kept, 0)])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_numbers_as_lanes_and_as_an_array(f, built, k):
+    program = trace(f, np.float64(1.5), 2.0, 2).program
+    assert numba_source(program)[0].text.count("build_3(") == built
+    compiled, plain = compile_program(program), compile_program(program, "numpy")
+    args = (np.float64(0.25), np.inf, k) if k else (np.float64(2.5), -0.5, k)
+    with np.errstate(all="ignore"):
+        found, wanted, own = compiled.call(*args), plain.call(*args), f(*args)
+    assert compiled.backend == "numba", compiled.left
+    for a, b, c in zip(found, wanted, own, strict=True):
+        assert_allclose(a, b, rtol=1e-15)
+        assert_allclose(a, c, rtol=1e-15)

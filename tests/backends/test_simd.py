@@ -13,7 +13,7 @@ from fwdad.backends.simd import compiled_lanes  # noqa: E402  (needs Numba)
 WIDTHS = [1, 2, 3, 20, 32]
 
 
-def arithmetic(load, store, zeros, splat, scale, unit):
+def arithmetic(load, store, zeros, splat, scale, unit, *_):
     def f(a, x, out):
         u, v = load(a, 0), load(a, 1)
         w = 2.5 * u - v * x + (-u) / 3.0 + splat(x) + zeros() + unit(1)
@@ -86,7 +86,7 @@ def test_ranks(ndim, rng):
 
 @pytest.mark.parametrize("n", WIDTHS)
 def test_zero_lanes_stay_zero(n):
-    def program(load, store, _zeros, _splat, scale, _unit):
+    def program(load, store, _zeros, _splat, scale, *_):
         return lambda a, d, out: store(out, scale(d, load(a)))
 
     for d in (np.inf, -np.inf, np.nan, 2.0):
@@ -97,8 +97,31 @@ def test_zero_lanes_stay_zero(n):
         assert_array_equal(found[1::2], np.full(n // 2, -3.0 * d))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_built_of_numbers(n):
+    names = [f"x{k}" for k in range(n)]
+    items = ", ".join([*names[:-1], "7"])  # an int among floats
+    text = f"lambda {', '.join(names)}, a, out: store(out, build({items}) + load(a))"
+
+    def program(load, store, *others):
+        return eval(text, {"load": load, "store": store, "build": others[-1]})
+
+    x = np.linspace(0.5, 2.0, n)
+    found, wanted = both(program, n, *x, np.arange(n) / 3, np.zeros(n))
+    assert_array_equal(found, wanted)
+    assert_array_equal(found, [*x[:-1], 7.0] + np.arange(n) / 3)
+
+
+def test_building_wants_one_number_for_each_lane():
+    build = compiled_lanes(3).build
+    with pytest.raises(numba.TypingError, match="3 numbers"):
+        numba.njit(lambda x: build(x, x))(1.0)
+    with pytest.raises(TypeError, match="lanes"):
+        numpy_lanes(3).build(1.0, 2.0)
+
+
 def test_nan_lanes_are_kept():
-    def program(load, store, _zeros, _splat, scale, _unit):
+    def program(load, store, _zeros, _splat, scale, *_):
         return lambda a, d, out: store(out, scale(d, load(a)))
 
     found, wanted = both(program, 2, np.array([np.nan, 1.0]), 0.0, np.ones(2))
