@@ -10,7 +10,6 @@ from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.tape.forward import push_forward
 from fwdad.tracing.trace import trace
-
 from tests.tape.forward_programs import PROGRAMS, X
 
 
@@ -114,3 +113,24 @@ def test_what_has_no_rule_is_named_with_its_line():
         pushed(f, (X,), np.eye(3))
     assert caught.value.filename == __file__
     assert "agm" in caught.value.text
+
+
+def periodic(x):
+    y = np.zeros(3)
+    for i in range(3):
+        y[i] = x[i - 1] ** 2 * x[-1 - i]
+    return y
+
+
+def test_places_counted_from_the_end_in_a_loop():
+    x = np.array([1.0, 2.0, 3.0])
+    for f in (periodic, lambda x: periodic(x[::-1])):
+        J = fwdad.jit(fwdad.jacfwd(f), backend="numpy")
+        assert_allclose(J(x), fwdad.jacobian(f, x), rtol=1e-14)
+
+    def of_two(pair):
+        return periodic(pair[0]) + periodic(pair[1]) * 2
+
+    J = fwdad.jit(lambda a, b: fwdad.jacobian(of_two, (a, b)), backend="numpy")
+    for found, expected in zip(J(x, x + 1), fwdad.jacobian(of_two, (x, x + 1)), strict=True):
+        assert_allclose(found, expected, rtol=1e-14)

@@ -12,7 +12,8 @@ import pytest
 import fwdad
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.rules.registry import find_rule, function_name
-from fwdad.tape import forward
+from fwdad.tape.forward import push_forward
+from fwdad.tape.ops import values_in
 from tests.rules.linalg_case import Case
 from tests.tape.rule_cases import OnTape, all_cases
 
@@ -211,9 +212,9 @@ def test_second_derivatives_go_through_rules_that_run_whole():
 
 def test_what_an_attempt_has_written_is_taken_back():
     tape = fwdad.trace(lambda x: np.linalg.det(x * 2.0), np.eye(2))
-    program, constants = forward.push_forward(tape.program, 2, [True])
+    program, constants = push_forward(tape.program, 2, [True])
     defined = {v for op in program.walk() for v in op.outputs} | set(program.block.params)
-    used = {v for op in program.walk() for v in forward.values_in(op.operands())}
+    used = {v for op in program.walk() for v in values_in(op.operands())}
     assert used <= defined
     assert constants == []
 

@@ -1,0 +1,179 @@
+"""Control flow pushed forward: lanes cross the borders of blocks beside the primals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwdad.tangents.zero import ZERO
+from fwdad.tape.alias import written_parameters
+from fwdad.tape.forward.rules import Rules
+from fwdad.tape.forward.state import Facts
+from fwdad.tape.ops import (
+    Block,
+    Branch,
+    Call,
+    Check,
+    Loop,
+    Operand,
+    Program,
+    Value,
+)
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+
+
+class Control(Rules):
+    """Pushes branches, loops and calls of programs forward."""
+
+    def _check(self, op: Check) -> None:
+        self._copy(op)
+
+    def _branch(self, op: Branch) -> None:
+        sides, found = [], []
+        condition = self._operand(op.condition)
+        for block in op.blocks():
+            side = Block()
+            outer, self.recorder.block = self.recorder.block, side
+            self._block(block)
+            found.append([self._activity(r) for r in block.results])
+            self.recorder.block = outer
+            sides.append(side)
+        kinds = [a or b for a, b in zip(*found, strict=True)]
+        lanes = []
+        for side, block in zip(sides, op.blocks(), strict=True):
+            side.results = [self._operand(r) for r in block.results]
+            outer, self.recorder.block = self.recorder.block, side
+            for r, v, kind in zip(block.results, op.outputs, kinds, strict=True):
+                if kind:
+                    side.results.append(self.recorder.operand(self._lanes(r, v.type)))
+            self.recorder.block = outer
+        outputs = [self._fresh(v) for v in op.outputs]
+        for v, kind in zip(op.outputs, kinds, strict=True):
+            if kind:
+                made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                lanes.append(made)
+                self._hold(v, Symbol(made, self.recorder))
+        self.recorder.block.ops.append(
+            Branch(condition, *sides, outputs=(*outputs, *lanes), location=op.location)
+        )
+
+    def _loop(self, op: Loop) -> None:
+        active = [
+            k
+            for k, (p, a) in enumerate(zip(op.carried, op.initial, strict=True))
+            if (id(op), k) in self.facts.carried or self._is_shadowed(p) or self._activity(a)
+        ]
+        span = self._operand(op.span) if op.span is not None else None
+        initial = [self._operand(a) for a in op.initial]
+        for k in active:
+            lanes = self._lanes(op.initial[k], op.carried[k].type)
+            initial.append(self.recorder.operand(lanes))
+        body, test = Block(), None
+        body.params = [self._fresh(p) for p in op.body.params]
+        outer = self.recorder.block
+        for k in active:
+            p = op.carried[k]
+            made = Value(self._lanes_type(p.type), f"{p.name}_dot" if p.name else None)
+            body.params.append(made)
+            self._hold(p, Symbol(made, self.recorder))
+        if op.test is not None:
+            test = self.recorder.block = Block()
+            self._block(op.test)
+            test.results = [self._operand(r) for r in op.test.results]
+        self.recorder.block = body
+        self._block(op.body)
+        for k, r in enumerate(op.body.results[: len(op.carried)]):
+            if k not in active and self._activity(r):
+                self.recorder.block = outer
+                self.facts.note(self.facts.carried, (id(op), k))
+        next_lanes = [
+            self.recorder.operand(self._lanes(op.body.results[k], op.carried[k].type))
+            for k in active
+        ]
+        results = [self._operand(r) for r in op.body.results]
+        leave = results[len(op.carried) :]
+        body.results = [*results[: len(op.carried)], *next_lanes, *leave]
+        self.recorder.block = outer
+        outputs = [self._fresh(v) for v in op.outputs]
+        count = self._fresh(op.exec_count)
+        for k in active:
+            v = op.outputs[k]
+            made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            outputs.append(made)
+            self._hold(v, Symbol(made, self.recorder))
+        self.recorder.block.ops.append(
+            Loop(
+                span, initial, body, test, op.leaves, count,
+                outputs=tuple(outputs), location=op.location,
+            )
+        )  # fmt: skip
+
+    def _call(self, op: Call) -> None:
+        """A call of a program: of the program that pushes the tangents of its arguments, too."""
+        pattern = tuple(self._activity(a) for a in op.args)
+        if not any(pattern):
+            self._copy(op)
+            self._settled(op)
+            return
+        pushed, wide = self._pushed_program(op.program, pattern)
+        given: list[Operand] = [self._operand(a) for a in op.args]
+        for a, p, has_lanes, written in zip(
+            op.args, op.program.block.params, wide, op.program.written, strict=True
+        ):
+            if has_lanes:
+                if written and a not in self.shadow:
+                    self._shadow_all(a)
+                given.append(self.recorder.operand(self._lanes(a, p.type)))
+        outputs = [self._fresh(v) for v in op.outputs]
+        lanes = [Value(self._lanes_type(v.type)) for v in op.outputs]
+        self.recorder.block.ops.append(
+            Call(pushed, given, outputs=(*outputs, *lanes), location=op.location)
+        )
+        for v, made in zip(op.outputs, lanes, strict=True):
+            if v.type.dtype.kind in "fc":
+                self._hold(v, Symbol(made, self.recorder))
+
+    def _pushed_program(
+        self, program: Program, pattern: tuple[bool, ...]
+    ) -> tuple[Program, tuple[bool, ...]]:
+        """A called program with tangents, and which of its parameters have lanes.
+
+        More than are active, where the program stores active values into an inactive array.
+        """
+        key = (program, self.n, pattern)
+        if key in self.facts.programs:
+            return self.facts.programs[key]
+        made = Program(f"{program.name}_pushforward", Block(), program.filename, quiet=True)
+        self.facts.programs[key] = (made, pattern)  # what it finds where it calls itself
+        recorder = Recorder()
+        given: list[tuple[Symbol, Any]] = []
+        lanes_params = []
+        for p, active in zip(program.block.params, pattern, strict=True):
+            symbol = Symbol(Value(p.type, p.name), recorder)
+            recorder.measure(symbol.value)
+            tangent: Any = ZERO
+            if active:
+                tangent = Symbol(Value(self._lanes_type(p.type), f"{p.name or 'x'}_dot"), recorder)
+                lanes_params.append(tangent.value)
+            given.append((symbol, tangent))
+        facts = Facts()
+        facts.programs = self.facts.programs
+        primals, lanes = self._push(recorder, program.block, given, facts)
+        wide = tuple(
+            active or p in facts.shadowed
+            for p, active in zip(program.block.params, pattern, strict=True)
+        )
+        if wide != pattern:
+            self.facts.programs[key] = found = self._pushed_program(program, wide)
+            return found
+        made.block = recorder.block
+        made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
+        made.block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+        made.written = [False] * len(made.block.params)
+        while (written := written_parameters(made)) != made.written:
+            made.written = written
+        return made, pattern
+
+    def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
+        """Write another block with its tangents; the class on top of the others does."""
+        raise NotImplementedError

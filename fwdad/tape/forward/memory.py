@@ -1,0 +1,263 @@
+"""Memory pushed forward: loads, stores and windows are mirrored on shadow lanes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.rules.registry import find_rule, function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.zero import ZERO, Zero
+from fwdad.tape.alias import windows
+from fwdad.tape.forward.lanes import load_lanes, unit_lanes
+from fwdad.tape.forward.rule_table import MIRRORED, PASSING, RULE_OF, ruled_function
+from fwdad.tape.forward.state import State
+from fwdad.tape.ops import (
+    Apply,
+    Load,
+    Operand,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Number, Type
+
+
+class Memory(State):
+    """Pushes loads, stores and windows forward."""
+
+    def _look_through(self, op: Apply) -> None:
+        """A window on memory that has shadows is one on its shadows, too."""
+        seen = [v for o in windows(op) for v in values_in(o) if v in self.shadow]
+        if not seen or not any(is_array(v) for v in op.outputs):
+            return
+        mirrored = self._mirrored(op, seen[0]) if op.function in MIRRORED else []
+        if len(mirrored) == len(op.outputs):
+            for v, lanes in zip(op.outputs, mirrored, strict=True):
+                self.tangent.pop(v, None)
+                self.shadow[v] = lanes
+            return
+        library = (getattr(op.function, "__module__", None) or "").split(".")[0]
+        if library == "numpy" and self._is_written_later(op):
+            message = (
+                f"{function_name(op.function)} may answer a window on an array that is written "
+                "later, and that carries derivatives: say .copy(), or write it before"
+            )
+            raise UntraceableError(message, op.location)
+
+    def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
+        """The same windows on the shadow; none if they cannot be told."""
+        held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
+        if op.function in PASSING:
+            dots = [held] if len(op.args) == 1 and not op.kwargs else []
+        else:
+            rule = find_rule(ruled_function(op))
+            if rule is None or op.args[0] is not a:
+                return []
+            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            dots = rule.body(bound, (held, *(ZERO,) * (len(bound) - 1)), **options)[1]
+            dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
+        found = []
+        for t in dots:
+            if not isinstance(t, Chunk) or len(t.terms) != 1:
+                return []
+            ((lanes, d),) = t.terms.items()
+            if d is not None or type(lanes.array) is not Symbol or lanes.array.ndim != t.ndim + 1:
+                return []
+            found.append(lanes.array)
+        return found
+
+    def _is_written_later(self, op: Apply) -> bool:
+        """Whether memory that an operation's results may be is written after it."""
+        roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
+        after = False
+        for outer in self.block.ops:
+            inside = [outer, *(inner for block in outer.blocks() for inner in walk(block))]
+            here = op in inside
+            for inner in inside:
+                if (after or (here and len(inside) > 1)) and any(
+                    self.memory.get(v, {v}) & roots for v in inner.writes()
+                ):
+                    return True
+            after = after or here
+        return False
+
+    def _mutation(self, op: Apply, *, active: bool) -> None:
+        target = op.args[op.mutated[0]]
+        if active:
+            message = (
+                f"{function_name(op.function)} writes into an array whose values carry "
+                "derivatives: that cannot be pushed through a tape. Write it as an assignment"
+            )
+            raise UntraceableError(message, op.location)
+        self._copy(op)
+        del target
+
+    def _load(self, op: Load) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        index = tuple(self._symbols(i) for i in op.index)
+        if op.array in self.shadow:
+            shadow = self.shadow[op.array]
+            if op.view:
+                self.shadow[v] = self.recorder.load(shadow, (slice(None), *index))
+            else:
+                self.tangent[v] = self._read(shadow, index, v.type)
+        elif op.array in self.tangent:
+            chunk = self._indexed(self.tangent[op.array], index, v.type)
+            if isinstance(chunk, Chunk):
+                self.tangent[v] = chunk
+
+    def _read(self, shadow: Symbol, index: tuple[Any, ...], t: Type) -> Chunk:
+        self._alignable(index)
+        if isinstance(t, Number):
+            lanes = self.recorder.apply_typed(
+                load_lanes, (shadow, *index), ArrayType(shadow.dtype, (self.n,))
+            )
+            return Chunk.of(self.n, (), {Lanes(lanes): 1.0})
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
+
+    def _alignable(self, index: tuple[Any, ...]) -> None:
+        """Advanced indices apart from each other move their axes in front, before the lanes."""
+        advanced = [
+            k
+            for k, i in enumerate(index)
+            if i is not None and i is not Ellipsis and not isinstance(i, slice)
+        ]
+        arrays = [
+            k
+            for k in advanced
+            if isinstance(index[k], (list, np.ndarray))
+            or (type(index[k]) is Symbol and index[k].is_array)
+        ]
+        if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
+            message = (
+                "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
+                "tape: use numpy.take, or index in two steps"
+            )
+            raise UntraceableError(message)
+
+    def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
+        """The tangent of ``a[index]``, term by term."""
+        places = zip(index, chunk.shape, strict=False)
+        known = all(type(i) is int and (i >= 0 or type(n) is int) for i, n in places)
+        if known and len(index) == len(chunk.shape):
+            found = chunk.element(index)
+            if isinstance(found, Zero):
+                return found
+            terms = {part: 1.0 if d is None else d for part, d in found.terms.items()}
+            return Chunk.of(self.n, (), terms)
+        self._alignable(index)
+        terms = {}
+        for lanes, d in chunk.terms.items():
+            scaling: Any = d
+            if type(d) is Symbol and d.is_array:
+                scaling = self.recorder.load(d, index)
+            made = self._indexed_lanes(lanes, index, chunk.shape)
+            if isinstance(t, Number) and scaling is None:
+                scaling = 1.0
+            terms[made] = scaling
+        return Chunk.of(self.n, self._shape(t), terms)
+
+    def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
+        if lanes.basis is not None and len(index) == len(shape) == 1 and type(index[0]) is Symbol:
+            if not index[0].is_array:
+                start = lanes.basis[1]
+                own = index[0] % shape[0]  # a place, also where it is counted from the end
+                k = own if start == 0 else own - start
+                unit = ArrayType(np.dtype(float), (self.n,))
+                return Lanes(self.recorder.apply_typed(unit_lanes, (self.n, k), unit))
+        array = lanes.array
+        if array.ndim < len(shape) + 1:
+            array = lanes.expanded(len(shape)).array
+        array = self.recorder.as_symbol(array)
+        return Lanes(self.recorder.load(array, (slice(None), *index)))
+
+    def _store(self, op: Store) -> None:
+        t = self.tangent_of(op.value)
+        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
+            self._shadow_all(op.array)
+        if op.array in self.shadow:
+            index = tuple(self._symbols(i) for i in op.index)
+            self._alignable(index)
+            shadow = self.shadow[op.array]
+            lanes: Any = 0.0
+            if isinstance(t, Chunk):
+                lanes = self._aligned(t, op.array.type, op.index)
+                if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
+                    lanes = self.recorder.apply(np.real, (lanes,), {})
+            self._copy(op)
+            self.recorder.store(shadow, (slice(None), *index), lanes)
+            return
+        self._copy(op)
+
+    def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
+        """Lanes that broadcast against an indexed array as the value itself does."""
+        rank = (
+            target.ndim
+            - sum(
+                1 for i in index if not isinstance(i, slice) and i is not None and i is not Ellipsis
+            )
+            + sum(i is None for i in index)
+        )
+        arrays = [i for i in index if is_array(i) or isinstance(i, (list, np.ndarray))]
+        if arrays:
+            rank += max(i.type.ndim if isinstance(i, Value) else np.ndim(i) for i in arrays)
+        missing = rank - len(t.shape)
+        lanes = self._multiplied(t)
+        if missing > 0:
+            head = (slice(None), *(None,) * missing)
+            lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
+        return lanes
+
+    def _update(self, op: Update) -> None:
+        t = self.tangent_of(op.value)
+        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
+            self._shadow_all(op.array)
+        if op.array not in self.shadow:
+            self._copy(op)
+            return
+        index = tuple(self._symbols(i) for i in op.index)
+        self._alignable(index)
+        shadow = self.shadow[op.array]
+        at = (slice(None), *index)
+        if op.function in (operator.add, operator.sub):
+            if isinstance(t, Chunk):
+                lanes = self._aligned(t, op.array.type, op.index)
+                self._copy(op)
+                self.recorder.update(shadow, at, op.function, lanes)
+            else:
+                self._copy(op)
+            return
+        rule = find_rule(RULE_OF[op.function])
+        if rule is None or rule.kind != "elementwise":
+            message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
+            raise UntraceableError(message, op.location)
+        old = self.recorder.load(self._here(op.array), index)
+        if old.is_array:
+            old = self.recorder.apply(np.ndarray.copy, (old,), {})
+        value = self._numpy_number(self._symbols(op.value))
+        y = self.recorder.apply(op.function, (old, value), {})
+        held = self._read_any(shadow, index, old)
+        y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
+        if isinstance(t, Chunk):
+            y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
+        lanes = y_dot.lanes
+        self.recorder.store(self._here(op.array), index, y)
+        self.recorder.store(shadow, at, lanes)
+
+    def _read_any(self, shadow: Symbol, index: tuple[Any, ...], old: Symbol) -> Chunk:
+        if not old.is_array:
+            return self._read(shadow, index, old.type)
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        copy = self.recorder.apply(np.ndarray.copy, (lanes,), {})
+        return Chunk.of(self.n, self._shape(old.type), {Lanes(copy): None})

@@ -1,0 +1,188 @@
+"""Forward mode on a tape: the same frules, recorded; N tangents travel beside every value.
+
+A tangent is a :class:`Chunk` whose lanes and scalings are symbols, so scalings stay deferred here
+too: a chain of elementwise operations becomes one product with the lanes. What crosses the border
+of a loop or branch is multiplied out. Arrays that active values are stored into have shadow lanes,
+``(N, *shape)``, whose views mirror theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.rules.registry import function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
+from fwdad.tape.forward.control import Control
+from fwdad.tape.forward.lanes import Basis, Seed, lanes_type
+from fwdad.tape.forward.state import AgainError, Facts
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Program,
+    Value,
+    values_in,
+    walk,
+)
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType
+
+
+def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, list[np.ndarray]]:
+    """A program that pushes n tangents through another one.
+
+    Parameters
+    ----------
+    program : Program
+        Whose results are differentiated.
+    n : int
+        The number of lanes.
+    seeds : list of Basis or bool
+        For each parameter.
+
+    Returns
+    -------
+    Program
+        Its parameters are those of ``program``, the lanes of the parameters seeded by True, and
+        constants; its results are those of ``program`` and then, for each, its lanes.
+    list of ndarray
+        The constants.
+
+    Raises
+    ------
+    MissingRuleError
+        If an active value meets a function without a rule.
+    UntraceableError
+        If a rule needs values to be known.
+    """
+    recorder = Recorder()
+    constants: list[tuple[Value, np.ndarray]] = []
+
+    def capture(a: np.ndarray) -> Symbol:
+        for value, held in constants:
+            if held is a:
+                return Symbol(value, recorder)
+        value = Value(ArrayType(a.dtype, a.shape))
+        constants.append((value, a))
+        return Symbol(value, recorder)
+
+    recorder.capture = capture
+    given, lanes_params = [], []
+    for p, seed in zip(program.block.params, seeds, strict=True):
+        made = Symbol(Value(p.type, p.name), recorder)
+        recorder.measure(made.value)
+        tangent: Any = ZERO
+        if seed is True:
+            tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
+            lanes_params.append(tangent.value)
+        elif isinstance(seed, Basis):
+            tangent = seed
+        given.append((made, tangent))
+    primals, lanes = push_block(recorder, program.block, n, given)
+    block = recorder.block
+    params = [symbol.value for symbol, _ in given]
+    block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+    used = {v for op in walk(block) for v in values_in(op.operands())}
+    used |= {v for inner in _blocks(block) for v in values_in(inner.results)}
+    constants = [(v, a) for v, a in constants if v in used]  # not those of rules given up
+    block.params = [*params, *lanes_params, *(v for v, _ in constants)]
+    made_program = Program(f"{program.name}_pushforward", block, program.filename)
+    made_program.quiet = True
+    return made_program, [a for _, a in constants]
+
+
+def _blocks(block: Block) -> list[Block]:
+    """A block and the blocks inside it."""
+    return [block, *(inner for op in walk(block) for inner in op.blocks())]
+
+
+def push_block(
+    recorder: Recorder,
+    block: Block,
+    n: int,
+    given: list[tuple[Symbol, Any]],
+    facts: Facts | None = None,
+) -> tuple[list[Any], list[Any]]:
+    """Write a block with n tangents beside its values.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Where to write.
+    block : Block
+        What to differentiate; it may use values from outside, which are constants to it.
+    n : int
+        The number of lanes.
+    given : list of (Symbol, tangent)
+        For each parameter its value, and its tangent: lanes, a :class:`Basis`, or ``ZERO``.
+    facts : optional
+        Filled with what is found.
+
+    Returns
+    -------
+    primals, lanes : list
+        Of the block's results.
+    """
+    facts = facts or Facts()
+    place, is_written, ops = recorder.place, recorder.is_written, len(recorder.block.ops)
+    recorder.derives = True
+    outer, mark = recorder.block, recorder.mark()
+    try:
+        for _ in range(1000):
+            try:
+                return _Pushforward(recorder, block, n, facts).run(given)
+            except AgainError:
+                recorder.block = outer
+                del outer.ops[ops:]
+                recorder.forget(mark)
+    finally:
+        recorder.place, recorder.is_written = place, is_written
+    message = "the activity of the program's values does not settle"
+    raise UntraceableError(message)
+
+
+class _Pushforward(Control):
+    """One attempt, with the facts known so far."""
+
+    def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
+        outer = self.recorder.place
+        self.recorder.place = lambda: (self._op and self._op.location) or outer()
+        for p, (symbol, tangent) in zip(self.block.params, given, strict=True):
+            self.primal[p] = symbol
+            self._origin[symbol.value] = p
+            if type(tangent) is Symbol:
+                self._give_lanes(p, tangent)
+            elif isinstance(tangent, Basis):
+                found = self._basis(p.type, tangent)
+                if isinstance(found, Chunk):
+                    self.tangent[p] = found
+            if self._is_shadowed(p) and p not in self.shadow:
+                self.shadow[p] = self._materialised(p)
+        self._block(self.block)
+        self._op = None
+        results = self.block.results
+        return [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self._op = op
+            handle = getattr(self, f"_{type(op).__name__.lower()}", None)
+            if handle is None:
+                message = f"a {type(op).__name__} cannot be pushed forward"
+                raise UntraceableError(message, op.location)
+            try:
+                handle(op)
+            except UntraceableError as error:
+                here = op.location
+                if here is None or (error.filename, error.lineno) == (here.filename, here.line):
+                    raise
+                what = function_name(op.function) if isinstance(op, Apply) else type(op).__name__
+                message = f"the frule of {what} cannot be written on a tape: {error.msg}"
+                raise UntraceableError(message, op.location) from error
+
+    def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
+        return push_block(recorder, block, self.n, given, facts)

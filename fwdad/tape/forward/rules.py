@@ -1,0 +1,301 @@
+"""Calls pushed forward: by the partials of elementwise rules, by rule bodies, or whole."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
+from fwdad.rules.registry import find_rule, function_name
+from fwdad.tangents.chunk import Chunk, scale_lanes
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.forward.lanes import load_lanes
+from fwdad.tape.forward.memory import Memory
+from fwdad.tape.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
+from fwdad.tape.forward.state import AgainError
+from fwdad.tape.ops import (
+    Apply,
+    Value,
+    values_in,
+)
+from fwdad.tape.symbol import Length, Symbol
+from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.whole import PushWhole
+
+
+class _Wanted(Lanes):
+    """Lanes that a rule answers by itself; it is told if somebody uses them."""
+
+    __slots__ = ("_index", "_push")
+
+    def __init__(self, array: Any, push: PushWhole, index: int) -> None:
+        super().__init__(array)
+        self._push = push
+        self._index = index
+
+    @property
+    def array(self) -> Any:
+        """The lanes."""
+        self._push.wanted.add(self._index)
+        return self._array
+
+
+class Rules(Memory):
+    """Pushes calls of functions forward."""
+
+    def _apply(self, op: Apply) -> None:
+        active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+        if op.mutated:
+            self._mutation(op, active=active)
+            return
+        if not active or op.function in CONSTANT or not _has_tangent(op):
+            self._copy(op)
+        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+            self._gather(op)
+        elif op.function in PASSING or _is_number_class(op.function):
+            self._convert(op)
+        else:
+            self._by_rule(op)
+        self._look_through(op)
+        self._settled(op)
+
+    def _convert(self, op: Apply) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        chunk = self.tangent_of(op.args[0])
+        if isinstance(v.type, Number) and chunk.shape:
+            chunk = chunk.reshape(())
+        if v.type.dtype.kind != "c" and chunk.dtype.kind == "c":
+            chunk = chunk.real
+        self.tangent[v] = chunk
+
+    def _gather(self, op: Apply) -> None:
+        """``np.array([a, b, c])`` of numbers."""
+        (v,) = op.outputs
+        parts = op.args[0]
+        if not all(isinstance(getattr(p, "type", None) or Number, (Number, type)) for p in parts):
+            message = "an array is made of arrays that carry derivatives: use numpy.stack"
+            raise UntraceableError(message, op.location)
+        self._copy(op)
+        n, count = self.n, len(parts)
+        lanes = self.recorder.apply(np.zeros, ((n, count), v.type.dtype), {})
+        for k, p in enumerate(parts):
+            chunk = self.tangent_of(p)
+            if not isinstance(chunk, Chunk):
+                continue
+            if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
+                for held, d in chunk.terms.items():
+                    self.recorder.store(lanes, (held.lane, k), d)
+            else:
+                self.recorder.store(lanes, (slice(None), k), self._multiplied(chunk))
+        self.tangent[v] = Chunk.of(n, (count,), {Lanes(lanes): None})
+
+    def _by_rule(self, op: Apply) -> None:
+        function = ruled_function(op)
+        if function is np.ravel:
+            order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
+            if order in ("C", "F"):
+                self._ravelled(op, order)
+                return
+        if function is load_lanes:
+            self._copy(op)
+            lanes, *index = op.args
+            at = (slice(None), *(self._symbols(i) for i in index))
+            found = self._indexed(self.tangent_of(lanes), at, op.outputs[0].type)
+            self.tangent[op.outputs[0]] = found
+            return
+        if function is scale_lanes:
+            self._elementwise(op, find_rule(np.multiply))
+            return
+        rule = find_rule(function)
+        if rule is None and (isinstance(function, PushWhole) or _has_source(function)):
+            dots = tuple(self.tangent_of(a) for a in op.args)
+            named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+            self._whole(op, None, (dots, named), "no frule")
+            return
+        if rule is None:
+            message = (
+                f"no frule for {function_name(op.function)}, which meets a value that carries a "
+                "derivative"
+            )
+            raise MissingRuleError(message, op.location)
+        if rule.kind == "constant":
+            self._copy(op)
+            return
+        if rule.kind == "elementwise":
+            mark = len(self.recorder.block.ops), self.recorder.mark()
+            try:
+                self._elementwise(op, rule)
+            except (MissingRuleError, DualLeakError, AgainError):
+                raise
+            except Exception as error:  # noqa: BLE001
+                self._rewind(mark)
+                self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), {}), error)
+            return
+        dots = tuple(self.tangent_of(a) for a in op.args)
+        named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+        self._only_primals(op, rule, named)
+        mark = len(self.recorder.block.ops), self.recorder.mark()
+        try:
+            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            given, _ = rule.binder.bind(dots, named)
+            y, y_dot = rule.body(bound, tuple(_tangent(t) for t in given), **options)
+            self._answer(op.outputs, y, y_dot)
+        except (MissingRuleError, DualLeakError, AgainError):
+            raise
+        except Exception as error:  # noqa: BLE001  (SciPy refuses symbols with any exception)
+            self._rewind(mark)
+            self._whole(op, rule, (dots, named), error)
+
+    def _rewind(self, mark: tuple[int, Any]) -> None:
+        """Take back what an attempt has written into the open block."""
+        del self.recorder.block.ops[mark[0] :]
+        self.recorder.forget(mark[1])
+
+    def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
+        """Refuse derivatives in what the rule takes as an option."""
+        _, options = rule.binder.bind(tuple(self.tangent_of(a) for a in op.args), dict(named))
+        for name, t in options.items():
+            if isinstance(t, (Chunk, Undefined)) or (
+                isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
+            ):
+                message = (
+                    f"the frule of {function_name(op.function)} takes `{name}` as an option, and "
+                    "here it carries a derivative. Register a rule that has it among its primals, "
+                    f"or say fwdad.stop_gradient({name})"
+                )
+                raise MissingRuleError(message, op.location)
+
+    def _whole(
+        self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]], reason: Exception | str
+    ) -> None:
+        """A rule that cannot be written down runs by itself, as one operation."""
+        lanes: list[Any] = []
+
+        def note(t: Any) -> Any:
+            if isinstance(t, Chunk):
+                lanes.append(self.recorder.operand(self._multiplied(t)))
+                return True
+            if isinstance(t, dict):
+                return {key: note(item) for key, item in t.items()}
+            if isinstance(t, Undefined):
+                t.use()
+            return type(t)(note(item) for item in t) if isinstance(t, (list, tuple)) else False
+
+        active = (note(dots[0]), note(dots[1]))
+        function = ruled_function(op)
+        push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
+        if op.views:  # what may be a window on an argument stays one
+            self._copy(op)
+            values = tuple(Value(v.type) for v in op.outputs)
+        else:
+            values = tuple(self._fresh(v) for v in op.outputs)
+        made = []
+        for k, v in enumerate(op.outputs):
+            if v.type.dtype.kind in "fc":
+                held = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                made.append(held)
+                lanes_of_v = Symbol(held, self.recorder)
+                self._give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
+        args = (self._operand(op.args), tuple(lanes))
+        kwargs = {key: self._operand(a) for key, a in op.kwargs.items()}
+        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
+
+    def _ravelled(self, op: Apply, order: str) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        lanes = self.tangent_of(op.args[0]).reshape(-1, order=order)
+        _retype(lanes, v)
+        self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
+
+    def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
+        """What a rule answered, as the primals and tangents of the outputs."""
+        values = list(y) if isinstance(y, (tuple, list)) else [y]
+        dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
+        values = [p for p in values if p is not None]
+        for v, p, t in zip(outputs, values, dots, strict=True):
+            symbol = self.recorder.as_symbol(p)
+            if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
+                message = f"a rule answers a {symbol.type} where a {v.type} is due"
+                raise UntraceableError(message)
+            if symbol.value.name is None:
+                symbol.value.name = v.name
+            if isinstance(v.type, ArrayType):
+                symbol.value.type = v.type
+                self.recorder.measure(symbol.value)
+            self.primal[v] = symbol
+            self._origin[symbol.value] = v
+            if isinstance(t, Chunk):
+                _retype(t, v)
+                t = Chunk.of(t.n, self._shape(v.type), t.terms)
+            if isinstance(t, (Chunk, Undefined)):
+                self.tangent[v] = t
+
+    def _elementwise(self, op: Apply, rule: Any) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        y = self.primal[v]
+        numbers = [self._numpy_number(self._symbols(a)) for a in op.args]
+        result = self._numpy_number(y)
+        y_dot: Any = ZERO
+        for k, a in enumerate(op.args):
+            t = self.tangent_of(a)
+            if isinstance(t, Zero):
+                continue
+            d = rule.partials[k](*numbers, result)
+            y_dot = y_dot + self._scaled(t, d, v.type)
+        self.tangent[v] = y_dot
+
+
+def _has_tangent(op: Apply) -> bool:
+    """Whether an output has a tangent space."""
+    return any(v.type.dtype.kind in "fc" for v in op.outputs)
+
+
+def _tangent(t: Any) -> Any:
+    """What a rule is given: not the values that stand in for parameters left out."""
+    return t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO
+
+
+def _agrees(symbol: Symbol, t: Type) -> bool:
+    """Whether a symbol is of the type that a value was traced with."""
+    found = symbol.type
+    same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
+    python = getattr(found, "python", None) == getattr(t, "python", None)
+    return same and python and _fits(found.shape, t)
+
+
+def _fits(shape: tuple[Any, ...], t: Type) -> bool:
+    """Whether a shape may be that of a type: known lengths agree."""
+    pairs = zip(shape, t.shape, strict=False)
+    known = [(m, n) for m, n in pairs if isinstance(m, int) and isinstance(n, int)]
+    return len(shape) == t.ndim and all(m == n for m, n in known)
+
+
+def _retype(t: Chunk, v: Value) -> None:
+    """Type lanes that are as large as their value with its lengths."""
+    for lanes in t.terms:
+        if lanes.basis is None and lanes.lane < 0 and type(lanes.array) is Symbol:
+            held = lanes.array.value
+            n, *dims = held.type.shape
+            if len(dims) == v.type.ndim == len(t.shape):
+                sizes: tuple[Any, ...] = t.shape
+                shape = [
+                    own if isinstance(s, Length) and s.size is d else d
+                    for d, own, s in zip(dims, v.type.shape, sizes, strict=True)
+                ]
+                held.type = ArrayType(held.type.dtype, (n, *shape))
+
+
+def _has_source(function: Any) -> bool:
+    """Whether a library's function without a rule is Python, for the builder to go through."""
+    inner = getattr(function, "_implementation", function)
+    return isinstance(inner, types.FunctionType) and is_library_file(inner.__code__.co_filename)
+
+
+def _is_number_class(f: Any) -> bool:
+    return isinstance(f, type) and issubclass(f, (np.floating, np.complexfloating))

@@ -1,0 +1,249 @@
+"""What is known while a block is pushed forward: primals, tangents, and shadows of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
+from fwdad.tangents.zero import ZERO, Undefined
+from fwdad.tape.alias import memory_of
+from fwdad.tape.forward.lanes import Basis, lanes_type, zero_lanes
+from fwdad.tape.ops import (
+    Block,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+    walk,
+)
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Number, Type
+
+
+class AgainError(Exception):
+    """A fact has been found that earlier code was written without."""
+
+
+class Facts:
+    """What is found on the way, and needed from the start."""
+
+    def __init__(self) -> None:
+        self.shadowed: set[Value] = set()  # memory that active values are stored into
+        self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
+        self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
+
+    def note(self, where: set[Any], what: Any) -> None:
+        """Note a fact, and start again if it is new."""
+        if what not in where:
+            where.add(what)
+            raise AgainError
+
+
+class State:
+    """Values of the block and what stands for them in the tape that is written."""
+
+    def __init__(self, recorder: Recorder, block: Block, n: int, facts: Facts) -> None:
+        self.recorder = recorder
+        self.block = block
+        self.n = n
+        self.facts = facts
+        program = Program("", block)
+        self.memory = memory_of(program)
+        self.written = {
+            root for op in walk(block) for v in op.writes() for root in self.memory.get(v, {v})
+        }
+        recorder.is_written = self._is_written
+        self.primal: dict[Value, Symbol] = {}
+        self.tangent: dict[Value, Any] = {}
+        self.shadow: dict[Value, Symbol] = {}
+        self._origin: dict[Value, Value] = {}
+        self._op: Op | None = None
+
+    def _block(self, block: Block) -> None:
+        """Write a block; the class on top of the others does."""
+        raise NotImplementedError
+
+    def _is_written(self, value: Value) -> bool:
+        origin = self._origin.get(value)
+        return origin is not None and bool(self.memory.get(origin, {origin}) & self.written)
+
+    def _lanes_type(self, t: Type) -> ArrayType:
+        return lanes_type(t, self.n)
+
+    def _fresh(self, v: Value) -> Value:
+        made = Value(v.type, v.name)
+        self.primal[v] = Symbol(made, self.recorder)
+        self._origin[made] = v
+        self.recorder.measure(made)
+        return made
+
+    def _here(self, v: Value) -> Symbol:
+        """A value's primal; a value from outside is itself."""
+        found = self.primal.get(v)
+        return found if found is not None else Symbol(v, self.recorder)
+
+    def _operand(self, operand: Operand) -> Operand:
+        return map_values(lambda v: self._here(v).value, operand)
+
+    def _symbols(self, operand: Operand) -> Any:
+        return map_values(self._here, operand)
+
+    def _basis(self, t: Type, seed: Basis) -> Any:
+        if isinstance(t, Number):
+            k = -seed.start
+            dtype = np.dtype(np.result_type(t.dtype, np.float16))
+            return (
+                Chunk.of(self.n, (), {hot_lanes(self.n, k, dtype): 1.0})
+                if 0 <= k < self.n
+                else ZERO
+            )
+        lanes = basis_lanes(self.n, seed.start, seed.shape, t.dtype)
+        return Chunk.of(self.n, self._shape(t), {lanes: None})
+
+    def _shape(self, t: Type) -> tuple[Any, ...]:
+        return tuple(self.recorder.static_length(d) for d in t.shape)
+
+    def _give_lanes(self, v: Value, lanes: Symbol, held: Lanes | None = None) -> None:
+        """Let a value's tangent be these lanes: shadow memory if the value's is written."""
+        if self._is_shadowed(v):
+            self.shadow[v] = lanes
+        else:
+            terms: dict[Any, Any] = {held or Lanes(lanes): None if is_array(v) else 1.0}
+            self.tangent[v] = Chunk.of(self.n, self._shape(v.type), terms)
+
+    def _hold(self, v: Value, lanes: Symbol) -> None:
+        if self._is_shadowed(v):
+            self.shadow[v] = lanes
+        else:
+            self._give_lanes(v, lanes)
+
+    def _is_shadowed(self, v: Value) -> bool:
+        return is_array(v) and bool(self.memory.get(v, {v}) & self.facts.shadowed)
+
+    def _shadow_all(self, v: Value) -> None:
+        """An active value is stored into an array: its memory has shadows, from the start."""
+        for root in self.memory.get(v, {v}):
+            if root not in self.facts.shadowed:
+                self.facts.shadowed |= self.memory.get(v, {v})
+                raise AgainError
+
+    def _has_lanes(self, a: Value) -> bool:
+        """Whether an array, or memory that it views, has a tangent: what is stored replaces it."""
+        return a in self.tangent or any(root in self.tangent for root in self.memory.get(a, {a}))
+
+    def tangent_of(self, x: Operand) -> Any:
+        """The tangent of an operand: a chunk, ZERO, or a list of these."""
+        if isinstance(x, Value):
+            if x in self.shadow:
+                copy = self.recorder.apply(np.ndarray.copy, (self.shadow[x],), {})
+                return Chunk.of(self.n, self._shape(x.type), {Lanes(copy): None})
+            found = self.tangent.get(x, ZERO)
+            if isinstance(found, Undefined):
+                found.use()
+            return found
+        if isinstance(x, (list, tuple)) and any(self.is_active(v) for v in values_in(x)):
+            return type(x)(self.tangent_of(item) for item in x)
+        return ZERO
+
+    def is_active(self, v: Value) -> bool:
+        """Whether a value has a tangent that is not structurally zero."""
+        return v in self.tangent or v in self.shadow
+
+    def _activity(self, r: Operand) -> bool:
+        return isinstance(r, Value) and self.is_active(r)
+
+    def _materialised(self, v: Value) -> Symbol:
+        """A value's lanes as memory of their own."""
+        held = self.tangent.get(v)
+        if held is None:
+            return self.recorder.apply_typed(
+                zero_lanes, (self.n, self._here(v)), self._lanes_type(v.type)
+            )
+        return self.recorder.apply(np.array, (self._multiplied(held),), {})
+
+    def _lanes(self, x: Operand, t: Type) -> Any:
+        """The lanes of an operand, multiplied out, for a type."""
+        if isinstance(x, Value):
+            if x in self.shadow:
+                return self.shadow[x]
+            if x in self.tangent:
+                return self._cast(self._multiplied(self.tangent[x]), t)
+        if isinstance(x, Missing):
+            return Missing(self._lanes_type(t))
+        if isinstance(t, Number):
+            return self.recorder.apply(np.zeros, (self.n, self._lanes_type(t).dtype), {})
+        like = self._symbols(x)
+        return self.recorder.apply_typed(zero_lanes, (self.n, like), self._lanes_type(t))
+
+    def _cast(self, lanes: Any, t: Type) -> Any:
+        if lanes.dtype.kind == "c" and t.dtype.kind != "c":
+            lanes = self.recorder.apply(np.real, (lanes,), {})
+        return lanes
+
+    def _multiplied(self, chunk: Chunk) -> Any:
+        """A chunk's lanes, multiplied out; unit directions of a number are not made arrays."""
+        hot = {held: d for held, d in chunk.terms.items() if held.lane >= 0}
+        if chunk.shape or not hot:
+            return chunk.lanes
+        units: list[Any] = [0.0] * self.n
+        for held, d in hot.items():
+            units[held.lane] = d
+        total = self.recorder.apply(np.array, (units,), {})
+        rest = {held: d for held, d in chunk.terms.items() if held not in hot}
+        return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
+
+    def _result_lanes(self, r: Operand) -> Any:
+        t = r.type if isinstance(r, Value) else None
+        if t is None:
+            return self.recorder.apply(np.zeros, (self.n,), {})
+        return self._lanes(r, t)
+
+    def _copy(self, op: Op, **changed: Any) -> None:
+        """The operation itself, on the primals."""
+        outputs = tuple(self._fresh(v) for v in op.outputs)
+        fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
+        made = type(op)(**{**fields, **changed}, outputs=outputs, location=op.location)
+        made.replace(lambda v: self._here(v).value)
+        self.recorder.block.ops.append(made)
+
+    def _settled(self, op: Op) -> None:
+        """Shadows for outputs whose memory has them."""
+        for v in op.outputs:
+            if self._is_shadowed(v) and v not in self.shadow:
+                self.shadow[v] = self._materialised(v)
+                self.tangent.pop(v, None)
+
+    def _scaled(self, t: Chunk, d: Any, out: Type) -> Chunk:
+        shape = self._shape(out)
+        if type(d) is Symbol and d.is_array and self.recorder.is_written(d.value):
+            d = self.recorder.apply(np.ndarray.copy, (d,), {})
+        if isinstance(d, (int, float)) and d == 1:
+            term = t
+        else:
+            rank = d.type.ndim if type(d) is Symbol else np.ndim(d)
+            # a scaling of one is no product
+            terms = {lanes: None if _is_one(held) else held for lanes, held in t.terms.items()}
+            unscaled = Chunk.of(t.n, t.shape, terms)
+            term = unscaled.scale_quietly(d, shape if rank else t.shape)
+        return term.broadcast_to(shape) if term.shape != shape else term
+
+    def _numpy_number(self, x: Any) -> Any:
+        """Partials are taken of NumPy's numbers: 1/0.0 is inf in them, as it is for arrays."""
+        if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+            if x.type.dtype.kind in "fc":
+                return self.recorder.apply(x.type.dtype.type, (x,), {})
+        elif type(x) is float:
+            return np.float64(x)
+        return x
+
+
+def _is_one(d: Any) -> bool:
+    return type(d) is float and d == 1.0
