@@ -12,9 +12,14 @@ from fwdad.builder import (  # noqa: F401  (they install themselves)
     builtins,
     copying,
     hooks,
+    iteration,
+    makers,
     matching,
     operators,
+    refusals,
     sparse,
+    threads,
+    writers,
 )
 from fwdad.builder.dispatch import call, call_protocol
 from fwdad.builder.dual import OPAQUE, Array, Scalar, check_alive, isinstance_dual, split, wrap
