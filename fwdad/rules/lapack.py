@@ -37,16 +37,23 @@ _ARGUMENTS = {
     "zhegst": 8 + 1,
     "dtrmm": 11 + 4,
     "ztrmm": 11 + 4,
+    "dgemm": 13 + 2,
+    "zgemm": 13 + 2,
+    "dtrsm": 11 + 4,
+    "ztrsm": 11 + 4,
+    "dsyr2k": 12 + 2,
+    "zher2k": 12 + 2,
 }
 # How builds of NumPy name LAPACK's routines: wheels, ILP64 builds, Apple's Accelerate, the rest.
 _ILP64_NAMES = ("scipy_{}_64_", "{}_64_", "{}$NEWLAPACK$ILP64")
 _LP64_NAMES = ("scipy_{}_", "{}$NEWLAPACK", "{}_")
 
 
-_FLAGS = ctypes.create_string_buffer(b"NTUR")
-_N, _T, _U, _R = (ctypes.addressof(_FLAGS) + k for k in range(4))
-_ONE = (ctypes.c_double * 2)(1.0, 0.0)
-_UNITY = ctypes.addressof(_ONE)  # the factor 1, real or complex
+_FLAGS = ctypes.create_string_buffer(b"NTURLC")
+_N, _T, _U, _R, _L, _C = (ctypes.addressof(_FLAGS) + k for k in range(6))
+_SIGNS = (ctypes.c_double * 4)(1.0, 0.0, -1.0, 0.0)
+_UNITY = ctypes.addressof(_SIGNS)  # the factor 1, real or complex
+_MINUS = _UNITY + 2 * ctypes.sizeof(ctypes.c_double)
 
 
 _BYTE = ctypes.c_char.from_buffer
@@ -86,6 +93,12 @@ class NumpyLapack:
     _zhegst: Any
     _dtrmm: Any
     _ztrmm: Any
+    _dgemm: Any
+    _zgemm: Any
+    _dtrsm: Any
+    _ztrsm: Any
+    _dsyr2k: Any
+    _zher2k: Any
 
     def __init__(self, routines: dict[str, Any], integer: Any) -> None:
         for name, routine in routines.items():
@@ -171,6 +184,36 @@ class NumpyLapack:
                 *(1, 1, 1, 1),
             )
 
+    def eliminate(self, lower: np.ndarray, m: int, lanes: np.ndarray) -> None:
+        """Carry the tangent of the first m columns of a Cholesky factor into the rest of Ȧ.
+
+        In each lane, whose upper left block is L̇₁₁ already: L̇₂₁ = (Ȧ₂₁ − L₂₁ L̇₁₁ᴴ) L₁₁⁻ᴴ, and
+        in the lower triangle only Ȧ₂₂ − L₂₁ L̇₂₁ᴴ − L̇₂₁ L₂₁ᴴ. To Fortran all are transposed.
+        """
+        is_complex = lower.dtype.kind == "c"
+        gemm = self._zgemm if is_complex else self._dgemm
+        trsm = self._ztrsm if is_complex else self._dtrsm
+        her2k = self._zher2k if is_complex else self._dsyr2k
+        integers = self._integers(m, _row_length(lower), _row_length(lanes[0]))
+        first, of_lower, of_lane = self._addresses(integers)
+        others = self._integers(len(lower) - m, 0, 0)
+        rest = ctypes.addressof(others)
+        l11, l21 = _at(lower), _at(lower[m:])
+        for lane in lanes:
+            d11, d21, d22 = _at(lane), _at(lane[m:]), _at(lane[m:, m:])
+            gemm(
+                *(_C, _N, first, rest, first, _MINUS, d11, of_lane, l21, of_lower),
+                *(_UNITY, d21, of_lane, 1, 1),
+            )
+            trsm(
+                *(_L, _U, _C, _N, first, rest, _UNITY, l11, of_lower, d21, of_lane),
+                *(1, 1, 1, 1),
+            )
+            her2k(
+                *(_U, _C, rest, first, _MINUS, l21, of_lower, d21, of_lane),
+                *(_UNITY, d22, of_lane, 1, 1),
+            )
+
 
 class SciPyLapack:
     """The same through SciPy's own LAPACK, which need not be the one that NumPy uses."""
@@ -213,6 +256,19 @@ class SciPyLapack:
         for lane in lanes:
             lane[...] = trmm(1.0, lower.T, lane.T, side=1, lower=0).T
 
+    def eliminate(self, lower: np.ndarray, m: int, lanes: np.ndarray) -> None:
+        """As :meth:`NumpyLapack.eliminate`."""
+        is_complex = lower.dtype.kind == "c"
+        gemm = self._blas.zgemm if is_complex else self._blas.dgemm
+        trsm = self._blas.ztrsm if is_complex else self._blas.dtrsm
+        her2k = self._blas.zher2k if is_complex else self._blas.dsyr2k
+        l11, l21 = lower[:m, :m].T, lower[m:, :m].T
+        for lane in lanes:
+            d21 = gemm(-1.0, lane[:m, :m].T, l21, 1.0, lane[m:, :m].T, trans_a=2)
+            d21 = trsm(1.0, l11, d21, trans_a=2)
+            lane[m:, :m] = d21.T
+            lane[m:, m:] = her2k(-1.0, l21, d21, 1.0, lane[m:, m:].T, 2 if is_complex else 1).T
+
 
 def _numpy_lapack() -> NumpyLapack | None:
     """Find NumPy's LAPACK, or None where its symbols are out of reach."""
@@ -245,12 +301,19 @@ def _agrees(found: NumpyLapack) -> bool:
         found.reduce(lower, lanes)
         product = lower[None].copy()
         found.multiply(lower, product)
+        whole = (lower @ np.conjugate(lower.T))[None]
+        whole[0, :1, :1] = 0.5 * lower[:1, :1]  # for Ȧ = A, L̇ = L / 2
+        found.eliminate(lower, 1, whole)
+        rest = 0.5 * lower[1:, :1]
+        corner = lower[1:, 1:] @ np.conjugate(lower[1:, 1:].T)
         if not (
             np.array_equal(x, np.linalg.solve(matrix, b))
             and np.allclose(again, x, rtol=1e-12)
             and np.allclose(third, b, rtol=1e-12)
             and np.allclose(np.tril(lanes[0]), np.eye(3), atol=1e-12)
             and np.allclose(product[0], lower @ lower, rtol=1e-12)
+            and np.allclose(whole[0, 1:, :1], rest, rtol=1e-12)
+            and np.allclose(np.tril(whole[0, 1:, 1:]), np.tril(corner), rtol=1e-12)
         ):
             return False
     return True
@@ -335,7 +398,7 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
     result = np.result_type(lower, a_dot.dtype)
     dtype = np.complex128 if result.kind == "c" else np.float64
     triangle = _writeable(lower, dtype)
-    lanes = np.array(a_dot.lanes, dtype, order="C", copy=True)
+    lanes = np.ascontiguousarray(np.where(_lower(len(triangle)), a_dot.lanes, 0), dtype)
     _forward(triangle, lanes)
     return Chunk(lanes.astype(result, copy=False))
 
@@ -345,47 +408,30 @@ BASE = 64
 
 
 @functools.lru_cache(maxsize=64)
-def _above(n: int) -> np.ndarray:
-    """A mask of what is above the diagonal."""
-    return np.tri(n, k=-1, dtype=bool).T
+def _lower(n: int) -> np.ndarray:
+    """A mask of a lower triangle."""
+    return np.tri(n, dtype=bool)
 
 
 def _forward(lower: np.ndarray, lanes: np.ndarray) -> None:
-    """Turn the lower triangle of each lane from Ȧ into L̇, and the upper one into zeros.
+    """Turn the lower triangle of each lane from Ȧ into L̇, where the upper one holds zeros.
 
     Block by block, so that most of the n³ multiplications are matrix products; reducing
-    L⁻¹ Ȧ L⁻ᴴ at once takes 2 n³ and, at n = 200, nearly twice the time.
+    L⁻¹ Ȧ L⁻ᴴ at once takes 2 n³ and, at n = 200, nearly twice the time. BLAS works in the lanes
+    themselves: intermediate arrays cost as much as the products.
     Source: Murray (2016), "Differentiation of the Cholesky decomposition", section 4.2, here
     recursive. https://arxiv.org/abs/1602.07527
     """
     n = len(lower)
     if n <= BASE:
         lapack().reduce(lower, lanes)
-        np.copyto(lanes, 0, where=_above(n))
         np.einsum("kii->ki", lanes)[...] *= 0.5
         lapack().multiply(lower, lanes)
         return
     m = n // 2
-    l11, l21 = lower[:m, :m], lower[m:, :m]
-    d21, d22 = lanes[:, m:, :m], lanes[:, m:, m:]
-    lanes[:, :m, m:] = 0
-    _forward(l11, lanes[:, :m, :m])
-    # L̇₂₁ = (Ȧ₂₁ − L₂₁ L̇₁₁ᴴ) L₁₁⁻ᴴ
-    is_complex = lanes.dtype.kind == "c"
-    turned = np.swapaxes(lanes[:, :m, :m], 1, 2)
-    rows = np.matmul(l21, np.conjugate(turned) if is_complex else turned)
-    np.subtract(d21, rows, out=rows)
-    if is_complex:
-        np.conjugate(rows, out=rows)
-    lapack().trtrs(l11, rows.reshape(-1, m))
-    if is_complex:
-        np.conjugate(rows, out=rows)
-    d21[...] = rows
-    # Ȧ₂₂ − L̇₂₁ L₂₁ᴴ − L₂₁ L̇₂₁ᴴ, of which the lower triangle will be read
-    product = np.matmul(rows, np.conjugate(l21.T) if is_complex else l21.T)
-    d22 -= product
-    d22 -= np.conjugate(np.swapaxes(product, 1, 2)) if is_complex else np.swapaxes(product, 1, 2)
-    _forward(lower[m:, m:], d22)
+    _forward(lower[:m, :m], lanes[:, :m, :m])
+    lapack().eliminate(lower, m, lanes)
+    _forward(lower[m:, m:], lanes[:, m:, m:])
 
 
 def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:
