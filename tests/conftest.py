@@ -12,9 +12,11 @@ def rng(request):
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jax():
     """JAX in double precision, as a reference; the test is skipped where it is not installed."""
     jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    return jax
+    yield jax
+    jax.config.update("jax_enable_x64", before)
