@@ -420,7 +420,7 @@ def getitem(o: Any, index: Any) -> Any:
     if SHADOWED and t in protocols.BUFFERS:
         protocols.check_buffer(o)
     if isinstance(o, dict):
-        if type(index) is Scalar:
+        if type(index) in _KEYS:
             check_key(o, index)
         missing = getattr(t, "__missing__", None)
         if isinstance(missing, types.FunctionType) and index not in o:
@@ -500,23 +500,43 @@ def delitem(o: Any, index: Any) -> None:
 _LOOKUPS = {"get", "pop", "setdefault", "__getitem__"}
 
 
-def check_key(table: dict[Any, Any], key: Scalar) -> None:
-    """Refuse a look-up by a dual of what was stored under a plain number: it is a constant."""
-    if key not in table:
+_KEYS = {Scalar, float, np.float64, tuple}
+"""Types of keys that may be, or be equal to, a number with a derivative."""
+
+
+def check_key(table: dict[Any, Any], key: Any) -> None:
+    """Refuse a look-up that finds what was stored under an equal number of another derivative."""
+    if not table:
         return
-    held = next(k for k in table if k == key)
-    if held is key or not is_leaf(table[held]):
+    probe = protocols.Probe(key)
+    if probe not in table:
         return
-    if type(held) is Scalar and held.tag is key.tag and held.terms == key.terms:
-        return
-    if type(held) is Scalar or not isinstance_dual(table[held]):
+    held = probe.found
+    value = table[held]
+    if type(key) is tuple and type(held) is tuple:
+        wrong = any(_is_another(h, k, value) for h, k in zip(held, key, strict=True))
+    else:
+        wrong = _is_another(held, key, value)
+    if wrong:
         message = (
-            f"a value that carries a derivative ({plain(key)!r}) is looked up in a dict that holds "
-            "an entry for an equal number with another derivative (or with none, from before this "
-            "call): the answer would have the wrong derivative. Key the dict by an index instead, "
-            "or say fwdad.stop_gradient(x) for the key"
+            f"a number that carries a derivative ({primal_part(key)!r}) meets an equal key of a "
+            "dict that carries another derivative (or none): the answer would have the wrong "
+            "derivative. Key the dict by an index instead, or say fwdad.stop_gradient(x) for the "
+            "key"
         )
         raise DualLeakError(message)
+
+
+def _is_another(held: Any, key: Any, value: Any) -> bool:
+    if held is key:
+        return False
+    if type(key) is not Scalar:  # a constant finds the entry of a dual
+        return type(held) is Scalar and top_tag((value,)) is not None
+    if not is_leaf(value):
+        return False
+    if type(held) is Scalar:
+        return held.tag is not key.tag or held.terms != key.terms
+    return not isinstance_dual(value)
 
 
 def _log_container(o: Any) -> None:
@@ -547,7 +567,7 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         if SHADOWED and args:
             args = _read_by_method(name, args)
         return methods.call_plain_method(o, name, args, kwargs)
-    if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
+    if args and type(args[0]) in _KEYS and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])
     if t is np.flatiter:
         return _flat_method(o, name, args, kwargs)

@@ -13,6 +13,7 @@ from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.creation import make_array
 from fwdad.builder.dual import Array, Scalar, check_alive, explicit, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
+from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
 from fwdad.tangents.lanes import Lanes
@@ -238,10 +239,14 @@ def _by_rule(ufunc: Any, *args: Any) -> Any:
     return apply.apply_rule(RULES[ufunc], args, {})
 
 
+_BY_THEMSELVES = (Chunk, Probe)
+"""What knows how it compares to a dual."""
+
+
 def _comparison(compare: Any) -> Any:
     def method(a: Any, b: Any) -> Any:
         check_alive(a.tag)
-        if issubclass(type(b), Chunk):
+        if issubclass(type(b), _BY_THEMSELVES):
             return NotImplemented
         return compare(apply.primal_part(a), apply.primal_part(b))
 
