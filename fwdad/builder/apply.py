@@ -14,7 +14,10 @@ from fwdad.builder.dual import (
     Array,
     Scalar,
     check_alive,
+    fewer,
     isinstance_dual,
+    number,
+    parts_of,
     root_of,
     split,
     top_tag,
@@ -119,8 +122,11 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
     return scalar(y, y_dot, tag)
 
 
-def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
+def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Any:
     """A dual scalar; its scalings are Python numbers, which are quicker than NumPy's."""
+    parts = parts_of(y_dot, ()) if tag.eager else None
+    if parts is not None:
+        return number(y, parts, tag)
     terms = {}
     for lanes, d in y_dot.terms.items():
         if lanes.basis is None and lanes.array.ndim != 1:
@@ -180,7 +186,8 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):
         return Array(y, quietly(_array_tangent, rule, active, numbers, y), tag)
-    return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
+    terms = quietly(_scalar_terms, rule, active, numbers, y)
+    return Scalar(y, terms, tag) if terms else y
 
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
@@ -212,14 +219,17 @@ def _scalar_terms(
     rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any
 ) -> dict[Any, Any]:
     terms: dict[Any, Any] = {}
+    tag = active[0][1].tag
     partials = _partials(rule, y)
     for k, x in active:
         d = own_partial(partials[k](*numbers, y), numbers, y)
-        source = x.terms if type(x) is Scalar else scalar(y, x.t, x.tag).terms
+        if type(x) is Array:
+            x = scalar(y, x.t, x.tag)
+        source = x.terms if type(x) is Scalar else {}
         for lanes, held in source.items():
             add = held * d
             terms[lanes] = terms[lanes] + add if lanes in terms else add
-    return terms
+    return terms if len(terms) <= tag.most else fewer(terms, tag)
 
 
 def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
+from fwdad.tangents.lanes import SEVERAL, UNKNOWN, Lanes, hot_lanes, support_lanes
 from fwdad.tangents.zero import ZERO
 
 
@@ -103,7 +104,12 @@ class Scalar(Dual):
     @property
     def t(self) -> Chunk:
         """The tangent."""
-        return Chunk.of(self.tag.n, (), self.terms)
+        chunk = Chunk.of(self.tag.n, (), self.terms)
+        if self.tag.eager or self.tag.most == 1:
+            for held in self.terms:
+                if self.tag.eager or held.lane == SEVERAL:
+                    return Chunk(chunk.lanes)
+        return chunk
 
     def __hash__(self) -> int:
         return hash(self.p)
@@ -135,6 +141,11 @@ class Array(Dual):
         self.tag = tag
         self.base_dual = base
 
+    def part(self, index: slice) -> Array:
+        """``self[i:j]`` of an array that nothing was stored into."""
+        p = self.p[index]
+        return Array(p, self._t.cut(index, p.shape), self.tag, root_of(self))
+
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
         try:
@@ -145,8 +156,15 @@ class Array(Dual):
         except KeyError:
             pass
         p = self.p[i]
-        terms = {}
         chunk = self._t
+        if self.tag.eager:
+            parts = parts_of(chunk, (i,))
+            if parts is not None:
+                made = number(p, parts, self.tag)
+                if len(held) < _ELEMENTS_KEPT:
+                    held[i] = made
+                return made
+        terms = {}
         for lanes, d in chunk.terms.items():
             if lanes.shape != chunk.shape:
                 t = Chunk(chunk.lanes).element((i,))
@@ -168,11 +186,97 @@ class Array(Dual):
     def t(self) -> Any:
         """The tangent: what the array was made with, or what its memory holds since a store."""
         if SHADOWED:
-            raw = plain(self.p)
+            raw = self.p if type(self.p) is np.ndarray else plain(self.p)
             shadow = find_shadow(raw)
             if shadow is not None and self.tag in shadow.lanes:
                 return Chunk(_read(shadow.view(self.tag, raw)))
         return self._t
+
+
+def number(p: Any, parts: list[tuple[np.ndarray, Any]], tag: Tag) -> Any:
+    """The dual of a number with its tangent multiplied out: one coefficient for each lane.
+
+    Parameters
+    ----------
+    p : scalar
+        The number.
+    parts : list
+        Lanes ``(N,)``, each with its scaling (None: one). A lane in which all are zero does not
+        move, and stays zero whatever partial multiplies it.
+    tag : Tag
+        An eager one. The arithmetic on a lane is the same for every N.
+    """
+    if tag.n == 1:
+        total, moves = 0.0, False
+        for v, d in parts:
+            v_dot = v.item()
+            if v_dot:
+                total += v_dot if d is None else v_dot * float(d)
+                moves = True
+        return Scalar(p, {_ONE: total}, tag) if moves else p
+    (v, d), *rest = parts
+    total, moves = v if d is None else scale_lanes(d, v), v != 0
+    for v, d in rest:
+        total = total + (v if d is None else scale_lanes(d, v))
+        moves = moves | (v != 0)
+    return Scalar(p, {support_lanes(moves): total}, tag) if moves.any() else p
+
+
+_ONE = hot_lanes(1, 0, np.dtype(np.float64))
+
+
+def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
+    """Shorten a sum of scaled lanes that is long, or where numbers and arrays of numbers meet.
+
+    Unit directions become one term with an array of coefficients. The arithmetic on one lane is
+    what it was, so the width of the chunk, on which the length depends, leaves no trace.
+    """
+    own = {held: d for held, d in terms.items() if held.lane != UNKNOWN}
+    if len(terms) <= MAX_SCALAR_TERMS and all(held.lane != SEVERAL for held in own):
+        return terms
+    if len(own) < len(terms) and len(terms) > MAX_SCALAR_TERMS:
+        return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+    if len(own) < 2:
+        return terms
+    total = Chunk.of(tag.n, (), own).lanes
+    if type(total) is not np.ndarray:
+        return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+    moves = np.zeros(tag.n, np.bool_)
+    for held in own:
+        if held.lane == SEVERAL:
+            moves |= held.array != 0
+        else:
+            moves[held.lane] = True
+    tag.most = 1
+    rest = {held: d for held, d in terms.items() if held.lane == UNKNOWN}
+    return {support_lanes(moves): total, **rest}
+
+
+def same_terms(a: Scalar, b: Scalar) -> bool:
+    """Whether the tangents of two numbers are the same sums; coefficients may be arrays."""
+    if a.terms.keys() != b.terms.keys():
+        return False
+    return all(np.array_equal(d, b.terms[lanes]) for lanes, d in a.terms.items())
+
+
+def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[np.ndarray, Any]] | None:
+    """What :func:`number` wants to know of one element; None if it is not in double precision."""
+    parts = []
+    for lanes, d in chunk.terms.items():
+        v = lanes.array
+        if not is_double(v) or v.shape[1:] != chunk.shape:
+            return None
+        if type(d) is np.ndarray and d.dtype == np.float64:
+            d = d.item(place) if d.shape else d.item()
+        elif d is not None and not isinstance(d, float):
+            return None
+        parts.append((v[(slice(None), *place)], d))
+    return parts
+
+
+def is_double(lanes: Any) -> bool:
+    """Whether lanes are plain and of double precision: the others are not multiplied out."""
+    return type(lanes) is np.ndarray and lanes.dtype == np.float64
 
 
 def _read(lanes: np.ndarray) -> Any:

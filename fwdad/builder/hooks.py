@@ -31,6 +31,7 @@ from fwdad.builder.dual import (
     explicit,
     isinstance_dual,
     leak,
+    same_terms,
     top_tag,
     wrap,
 )
@@ -404,16 +405,22 @@ def getitem(o: Any, index: Any) -> Any:
     """``o[index]``."""
     t = type(o)
     if t is Array:
-        if type(index) is int and o.tag.alive and type(o._t) is Chunk:
+        u = type(index)
+        if (u is int or u is slice) and o.tag.alive and type(o._t) is Chunk:
             p = o.p
-            if type(p) is np.ndarray and p.ndim == 1 and (not SHADOWED or untouched(p)):
-                return o.element(index)
+            if type(p) is np.ndarray and (not SHADOWED or untouched(p)):
+                if u is slice:
+                    return o.part(index)
+                if p.ndim == 1:
+                    return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:
         if type(index) is slice or type(index) is str:
             return o[index]  # a view: its memory has what tangents it has
-        if SHADOWED and find_shadow(o) is not None:
-            return store.load(o, index)
+        if SHADOWED:
+            shadow = find_shadow(o)
+            if shadow is not None:
+                return store.load(o, index, shadow)
         return o[index]
     if t is np.flatiter:
         return methods.flat_load(o, index)
@@ -535,7 +542,7 @@ def _is_another(held: Any, key: Any, value: Any) -> bool:
     if not is_leaf(value):
         return False
     if type(held) is Scalar:
-        return held.tag is not key.tag or held.terms != key.terms
+        return held.tag is not key.tag or not same_terms(held, key)
     return not isinstance_dual(value)
 
 

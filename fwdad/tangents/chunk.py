@@ -338,6 +338,15 @@ class Chunk:
             return Chunk.of(self.n, shape, terms)
         return Chunk(index_lanes(self.lanes, index))
 
+    def cut(self, part: slice, shape: tuple[int, ...]) -> Any:
+        """The tangent of a slice along the first axis, which has the given shape."""
+        terms = {}
+        for lanes, d in self.terms.items():
+            if lanes.shape != self.shape:
+                return self[(part,)]
+            terms[lanes.cut(part)] = d[part] if getattr(d, "shape", ()) else d
+        return Chunk.of(self.n, shape, terms)
+
     def element(self, index: tuple[int, ...]) -> Any:
         """The tangent of one element: a scalar chunk, or ``ZERO`` where it is structurally zero."""
         terms: dict[Lanes, Any] = {}

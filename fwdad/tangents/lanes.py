@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+UNKNOWN, SEVERAL = -1, -2  # in the place of the one lane that is not zero
+
 _PARTS_KEPT = 4096
 _SMALL = 4096  # elements of lanes
 
@@ -25,6 +27,11 @@ class Lanes:
         ``(n, start, shape, dtype)``: lane k is the unit direction of flat index ``start + k``.
     hot : tuple, optional
         ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
+
+    Attributes
+    ----------
+    lane : int
+        The one lane that is not zero, ``SEVERAL`` (see :func:`support_lanes`), or ``UNKNOWN``.
     """
 
     __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane")
@@ -35,7 +42,7 @@ class Lanes:
         self._finite: bool | None = None if array is not None else True
         self.basis = basis
         self.hot = hot
-        self.lane = -1 if hot is None else hot[1]
+        self.lane = UNKNOWN if hot is None else hot[1]
 
     @property
     def array(self) -> Any:
@@ -132,6 +139,19 @@ class Lanes:
         assert made is not None
         return made
 
+    def cut(self, part: slice) -> Lanes:
+        """The lanes of a slice along the primal's first axis."""
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = {}
+        key = ("cut", part.start, part.stop, part.step)
+        made = parts.get(key)
+        if made is None:
+            if len(parts) >= _PARTS_KEPT:
+                parts.clear()
+            made = parts[key] = Lanes(self.array[:, part])
+        return made
+
     def indexed(self, index: tuple[Any, ...], shape: tuple[int, ...]) -> Lanes:
         """The lanes of a basic or fancy index into a primal of the given shape."""
         array = self.array
@@ -156,6 +176,22 @@ def hot_lanes(n: int, k: int, dtype: np.dtype[Any]) -> Lanes:
     if found is None:
         found = _HOT.setdefault(key, Lanes(hot=key))
     return found
+
+
+def support_lanes(moves: np.ndarray) -> Lanes:
+    """A number's lanes, one where ``moves`` is true: one object, so that sums of it are one term.
+
+    The coefficient of these is an array with a number for each lane. Where ``moves`` is false the
+    tangent is zero whatever the coefficient is.
+    """
+    return _support(moves.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _support(moves: bytes) -> Lanes:
+    lanes = Lanes(np.frombuffer(moves, np.bool_).astype(np.float64))
+    lanes.lane = SEVERAL
+    return lanes
 
 
 @lru_cache(maxsize=256)

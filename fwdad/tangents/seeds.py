@@ -32,8 +32,15 @@ def leaf_dtype(leaf: Any) -> np.dtype[Any]:
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
 
+# Among more given numbers than this, sums of scaled lanes are longer than it costs to multiply them
+# out. The choice must not depend on the number of directions: its roundings differ.
+_FEW = 8
+
+
 class BasisSeeds:
     """Every unit direction, leaf after leaf, in C order."""
+
+    eager = False  # a number's coefficients are the entries of its row already
 
     def __init__(self, leaves: list[Any]) -> None:
         self.shapes = [leaf_shape(leaf) for leaf in leaves]
@@ -74,6 +81,8 @@ class GivenSeeds:
         If a seed's structure, shape or kind of number does not fit its leaf.
     """
 
+    eager = False
+
     def __init__(self, leaves: list[Any], structure: Structure, v: Any) -> None:
         seeds = match(structure, v)
         self.arrays: list[Any] = []
@@ -91,6 +100,9 @@ class GivenSeeds:
         count = counts[0] if counts else None
         self.single = count is None
         self.count = 1 if count is None else count
+        given = [a for a in self.arrays if a is not ZERO]
+        double = all(type(a) is np.ndarray and a.dtype == np.float64 for a in given)
+        self.eager = double and sum(math.prod(leaf_shape(x)) for x in leaves) > _FEW
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
