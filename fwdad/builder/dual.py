@@ -308,6 +308,14 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
     return value
 
 
+def records(what: str) -> str:
+    """The message for what cannot be done with a structured array that carries tangents."""
+    return (
+        f"{what} a structured array whose fields carry derivatives: read or write the fields, "
+        "a['field'], one by one"
+    )
+
+
 def explicit(x: Any) -> Any:
     """``x``, as a dual if it is a plain array whose memory carries tangents."""
     if not SHADOWED or type(x) is Array or type(x) is Scalar:
@@ -321,6 +329,8 @@ def explicit(x: Any) -> Any:
                 "arrays can carry them: use numpy.asarray(x)"
             )
             raise UnsupportedTypeError(message)
+        if x.dtype.kind == "V":
+            raise UnsupportedTypeError(records("a function is given"))
         return wrap(x, copy=False)
     return x
 

@@ -9,6 +9,7 @@ import random
 import types
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,8 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
         and getattr(u, reflected, None) is not getattr(t, reflected, None)
     ):
         order.reverse()
+    elif isinstance(a, np.generic) and _has_python(u, reflected):
+        order.reverse()  # NumPy's numbers make an object array, which asks the other operand
     if t is u:
         order = order[:1]
     for cls, name, x, y in order:
@@ -597,6 +600,11 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return getattr(o, name)(*args, **kwargs)
     if t in _PLAIN:
         return getattr(o, name)(*args, **kwargs)
+    if t is ContextVar:
+        value = getattr(o, name)(*args, **kwargs)
+        if name == "set" and STATE.run is not None:
+            STATE.run.log.context(value)
+        return value
     _note_generator(o)
     if isinstance(o, CONTAINERS):
         _log_container(o)
@@ -771,7 +779,7 @@ INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
 protocols.ITERATE[:] = [iterate]
-BY_NAME.add(methods.Flat)
+BY_NAME.update({methods.Flat, ContextVar})
 methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
 COMPARISONS = {name: _compare(name) for name in _MIRRORED}

@@ -200,6 +200,26 @@ def _list_writer(function: Any) -> None:
         return function(*args, **kwargs)
 
 
+def _best(function: Any) -> None:
+    """``heapq.nlargest`` and its like are Python around C that wants a list of its own."""
+
+    @handler(function)
+    def best(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = dict(zip(("n", "iterable", "key"), args, strict=False)) | kwargs
+        items = list(hooks.iterate(bound["iterable"]))
+        return function(bound["n"], items, bind(bound.get("key")))
+
+
+for _function in (heapq.nlargest, heapq.nsmallest):
+    _best(_function)
+
+
+@handler(dict.fromkeys)
+def _fromkeys(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    keys, *value = args
+    return dict.fromkeys(hooks.iterate(keys), *value)
+
+
 for _function in (heapq.heapify, heapq.heappush, heapq.heappop, heapq.heappushpop,
                   heapq.heapreplace, bisect.insort, bisect.insort_left,
                   bisect.insort_right):  # fmt: skip

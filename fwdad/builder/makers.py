@@ -84,6 +84,28 @@ for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.
     _creation(_function)
 
 
+@handler(np.arange)
+def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The values of the bounds say how many there are; these move with start and step."""
+    if not is_active((*args, *kwargs.values())):
+        return np.arange(*args, **kwargs)
+    bound = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | kwargs
+    start, stop = bound.get("start", 0), bound.get("stop")
+    if stop is None:
+        start, stop = 0, start
+    step = bound.get("step", 1)
+    own = np.arange(plain(start), plain(stop), plain(step), bound.get("dtype"))
+    moved = start + step * np.arange(len(own))
+    if not isinstance_dual(moved):
+        return own
+    return with_values(cast(moved, own.dtype, copy=False), own)
+
+
+def with_values(x: Any, values: Any) -> Any:
+    """A dual array with the values that NumPy gives it, a rounding apart."""
+    return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values
+
+
 @handler(np.fromiter)
 def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs

@@ -115,7 +115,7 @@ class Probe:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self.found = self
+        self.found: Any = self
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -16,6 +16,7 @@ from fwdad.builder.dual import (
     isinstance_dual,
     number,
     parts_of,
+    records,
     root_of,
     top_tag,
     wrap,
@@ -76,12 +77,7 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         a[index] = v
         return
     shadow = find_shadow(a) if SHADOWED else None
-    if (
-        shadow is None
-        and SHADOWED
-        and a.dtype.kind not in "fcV"
-        and shadow_of_memory(a) is not None
-    ):
+    if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and _hides_tangents(a):
         message = (
             f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
             "tangents cannot follow"
@@ -110,6 +106,17 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         if tag not in shadow.lanes:
             shadow.allocate(tag)
         assign_to_lanes(shadow.view(tag, a), as_index(index), carried.get(tag, ZERO))
+
+
+def _hides_tangents(a: np.ndarray) -> bool:
+    """Whether a view that can have no tangents covers memory that may have some."""
+    shadow = shadow_of_memory(a)
+    if shadow is None:
+        return False
+    fields = getattr(getattr(shadow.owner, "dtype", None), "fields", None)
+    if not fields or all(a.dtype != field[0].base for field in fields.values()):
+        return True
+    return any(np.any(shadow.view(tag, a)) for tag in list(shadow.lanes))
 
 
 def store(o: Any, index: Any, v: Any) -> None:
@@ -241,8 +248,13 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
 def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
     """``a[index]`` for a plain array whose memory carries tangents, in a shadow if it is known."""
     index = as_index(index)
-    if a.dtype.kind == "V" and is_basic(index):
-        found = a[index]
+    if a.dtype.kind == "V":
+        fields = (
+            len(index) == 1 and type(index[0]) is list and index[0] and type(index[0][0]) is str
+        )
+        if not fields and not is_basic(index):
+            return load_records(a, index)
+        found = a[index[0]] if fields else a[index]
         if not isinstance(found, np.ndarray):
             message = (
                 "a record of a structured array whose fields carry derivatives is read as a whole: "
@@ -272,6 +284,22 @@ def _all_int(index: tuple[Any, ...]) -> bool:
         if type(i) is not int:
             return False
     return True
+
+
+def load_records(a: np.ndarray, index: Any) -> np.ndarray:
+    """A copy of the records ``a[index]`` of a structured array, with tangents of its own."""
+    shadow = find_shadow(a)
+    assert shadow is not None
+    found = np.array(a[index])
+    made = make_shadow(found)
+    for tag in list(shadow.lanes):
+        if not shadow.only(tag):
+            raise UnsupportedTypeError(records("a nested derivative copies"))
+        made.allocate(tag)
+        source, target = shadow.view(tag, a), made.view(tag, found)
+        for k in range(tag.n):
+            target[k] = source[k][index]
+    return found
 
 
 def _scalar(value: Any, zero_d: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import hooks, numpy_calls, store
+from fwdad.builder import hooks, methods, numpy_calls, store
 from fwdad.builder.creation import make_array
 from fwdad.builder.dispatch import handler, is_active
 from fwdad.builder.dual import explicit
@@ -56,6 +56,9 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         numpy_calls.log_written(np.place, (a,), {})
         return np.place(a, mask, values)
     chosen = np.flatnonzero(mask)
+    if isinstance(values, np.ndarray) and np.may_share_memory(plain(a), plain(values)):
+        methods.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
+        return None
     values = _flat_values(values)
     if chosen.size:
         picked = values[np.arange(chosen.size) % plain(values).size]
