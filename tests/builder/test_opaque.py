@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.rules.registry import RULES
 from fwdad.tangents import registrations
+from fwdad.tangents.laws.listing import dense
 from fwdad.tangents.zero import Zero
 
 # -- the circle: a point is a unit vector, a tangent one number
@@ -207,7 +208,7 @@ def _register_rules():
         (a, b), (a_dot, b_dot) = primals, tangents
         y_dot = b_dot
         if not isinstance(a_dot, Zero):
-            y_dot = spins(velocities(a_dot) @ b.matrix()) + y_dot
+            y_dot = spins(velocities(a_dot) @ b.matrix()) + dense(b_dot, b, a_dot.n)
         return a * b, y_dot
 
     @fwdad.frule(Rotation.__matmul__)
