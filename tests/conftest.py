@@ -4,6 +4,11 @@ import zlib
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# how long an example takes says how busy the machine is, and which one is the first to be lifted
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture
