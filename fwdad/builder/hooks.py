@@ -38,6 +38,7 @@ from fwdad.builder.dual import (
 )
 from fwdad.builder.lift import LIFTED, install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
+from fwdad.builder.rewrite import PREFIX
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, is_library_file
 from fwdad.tangents.chunk import Chunk, plain
@@ -691,6 +692,13 @@ def _deep(item: Any) -> Any:
     return explicit(item)
 
 
+def own_names(names: Any) -> Any:
+    """What ``locals()`` answers without the variables that lifting adds."""
+    if isinstance(names, dict):
+        return {k: v for k, v in names.items() if not str(k).startswith(PREFIX)}
+    return [k for k in names if not str(k).startswith(PREFIX)]
+
+
 def check_eval() -> None:
     """Refuse ``eval`` and ``exec`` where the code could read arrays without their tangents."""
     if SHADOWED:
@@ -802,6 +810,7 @@ install_hooks(
         "mapping": protocols.mapping,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
+        "own_names": own_names,
         **COMPARISONS,
         "iterate": iterate,
         "enter": enter,

@@ -168,7 +168,8 @@ def _starmap(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 @handler(np.frompyfunc)
 def _frompyfunc(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     f, *rest = args
-    return np.frompyfunc(functools.partial(call, f), *rest, **kwargs)
+    named = functools.update_wrapper(functools.partial(call, f), f)
+    return np.frompyfunc(named, *rest, **kwargs)
 
 
 @handler(np.apply_along_axis)
