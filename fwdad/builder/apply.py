@@ -122,7 +122,7 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
     return scalar(y, y_dot, tag)
 
 
-def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Any:
+def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
     """A dual scalar; its scalings are Python numbers, which are quicker than NumPy's."""
     parts = parts_of(y_dot, ()) if tag.eager else None
     if parts is not None:
@@ -186,8 +186,7 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):
         return Array(y, quietly(_array_tangent, rule, active, numbers, y), tag)
-    terms = quietly(_scalar_terms, rule, active, numbers, y)
-    return Scalar(y, terms, tag) if terms else y
+    return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
 
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
@@ -223,9 +222,10 @@ def _scalar_terms(
     partials = _partials(rule, y)
     for k, x in active:
         d = own_partial(partials[k](*numbers, y), numbers, y)
-        if type(x) is Array:
-            x = scalar(y, x.t, x.tag)
-        source = x.terms if type(x) is Scalar else {}
+        source = x.terms if type(x) is Scalar else scalar(y, x.t, tag).terms
+        if tag.eager and isinstance(d, (complex, np.complexfloating)):
+            # NumPy's products of complex arrays and Python's of numbers round differently
+            source = dict.fromkeys(Chunk(x.t.lanes).terms, 1.0)
         for lanes, held in source.items():
             add = held * d
             terms[lanes] = terms[lanes] + add if lanes in terms else add

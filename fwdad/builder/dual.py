@@ -11,6 +11,7 @@ from fwdad.builder.run import Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
 from fwdad.tangents.lanes import SEVERAL, UNKNOWN, Lanes, hot_lanes, support_lanes
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO
 
 
@@ -133,13 +134,14 @@ class Array(Dual):
     """
 
     __slots__ = ("__weakref__", "_elements", "_t", "base_dual", "p", "tag")
-    _elements: dict[int, Scalar]
+    _elements: dict[int, Any] | None
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p
         self._t = t
         self.tag = tag
         self.base_dual = base
+        self._elements = None
 
     def part(self, index: slice) -> Array:
         """``self[i:j]`` of an array that nothing was stored into."""
@@ -148,13 +150,11 @@ class Array(Dual):
 
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
-        try:
-            held = self._elements
-            return held[i]
-        except AttributeError:  # the slot is filled at the first use
+        held = self._elements
+        if held is None:
             held = self._elements = {}
-        except KeyError:
-            pass
+        elif i in held:
+            return held[i]
         p = self.p[i]
         chunk = self._t
         if self.tag.eager:
@@ -193,7 +193,7 @@ class Array(Dual):
         return self._t
 
 
-def number(p: Any, parts: list[tuple[np.ndarray, Any]], tag: Tag) -> Any:
+def number(p: Any, parts: list[tuple[Any, Any]], tag: Tag) -> Scalar:
     """The dual of a number with its tangent multiplied out: one coefficient for each lane.
 
     Parameters
@@ -201,28 +201,33 @@ def number(p: Any, parts: list[tuple[np.ndarray, Any]], tag: Tag) -> Any:
     p : scalar
         The number.
     parts : list
-        Lanes ``(N,)``, each with its scaling (None: one). A lane in which all are zero does not
-        move, and stays zero whatever partial multiplies it.
+        Lanes ``(N,)``, a number if N is 1, each with its scaling (None: one). A lane in which all
+        are zero does not move, and stays zero whatever partial multiplies it.
     tag : Tag
         An eager one. The arithmetic on a lane is the same for every N.
     """
-    if tag.n == 1:
-        total, moves = 0.0, False
-        for v, d in parts:
-            v_dot = v.item()
-            if v_dot:
-                total += v_dot if d is None else v_dot * float(d)
-                moves = True
-        return Scalar(p, {_ONE: total}, tag) if moves else p
-    (v, d), *rest = parts
-    total, moves = v if d is None else scale_lanes(d, v), v != 0
-    for v, d in rest:
-        total = total + (v if d is None else scale_lanes(d, v))
-        moves = moves | (v != 0)
-    return Scalar(p, {support_lanes(moves): total}, tag) if moves.any() else p
+    if tag.n > 1:
+        return quietly(_number_of_lanes, p, parts, tag)
+    total, moves = 0.0, False
+    for v, d in parts:
+        if v:
+            total += float(v) if d is None else float(v) * float(d)
+            moves = True
+    return Scalar(p, {_ONE if moves else _STILL: total}, tag)
+
+
+def _number_of_lanes(p: Any, parts: list[tuple[np.ndarray, Any]], tag: Tag) -> Scalar:
+    total: Any = None
+    moves: Any = None
+    for v, d in parts:
+        term, moving = v if d is None else scale_lanes(d, v), v != 0
+        total = term if total is None else total + term
+        moves = moving if moves is None else moves | moving
+    return Scalar(p, {support_lanes(moves): total}, tag)
 
 
 _ONE = hot_lanes(1, 0, np.dtype(np.float64))
+_STILL = support_lanes(np.zeros(1, np.bool_))
 
 
 def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
@@ -259,24 +264,30 @@ def same_terms(a: Scalar, b: Scalar) -> bool:
     return all(np.array_equal(d, b.terms[lanes]) for lanes, d in a.terms.items())
 
 
-def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[np.ndarray, Any]] | None:
+def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
     """What :func:`number` wants to know of one element; None if it is not in double precision."""
+    at = across_lanes(chunk.n, place)
     parts = []
     for lanes, d in chunk.terms.items():
         v = lanes.array
-        if not is_double(v) or v.shape[1:] != chunk.shape:
+        if type(v) is not np.ndarray or v.dtype is not DOUBLE or v.shape[1:] != chunk.shape:
             return None
-        if type(d) is np.ndarray and d.dtype == np.float64:
-            d = d.item(place) if d.shape else d.item()
-        elif d is not None and not isinstance(d, float):
-            return None
-        parts.append((v[(slice(None), *place)], d))
+        if d is not None and type(d) is not float:
+            if type(d) is np.ndarray and d.dtype is DOUBLE:
+                d = d.item(place) if d.shape else d.item()
+            elif not isinstance(d, float):
+                return None
+        parts.append((v[at], d))
     return parts
 
 
-def is_double(lanes: Any) -> bool:
-    """Whether lanes are plain and of double precision: the others are not multiplied out."""
-    return type(lanes) is np.ndarray and lanes.dtype == np.float64
+def across_lanes(n: int, place: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index of one element in all of n lanes; one lane gives a number."""
+    return (0, *place) if n == 1 else (_ALL, *place)
+
+
+_ALL = slice(None)
+DOUBLE = np.dtype(np.float64)
 
 
 def _read(lanes: np.ndarray) -> Any:

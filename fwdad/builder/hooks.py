@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import methods, numpy_calls, opaque, protocols, store
+from fwdad.builder import operators as _operators  # noqa: F401  (it gives duals their operators)
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import (
@@ -76,9 +77,12 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     stem = name.rstrip("_")
     forward, reflected = f"__{stem}__", f"__r{stem}__"
     formats = name == "mod"  # "%.2f" % x shows the primal
+    of_scalar = getattr(Scalar, forward, function)
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
+        if t is Scalar and (u is Scalar or u is float):  # what Python would find by itself
+            return of_scalar(a, b)
         if t in _DIRECT and u in _DIRECT:
             if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)
@@ -137,6 +141,8 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
 
 def neg(a: Any) -> Any:
     """``-a``."""
+    if type(a) is Scalar:
+        return -a
     if SHADOWED:
         a = explicit(a)
     if _has_python(type(a), "__neg__"):

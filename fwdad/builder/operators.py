@@ -122,6 +122,8 @@ def _s_mul(a: Scalar, b: Any) -> Any:
             p = float(p)
         if type(q) is np.float64:
             q = float(q)
+        if tag.eager and not (type(p) is type(q) is float):
+            return _slow("mul", a, b)
         if tag.most == 1:
             return Scalar(value, quietly(_combined, a.terms, q, b.terms, p, tag), tag)
         terms = {}
@@ -138,8 +140,15 @@ def _s_mul(a: Scalar, b: Any) -> Any:
 
 
 def _s_rmul(a: Scalar, b: Any) -> Any:
-    if type(b) in _QUICK and a.tag.alive:
-        return Scalar(b * a.p, _scaled(a.terms, float(b), a.tag), a.tag)
+    tag = a.tag
+    if type(b) in _QUICK and tag.alive:
+        q = float(b)
+        if tag.most == 1:
+            return Scalar(b * a.p, quietly(_combined, a.terms, q, {}, q, tag), tag)
+        terms = {}
+        for lanes, d in a.terms.items():
+            terms[lanes] = d * q
+        return Scalar(b * a.p, terms, tag)
     return _slow_reflected("mul", a, b)
 
 

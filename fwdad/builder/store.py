@@ -9,10 +9,11 @@ import numpy as np
 
 from fwdad.builder.creation import explicit_items, make_array
 from fwdad.builder.dual import (
+    DOUBLE,
     Array,
     Scalar,
+    across_lanes,
     check_alive,
-    is_double,
     isinstance_dual,
     number,
     parts_of,
@@ -268,8 +269,9 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
             (tag,) = shadow.lanes
             if shadow.only(tag):
                 p, lanes = a[index], shadow.view(tag, a)
-                if tag.eager and is_double(lanes):
-                    return number(p, [(lanes[(_ALL, *index)].copy(), None)], tag)
+                if tag.eager and a.dtype is DOUBLE:
+                    x_dot = lanes[across_lanes(tag.n, index)]
+                    return number(p, [(x_dot if tag.n == 1 else x_dot.copy(), None)], tag)
                 return Scalar(p, {Lanes(lanes[(_ALL, *index)].copy()): 1.0}, tag)
     if is_basic(index):
         found = a[index]

@@ -50,6 +50,8 @@ def plain(value: Any) -> Any:
 
 
 def _all_finite(d: Any) -> bool:
+    if type(d) is float:  # the commonest scaling
+        return math.isfinite(d)
     d = plain(d)
     if isinstance(d, np.ndarray):
         # One pass, no temporary; an overflow only sends finite numbers down the careful path.

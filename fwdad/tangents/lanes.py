@@ -105,11 +105,13 @@ class Lanes:
 
     def element(self, index: tuple[int, ...]) -> Lanes | None:
         """The lanes of one element, or None when they are structurally zero."""
-        if min(index, default=0) < 0:  # one element has one part, however it is written
-            index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
         parts = self._parts
         if parts is not None and index in parts:
             return parts[index]
+        if min(index, default=0) < 0:  # one element has one part, however it is written
+            index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
+            if parts is not None and index in parts:
+                return parts[index]
         if self.basis is not None:
             return self.part(index, lambda lanes: lanes._basis_element(index))
         return self.part(index, lambda lanes: Lanes(lanes.array[(slice(None), *index)]))

@@ -72,6 +72,14 @@ def complex_between(x):
     return [w[1].real * x[4], w.imag, (z[5] * x[5]).imag, abs(z[6])]
 
 
+@directed(X)
+def complex_numbers(x):
+    z = x[0] * 1j + x[1]
+    w = (z * z * x[2] + 2.0) / (z - x[3] * 1j)
+    w = w * (x[4] - 1j) + x[5]
+    return [w.real, w.imag * x[6], abs(w), np.exp(z * x[7]).imag]
+
+
 @directed(OBLONG)
 def numbers_of_a_matrix(x):
     y = np.ones((3, 4))
@@ -149,7 +157,7 @@ def test_directions_with_zeros(program, rng, chunk):
     assert_array_equal(y_dot[3], 0.0)
 
 
-@pytest.mark.parametrize("program", DIRECTED[:6], ids=str)
+@pytest.mark.parametrize("program", DIRECTED[:7], ids=str)
 def test_basis_at_every_width_has_the_same_bits(program):
     f, x = flat(program.function), program.x
     alone = fwdad.jacobian(f, x, chunk=1)
@@ -275,3 +283,17 @@ def test_dict_keyed_by_a_number_with_coefficients(rng):
     v = rng.normal(size=(3, 12))
     y_dot = fwdad.jvp(f, X, v)[1]
     assert_allclose(y_dot, 2 * (X[1] * v[:, 0] + X[0] * v[:, 1]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("v", [X, np.eye(12)[0], np.eye(12)[1], np.eye(12)[:3]])
+def test_a_number_that_stands_still_is_no_constant(v):
+    """An equal key with another derivative is refused, whichever of the two the direction moves."""
+    x = X.copy()
+    x[1] = x[0]
+
+    def f(x):
+        table = {x[0]: x[2] * x[0]}
+        return table[x[1]]
+
+    with pytest.raises(fwdad.DualLeakError, match="equal key"):
+        fwdad.jvp(f, x, v)
