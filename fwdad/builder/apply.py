@@ -69,9 +69,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         if isinstance(t, Undefined):
             t.use()
     body = rule.body
-    if top_tag(inner) is not None:
-        body = _lift_body[0](body)
-    y, y_dot = body(inner, tangents, **options)
+    if top_tag(inner) is None:
+        y, y_dot = body(inner, tangents, **options)
+    else:
+        y, y_dot = _lift_body[0](body)(inner, tangents, **options)
+        (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
     if not rule.mutates:
         return value

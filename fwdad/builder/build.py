@@ -23,7 +23,7 @@ from fwdad.builder import (  # noqa: F401  (they install themselves)
 )
 from fwdad.builder.apply import scalar
 from fwdad.builder.dispatch import call, call_protocol
-from fwdad.builder.dual import OPAQUE, Array, check_alive, isinstance_dual, split, wrap
+from fwdad.builder.dual import OPAQUE, Array, check_alive, isinstance_dual, settled, split
 from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.opaque import make_opaque
@@ -124,7 +124,7 @@ class Run:
         if (SHADOWED or self.log.anything()) and isinstance(y, np.ndarray):
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
-                y = wrap(raw, copy=True)
+                y = settled(y)
         if not isinstance_dual(y) and type(y) not in OPAQUE:
             return y, ZERO
         check_alive(y.tag)

@@ -327,6 +327,33 @@ def records(what: str) -> str:
     )
 
 
+def settled(y: Any) -> Any:
+    """A copy of an array with all its tangents, for when the memory that was written is put back.
+
+    Parameters
+    ----------
+    y : ndarray or Array
+        An array whose memory was written, also with tangents of other calls than its own.
+
+    Returns
+    -------
+    ndarray or Array
+    """
+    if type(y) is not Array:
+        return wrap(y, copy=True)
+    tangents = {}
+    while type(y) is Array:
+        tangents[y.tag] = y.t
+        y = y.p
+    shadow = find_shadow(y)
+    if shadow is not None:
+        tangents |= {tag: Chunk(_read(shadow.view(tag, y))) for tag in shadow.lanes}
+    value: Any = y.copy()
+    for tag in sorted(tangents, key=lambda t: t.order):
+        value = Array(value, tangents[tag], tag)
+    return value
+
+
 def explicit(x: Any) -> Any:
     """``x``, as a dual if it is a plain array whose memory carries tangents."""
     if not SHADOWED or type(x) is Array or type(x) is Scalar:

@@ -11,9 +11,10 @@ from fwdad.builder import hooks, methods, protocols, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import call, handler, is_active
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, top_tag
-from fwdad.builder.memory import SHADOWED
-from fwdad.tangents.chunk import plain
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, settled, top_tag
+from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.tangents.chunk import Chunk, plain
 
 
 def _creation(function: Any) -> None:
@@ -48,6 +49,19 @@ def _creation(function: Any) -> None:
         if type(made) is Array and made.ndim < ndmin:
             made = np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
         return made
+
+
+@handler(Chunk)
+def _chunk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The lanes of a rule's body that is differentiated: what it stored is put back at the end."""
+    (lanes,) = (*args, *kwargs.values())
+    if type(lanes) in (list, tuple):
+        lanes = make_array(lanes)
+    if STATE.run is not None and isinstance(lanes, np.ndarray):
+        raw = plain(lanes)
+        if STATE.run.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
+            lanes = settled(lanes)
+    return Chunk(lanes)
 
 
 def _as_numpy_would(

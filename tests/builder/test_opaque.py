@@ -370,6 +370,20 @@ def test_outer_and_inner_directions_are_kept_apart():
     assert_allclose(fwdad.derivative(f, 1.1), math.cos(1.1) - 1.1 * math.sin(1.1))
 
 
+def test_derivatives_of_a_tangent():
+    def speed(t):  # d/ds of the angle s t**2, at s = 1
+        return fwdad.jvp(lambda s: Angle.of(s * t * t), 1.0, 1.0)[1].rate
+
+    assert_allclose(fwdad.derivative(speed, 0.6), 1.2)
+    assert_allclose(fwdad.derivative(fwdad.jacfwd(speed), 0.6), 2.0)
+
+    def second(x):
+        return fwdad.jacobian(lambda s: Angle.of(s @ x**2), np.ones(2))[1].rate
+
+    for chunk in (1, 2):
+        assert_allclose(fwdad.jacobian(second, np.array([0.6, 0.7]), chunk=chunk), [0.0, 1.4])
+
+
 # -- what a program may ask of an instance
 
 
@@ -535,6 +549,12 @@ def test_seeds_are_of_the_tangent_class():
             fwdad.jvp(Angle.height, Angle.of(0.7), seed)
     with pytest.raises(fwdad.SeedError, match="no basis"):
         fwdad.jacobian(Angle.height, Angle.of(0.7))
+
+
+def test_a_linear_operator_acts_on_numbers():
+    for f, x in ((Angle.height, Angle.of(0.7)), (Angle.of, 0.7)):
+        with pytest.raises(fwdad.UnsupportedTypeError, match="acts on numbers"):
+            fwdad.linearize(f, x)
 
 
 def half(a):
