@@ -270,7 +270,7 @@ def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | No
     parts = []
     for lanes, d in chunk.terms.items():
         v = lanes.array
-        if type(v) is not np.ndarray or v.dtype is not DOUBLE or v.shape[1:] != chunk.shape:
+        if type(v) is not np.ndarray or v.dtype is not DOUBLE or lanes.shape != chunk.shape:
             return None
         if d is not None and type(d) is not float:
             if type(d) is np.ndarray and d.dtype is DOUBLE:
@@ -314,6 +314,10 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
     value: Any = a.copy() if copy else a
     if shadow is None:
         return value
+    if len(shadow.lanes) == 1:
+        (tag,) = shadow.lanes
+        if shadow.only(tag):
+            return Array(value, Chunk(shadow.view(tag, a).copy()), tag)
     for tag in sorted(shadow.lanes, key=lambda t: t.order):
         value = Array(value, Chunk(_read(shadow.view(tag, a))), tag)
     return value

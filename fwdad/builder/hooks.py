@@ -248,6 +248,8 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     if SHADOWED and type(b) not in _NATIVE:
         b = protocols.as_numpy_reads(b)
     if type(a) is np.ndarray:
+        if type(b) is Array and plain_function in _SUMS and store.accumulate(a, b, plain_function):
+            return a
         b = explicit(b)
         active = top_tag((b,)) is not None or (SHADOWED and find_shadow(a) is not None)
         if not active or a.dtype.kind == "O":

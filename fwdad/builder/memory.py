@@ -54,7 +54,8 @@ class Shadow:
                 return found
         shape, strides, dtype = a.shape, a.strides, a.dtype
         buffer = self.lanes[tag]
-        offset = address(a) - self.low if a.size else 0
+        whole = a is self.owner and a.flags.forc
+        offset = 0 if whole or not a.size else address(a) - self.low
         found = np.ndarray((tag.n, *shape), dtype, buffer, offset, (buffer.strides[0], *strides))
         if len(views) >= _VIEWS_KEPT:
             views.clear()

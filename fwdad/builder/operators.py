@@ -318,7 +318,12 @@ def _is_simple(a: Array) -> bool:
 
 
 def _scaled_by(t: Chunk, b: float) -> Chunk:
-    terms = {lanes: b if d is None else d * b for lanes, d in t.terms.items()}
+    terms: dict[Any, Any] = {}
+    for lanes, d in t.terms.items():
+        if d is None:
+            terms[lanes] = b
+        else:  # arrays can warn
+            terms[lanes] = d * b if type(d) is float else quietly(operator.mul, d, b)
     return Chunk.of(t.n, t.shape, terms)
 
 
@@ -394,19 +399,19 @@ def _a_mul(a: Array, b: Any) -> Any:
     if t is Array and _alike(a, b):
         return Array(a.p * b.p, quietly(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
     if (t is float or t is int) and _is_simple(a):
-        return Array(a.p * b, quietly(_scaled_by, a._t, float(b)), a.tag)
+        return Array(a.p * b, _scaled_by(a._t, float(b)), a.tag)
     return _slow("mul", a, b)
 
 
 def _a_rmul(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and _is_simple(a):
-        return Array(b * a.p, quietly(_scaled_by, a._t, float(b)), a.tag)
+        return Array(b * a.p, _scaled_by(a._t, float(b)), a.tag)
     return _slow_reflected("mul", a, b)
 
 
 def _a_truediv(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and b and _is_simple(a):
-        return Array(a.p / b, quietly(_scaled_by, a._t, 1.0 / b), a.tag)
+        return Array(a.p / b, _scaled_by(a._t, 1.0 / b), a.tag)
     return _slow("truediv", a, b)
 
 

@@ -32,9 +32,11 @@ class Lanes:
     ----------
     lane : int
         The one lane that is not zero, ``SEVERAL`` (see :func:`support_lanes`), or ``UNKNOWN``.
+    shape : tuple of int
+        The shape without the lane axis; a primal may be larger by broadcasting.
     """
 
-    __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane")
+    __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane", "shape")
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array
@@ -43,6 +45,9 @@ class Lanes:
         self.basis = basis
         self.hot = hot
         self.lane = UNKNOWN if hot is None else hot[1]
+        self.shape: tuple[int, ...] = (
+            array.shape[1:] if array is not None else () if hot is not None else basis[2]
+        )
 
     @property
     def array(self) -> Any:
@@ -65,13 +70,6 @@ class Lanes:
             array = array.reshape((n, *shape))
         array.flags.writeable = False
         return array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape without the lane axis; a primal may be larger by broadcasting."""
-        if self.basis is not None:
-            return self.basis[2]
-        return () if self.hot is not None else tuple(self._array.shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -35,6 +35,7 @@ def leaf_dtype(leaf: Any) -> np.dtype[Any]:
 # Among more given numbers than this, sums of scaled lanes are longer than it costs to multiply them
 # out. The choice must not depend on the number of directions: its roundings differ.
 _FEW = 8
+_DOUBLE = np.dtype(np.float64)
 
 
 class BasisSeeds:
@@ -101,8 +102,8 @@ class GivenSeeds:
         self.single = count is None
         self.count = 1 if count is None else count
         given = [a for a in self.arrays if a is not ZERO]
-        double = all(type(a) is np.ndarray and a.dtype == np.float64 for a in given)
-        self.eager = double and sum(math.prod(leaf_shape(x)) for x in leaves) > _FEW
+        many = sum([math.prod(leaf_shape(x)) for x in leaves]) > _FEW
+        self.eager = many and all(type(a) is np.ndarray and a.dtype == _DOUBLE for a in given)
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
@@ -128,7 +129,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         seed = seed.astype(dtype, copy=False)
     given = leaf_shape(seed)
     if given == shape:
-        return np.reshape(seed, (1, *shape)), None
+        return seed.reshape((1, *shape)) if shape else np.reshape(seed, (1,)), None
     if given[1:] == shape and len(given) == len(shape) + 1:
         return seed, given[0]
     message = (
