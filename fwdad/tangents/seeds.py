@@ -92,7 +92,7 @@ class GivenSeeds:
             if isinstance(seed, Zero):
                 self.arrays.append(ZERO)
                 continue
-            array, count = _fit(leaf, seed)
+            array, count = _fit_doubles(leaf, seed) or _fit(leaf, seed)
             self.arrays.append(array)
             counts.append(count)
         if len(set(counts)) > 1:
@@ -101,13 +101,28 @@ class GivenSeeds:
         count = counts[0] if counts else None
         self.single = count is None
         self.count = 1 if count is None else count
-        given = [a for a in self.arrays if a is not ZERO]
-        many = sum([math.prod(leaf_shape(x)) for x in leaves]) > _FEW
-        self.eager = many and all(type(a) is np.ndarray and a.dtype == _DOUBLE for a in given)
+        if len(leaves) == 1 and type(leaves[0]) is np.ndarray:
+            size = leaves[0].size
+        else:
+            size = sum([math.prod(leaf_shape(x)) for x in leaves])
+        self.eager = size > _FEW and all(
+            a is ZERO or (type(a) is np.ndarray and a.dtype is _DOUBLE) for a in self.arrays
+        )
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
         return [a if a is ZERO else Chunk(a[start:stop]) for a in self.arrays]
+
+
+def _fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
+    """:func:`_fit` where there is nothing to convert, the commonest; None elsewhere."""
+    if type(seed) is not np.ndarray or type(leaf) is not np.ndarray:
+        return None
+    if seed.dtype is not _DOUBLE or leaf.dtype is not _DOUBLE:
+        return None
+    if seed.shape == leaf.shape:
+        return seed[None], None
+    return (seed, len(seed)) if seed.ndim and seed.shape[1:] == leaf.shape else None
 
 
 def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:

@@ -201,6 +201,8 @@ def rows_in_two_lists(x):
     return y
 
 
+# NumPy 2.5 deprecates the assignment of shapes, which programs do all the same
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 @pytest.mark.parametrize(("program", "chunk"), with_widths(ALIASES))
 def test_windows_on_one_memory(program, chunk):
     check_jacobian(program, chunk)
