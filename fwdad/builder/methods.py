@@ -19,13 +19,14 @@ from fwdad.builder.dual import (
     isinstance_dual,
     leak,
     records,
+    root_of,
     top_tag,
     wrap,
 )
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.chunk import Chunk, plain
 
 # methods with the arguments of the function of that name
 _FUNCTIONS: dict[str, Any] = {
@@ -468,7 +469,18 @@ for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides",
 for _name in ("ctypes", "data"):
     setattr(Array, _name, _refused(_name))
 Array.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
-Array.T = property(lambda o: call(np.transpose, o))  # type: ignore[attr-defined]
+
+
+def _transposed(o: Array) -> Any:
+    """``o.T``: without a rule where plain numbers are in the array, and none were stored."""
+    t = o._t
+    simple = type(o.p) is np.ndarray and type(t) is Chunk and o.tag.alive
+    if simple and (not SHADOWED or untouched(o.p)):
+        return Array(o.p.T, t.T, o.tag, root_of(o))
+    return call(np.transpose, o)
+
+
+Array.T = property(_transposed)  # type: ignore[attr-defined]
 Array.mT = property(lambda o: call(np.swapaxes, o, -1, -2))  # type: ignore[attr-defined]
 Array.real = property(lambda o: call(np.real, o))  # type: ignore[attr-defined]
 Array.imag = property(lambda o: call(np.imag, o))  # type: ignore[attr-defined]
