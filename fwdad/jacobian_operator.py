@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from fwdad.errors import UnsupportedTypeError
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
@@ -40,6 +41,12 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
+        if dtype.kind == "O":
+            message = (
+                "a linear operator acts on numbers, and here x or f(x) has tangents of a class of "
+                "its own: use jvp(f, x, v)"
+            )
+            raise UnsupportedTypeError(message)
         super().__init__(dtype, (m, n))
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:

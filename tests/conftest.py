@@ -5,6 +5,11 @@ import zlib
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# how long an example takes says how busy the machine is, and which one is the first to be lifted
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # what a test run compiles is its own; tests/backends/test_cache.py has directories of its own
 os.environ["FWDAD_CACHE_DIR"] = ""
@@ -16,9 +21,11 @@ def rng(request):
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jax():
     """JAX in double precision, as a reference; the test is skipped where it is not installed."""
     jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    return jax
+    yield jax
+    jax.config.update("jax_enable_x64", before)

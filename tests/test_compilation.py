@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-
 from tests.tape.forward_programs import PROGRAMS, X, lorenz
 
 
@@ -225,7 +224,7 @@ def test_a_jitted_method_and_a_pickled_function():
 
     assert Model(2.0).force(3.0) == -6.0
     assert Model(4.0).force(3.0) == -12.0
-    f = pickle.loads(pickle.dumps(fwdad.jit(rosenbrock)))  # noqa: S301  (our own)
+    f = pickle.loads(pickle.dumps(fwdad.jit(rosenbrock)))
     assert f(X) == rosenbrock(X)
 
 

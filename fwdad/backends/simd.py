@@ -1,8 +1,9 @@
 """The lanes of one scalar in SIMD registers: a Numba type that is an LLVM vector.
 
-A value is ``<n x double>``, in memory ``[n x double]``: containers align their items to 8 bytes,
-and a vector loaded at its natural alignment from there would crash. No fast-math flags: they break
-the NaN policy, and gain nothing. Importing this module needs Numba.
+A value is ``<n x double>``; three lanes are four and five to seven are eight, because LLVM makes
+poor code of other widths. In memory it is ``[n x double]``: containers align their items to 8
+bytes, and a vector loaded at its natural alignment from there would crash. No fast-math flags: they
+break the NaN policy, and gain nothing. Importing this module needs Numba.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _LanesModel(models.PrimitiveModel):
         return made
 
     def from_data(self, builder: Any, value: Any) -> Any:
-        made = ir.Constant(_vector(self._fe_type.n), ir.Undefined)
+        made = _zeros(self._fe_type.n)
         for k in range(self._fe_type.n):
             made = builder.insert_element(made, builder.extract_value(value, k), _INT32(k))
         return made
@@ -70,18 +71,45 @@ class _LanesModel(models.PrimitiveModel):
         return _load_vector(builder, ptr, self._fe_type.n)
 
 
+def _register_width(n: int) -> int:
+    """How many lanes the register of n lanes has; nobody reads those that are to spare."""
+    return next((width for width in (1, 2, 4, 8) if width >= n), n)
+
+
 def _vector(n: int) -> ir.Type:
-    return ir.VectorType(_DOUBLE, n)
+    return ir.VectorType(_DOUBLE, _register_width(n))
+
+
+def _zeros(n: int) -> Any:
+    return ir.Constant(_vector(n), [_DOUBLE(0.0)] * _register_width(n))
+
+
+def _picked(builder: Any, v: Any, w: Any, lanes: list[int]) -> Any:
+    mask = ir.Constant(ir.VectorType(_INT32, len(lanes)), lanes)
+    return builder.shuffle_vector(v, w, mask)
 
 
 def _load_vector(builder: Any, pointer: Any, n: int) -> Any:
-    return builder.load(builder.bitcast(pointer, _vector(n).as_pointer()), align=8)
+    narrow = ir.VectorType(_DOUBLE, n)
+    v = builder.load(builder.bitcast(pointer, narrow.as_pointer()), align=8)
+    spare = _register_width(n) - n
+    if not spare:
+        return v
+    # zeros to spare: what happens to stand in a register may be slow to compute with
+    return _picked(builder, v, ir.Constant(narrow, [_DOUBLE(0.0)] * n), [*range(n), *[n] * spare])
+
+
+def _store_vector(builder: Any, lanes: Any, pointer: Any, n: int) -> None:
+    if _register_width(n) != n:
+        lanes = _picked(builder, lanes, lanes, list(range(n)))
+    narrow = ir.VectorType(_DOUBLE, n)
+    builder.store(lanes, builder.bitcast(pointer, narrow.as_pointer()), align=8)
 
 
 def _splat(builder: Any, x: Any, n: int) -> Any:
     unset = ir.Constant(_vector(n), ir.Undefined)
     first = builder.insert_element(unset, x, _INT32(0))
-    return builder.shuffle_vector(first, unset, ir.Constant(ir.VectorType(_INT32, n), [0] * n))
+    return _picked(builder, first, unset, [0] * _register_width(n))
 
 
 # -- operators
@@ -201,7 +229,7 @@ def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> A
         with together:
             builder.store(_load_vector(builder, pointer, n), result)
         with apart:
-            made = ir.Constant(_vector(n), ir.Undefined)
+            made = _zeros(n)
             for k in range(n):
                 x = builder.load(_lane_pointer(builder, pointer, stride, k), align=8)
                 made = builder.insert_element(made, x, _INT32(k))
@@ -211,7 +239,7 @@ def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> A
 
 def _write(builder: Any, array_type: Any, pointer: Any, stride: Any, lanes: Any, n: int) -> None:
     def whole() -> None:
-        builder.store(lanes, builder.bitcast(pointer, _vector(n).as_pointer()), align=8)
+        _store_vector(builder, lanes, pointer, n)
 
     if _adjacent(array_type) or n == 1:
         whole()
@@ -281,7 +309,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
 
     @intrinsic
     def zeros(_typing: Any) -> Any:
-        return lanes(), lambda *_: ir.Constant(_vector(n), [_DOUBLE(0.0)] * n)
+        return lanes(), lambda *_: _zeros(n)
 
     @intrinsic
     def splat(_typing: Any, _x: Any) -> Any:
@@ -294,7 +322,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
             raise TypingError(message)
 
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            zero = ir.Constant(_vector(n), [_DOUBLE(0.0)] * n)
+            zero = _zeros(n)
             product = builder.fmul(_splat(builder, args[0], n), args[1])
             return builder.select(builder.fcmp_ordered("==", args[1], zero), zero, product)
 
@@ -303,7 +331,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
     @intrinsic
     def unit(_typing: Any, _k: Any) -> Any:
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            made = ir.Constant(_vector(n), [_DOUBLE(0.0)] * n)
+            made = _zeros(n)
             for j in range(n):
                 hit = builder.icmp_signed("==", args[0], args[0].type(j))
                 x = builder.select(hit, _DOUBLE(1.0), _DOUBLE(0.0))
@@ -320,7 +348,7 @@ def compiled_lanes(n: int) -> LaneFunctions:
             raise TypingError(message)
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            made = ir.Constant(_vector(n), ir.Undefined)
+            made = _zeros(n)
             held = cgutils.unpack_tuple(builder, args[0], n)
             for k, (t, x) in enumerate(zip(sig.args[0], held, strict=True)):
                 x = context.cast(builder, x, t, types.float64)

@@ -14,7 +14,10 @@ from fwdad.builder.dual import (
     Array,
     Scalar,
     check_alive,
+    fewer,
     isinstance_dual,
+    number,
+    parts_of,
     root_of,
     split,
     top_tag,
@@ -66,9 +69,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         if isinstance(t, Undefined):
             t.use()
     body = rule.body
-    if top_tag(inner) is not None:
-        body = _lift_body[0](body)
-    y, y_dot = body(inner, tangents, **options)
+    if top_tag(inner) is None:
+        y, y_dot = body(inner, tangents, **options)
+    else:
+        y, y_dot = _lift_body[0](body)(inner, tangents, **options)
+        (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
     if not rule.mutates:
         return value
@@ -121,6 +126,9 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
 
 def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
     """A dual scalar; its scalings are Python numbers, which are quicker than NumPy's."""
+    parts = parts_of(y_dot, ()) if tag.eager else None
+    if parts is not None:
+        return number(y, parts, tag)
     terms = {}
     for lanes, d in y_dot.terms.items():
         if lanes.basis is None and lanes.array.ndim != 1:
@@ -212,14 +220,18 @@ def _scalar_terms(
     rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any
 ) -> dict[Any, Any]:
     terms: dict[Any, Any] = {}
+    tag = active[0][1].tag
     partials = _partials(rule, y)
     for k, x in active:
         d = own_partial(partials[k](*numbers, y), numbers, y)
-        source = x.terms if type(x) is Scalar else scalar(y, x.t, x.tag).terms
+        source = x.terms if type(x) is Scalar else scalar(y, x.t, tag).terms
+        if tag.eager and isinstance(d, (complex, np.complexfloating)):
+            # NumPy's products of complex arrays and Python's of numbers round differently
+            source = dict.fromkeys(Chunk(x.t.lanes).terms, 1.0)
         for lanes, held in source.items():
             add = held * d
             terms[lanes] = terms[lanes] + add if lanes in terms else add
-    return terms
+    return terms if len(terms) <= tag.most else fewer(terms, tag)
 
 
 def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any) -> Any:

@@ -12,12 +12,18 @@ from fwdad.builder import (  # noqa: F401  (they install themselves)
     builtins,
     copying,
     hooks,
+    iteration,
+    makers,
     matching,
     operators,
+    refusals,
     sparse,
+    threads,
+    writers,
 )
+from fwdad.builder.apply import scalar
 from fwdad.builder.dispatch import call, call_protocol
-from fwdad.builder.dual import OPAQUE, Array, Scalar, check_alive, isinstance_dual, split, wrap
+from fwdad.builder.dual import OPAQUE, Array, check_alive, isinstance_dual, settled, split
 from fwdad.builder.memory import SHADOWED, find_shadow, forget
 from fwdad.builder.numpy_calls import call_ufunc, write_out
 from fwdad.builder.opaque import make_opaque
@@ -50,10 +56,13 @@ class Run:
     ----------
     n : int
         The number of lanes.
+    eager : bool, default False
+        Whether numbers have their tangents multiplied out (outside of other derivatives, whose
+        duals might be among the coefficients).
     """
 
-    def __init__(self, n: int) -> None:
-        self.tag = Tag(n)
+    def __init__(self, n: int, *, eager: bool = False) -> None:
+        self.tag = Tag(n, eager=eager and STATE.run is None)
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}
@@ -108,15 +117,14 @@ class Run:
             return Array(x, t, self.tag)
         if OWN and type(plain(x)) in OWN:
             return make_opaque(x, t, self.tag, "a seed")
-        terms = {lanes: 1.0 if d is None else d for lanes, d in t.terms.items()}
-        return Scalar(x, terms, self.tag)
+        return scalar(x, t, self.tag)
 
     def parts(self, y: Any) -> tuple[Any, Any]:
         """Primal and tangent of a leaf of the output, both free of memory that is put back."""
         if (SHADOWED or self.log.anything()) and isinstance(y, np.ndarray):
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
-                y = wrap(raw, copy=True)
+                y = settled(y)
         if not isinstance_dual(y) and type(y) not in OPAQUE:
             return y, ZERO
         check_alive(y.tag)

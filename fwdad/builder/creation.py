@@ -80,6 +80,10 @@ def _from_scalars(items: list[Any], tag: Tag) -> Array:
             terms = x.terms
             places += [held.lane * m + k for held in terms]
             values += terms.values()
+    if np.ndarray in map(type, values):  # a coefficient for each lane
+        zero = np.zeros(tag.n, dtype)
+        columns = [x.t.lanes if type(x) is Scalar and x.tag is tag else zero for x in items]
+        return Array(p, Chunk(np.stack(columns, axis=-1)), tag)
     if places and min(places) < 0:  # some lanes are no unit direction
         return Array(p, _general(items, tag, p), tag)
     # Seeds of a basis: the coefficients are the Jacobian's entries.

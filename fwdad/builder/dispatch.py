@@ -28,7 +28,7 @@ from fwdad.builder.dual import (
 from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError, MissingRuleError, is_library_file
+from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError, is_library_file
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -291,8 +291,16 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if f.__name__ == "__call__" and isinstance(owner, type):
                 return _call_class(owner, args, kwargs, by_metaclass=False)
             return f(*args, **kwargs)
-        if SHADOWED and isinstance(owner, np.ndarray):
+        if isinstance(owner, np.ndarray):
             explicit(owner)  # a subclass cannot carry tangents
+            if t is np.memmap:
+                return METHOD[0](np.asarray(owner), f.__name__, *args, **kwargs)
+            if is_active((*args, *kwargs.values())):
+                message = (
+                    f"a {t.__name__} cannot carry derivatives: use a plain array, "
+                    "numpy.asarray(x), and a['field'] for a field"
+                )
+                raise UnsupportedTypeError(message)
         if _note_generator(owner):
             _log_drawn_into((*args, *kwargs.values()))
     elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
@@ -391,7 +399,12 @@ def _with_bound_callbacks(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     module = getattr(f, "__module__", None) or ""
     if STATE.run is None or not (module == "" or module.startswith(("scipy", "numpy"))):
         return args
+    if module.startswith("scipy"):  # its solvers, which take no dual for an answer
+        return tuple([_callback(a) if type(a) in _FUNCTIONS else a for a in args])
     return tuple([_callback(a) if _is_user_function(a) else a for a in args])
+
+
+_FUNCTIONS = {types.FunctionType, types.MethodType}
 
 
 def _is_user_function(a: Any) -> bool:
@@ -408,12 +421,20 @@ def _callback(a: Any) -> Any:
     def called_from_c(*args: Any, **kwargs: Any) -> Any:
         value = call(a, *args, **kwargs)
         if is_active((value,)):
-            raise DualLeakError(
-                leak("a plain number in the code in C that called it", explicit(value))
-            )
+            what = "a plain number in the code in C that called it"
+            error = DualLeakError(leak(what, _first_dual(value)))
+            STATE.run.errors.append(error)  # the code in C may put an error of its own in its place
+            raise error
         return value
 
     return called_from_c
+
+
+def _first_dual(value: Any) -> Any:
+    """A dual to show of a value, which may be a list of them."""
+    while type(value) in (list, tuple):
+        value = next(v for v in value if is_active((v,)))
+    return explicit(value)
 
 
 def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -9,7 +9,9 @@ import numpy as np
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
+from fwdad.tangents.lanes import SEVERAL, UNKNOWN, Lanes, hot_lanes, support_lanes
+from fwdad.tangents.quiet import quietly
 from fwdad.tangents.zero import ZERO
 
 
@@ -103,7 +105,12 @@ class Scalar(Dual):
     @property
     def t(self) -> Chunk:
         """The tangent."""
-        return Chunk.of(self.tag.n, (), self.terms)
+        chunk = Chunk.of(self.tag.n, (), self.terms)
+        if self.tag.eager or self.tag.most == 1:
+            for held in self.terms:
+                if self.tag.eager or held.lane == SEVERAL:
+                    return Chunk(chunk.lanes)
+        return chunk
 
     def __hash__(self) -> int:
         return hash(self.p)
@@ -127,26 +134,37 @@ class Array(Dual):
     """
 
     __slots__ = ("__weakref__", "_elements", "_t", "base_dual", "p", "tag")
-    _elements: dict[int, Scalar]
+    _elements: dict[int, Any] | None
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p
         self._t = t
         self.tag = tag
         self.base_dual = base
+        self._elements = None
+
+    def part(self, index: slice) -> Array:
+        """``self[i:j]`` of an array that nothing was stored into."""
+        p = self.p[index]
+        return Array(p, self._t.cut(index, p.shape), self.tag, root_of(self))
 
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
-        try:
-            held = self._elements
-            return held[i]
-        except AttributeError:  # the slot is filled at the first use
+        held = self._elements
+        if held is None:
             held = self._elements = {}
-        except KeyError:
-            pass
+        elif i in held:
+            return held[i]
         p = self.p[i]
-        terms = {}
         chunk = self._t
+        if self.tag.eager:
+            parts = parts_of(chunk, (i,))
+            if parts is not None:
+                made = number(p, parts, self.tag)
+                if len(held) < _ELEMENTS_KEPT:
+                    held[i] = made
+                return made
+        terms = {}
         for lanes, d in chunk.terms.items():
             if lanes.shape != chunk.shape:
                 t = Chunk(chunk.lanes).element((i,))
@@ -168,11 +186,108 @@ class Array(Dual):
     def t(self) -> Any:
         """The tangent: what the array was made with, or what its memory holds since a store."""
         if SHADOWED:
-            raw = plain(self.p)
+            raw = self.p if type(self.p) is np.ndarray else plain(self.p)
             shadow = find_shadow(raw)
             if shadow is not None and self.tag in shadow.lanes:
                 return Chunk(_read(shadow.view(self.tag, raw)))
         return self._t
+
+
+def number(p: Any, parts: list[tuple[Any, Any]], tag: Tag) -> Scalar:
+    """The dual of a number with its tangent multiplied out: one coefficient for each lane.
+
+    Parameters
+    ----------
+    p : scalar
+        The number.
+    parts : list
+        Lanes ``(N,)``, a number if N is 1, each with its scaling (None: one). A lane in which all
+        are zero does not move, and stays zero whatever partial multiplies it.
+    tag : Tag
+        An eager one. The arithmetic on a lane is the same for every N.
+    """
+    if tag.n > 1:
+        return quietly(_number_of_lanes, p, parts, tag)
+    total, moves = 0.0, False
+    for v, d in parts:
+        if v:
+            total += float(v) if d is None else float(v) * float(d)
+            moves = True
+    return Scalar(p, {_ONE if moves else _STILL: total}, tag)
+
+
+def _number_of_lanes(p: Any, parts: list[tuple[np.ndarray, Any]], tag: Tag) -> Scalar:
+    total: Any = None
+    moves: Any = None
+    for v, d in parts:
+        term, moving = v if d is None else scale_lanes(d, v), v != 0
+        total = term if total is None else total + term
+        moves = moving if moves is None else moves | moving
+    return Scalar(p, {support_lanes(moves): total}, tag)
+
+
+_ONE = hot_lanes(1, 0, np.dtype(np.float64))
+_STILL = support_lanes(np.zeros(1, np.bool_))
+
+
+def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
+    """Shorten a sum of scaled lanes that is long, or where numbers and arrays of numbers meet.
+
+    Unit directions become one term with an array of coefficients. The arithmetic on one lane is
+    what it was, so the width of the chunk, on which the length depends, leaves no trace.
+    """
+    own = {held: d for held, d in terms.items() if held.lane != UNKNOWN}
+    if len(terms) <= MAX_SCALAR_TERMS and all(held.lane != SEVERAL for held in own):
+        return terms
+    if len(own) < len(terms) and len(terms) > MAX_SCALAR_TERMS:
+        return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+    if len(own) < 2:
+        return terms
+    total = Chunk.of(tag.n, (), own).lanes
+    if type(total) is not np.ndarray:
+        return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+    moves = np.zeros(tag.n, np.bool_)
+    for held in own:
+        if held.lane == SEVERAL:
+            moves |= held.array != 0
+        else:
+            moves[held.lane] = True
+    tag.most = 1
+    rest = {held: d for held, d in terms.items() if held.lane == UNKNOWN}
+    return {support_lanes(moves): total, **rest}
+
+
+def same_terms(a: Scalar, b: Scalar) -> bool:
+    """Whether the tangents of two numbers are the same sums; coefficients may be arrays."""
+    if a.terms.keys() != b.terms.keys():
+        return False
+    return all(np.array_equal(d, b.terms[lanes]) for lanes, d in a.terms.items())
+
+
+def parts_of(chunk: Chunk, place: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+    """What :func:`number` wants to know of one element; None if it is not in double precision."""
+    at = across_lanes(chunk.n, place)
+    parts = []
+    for lanes, d in chunk.terms.items():
+        v = lanes.array
+        if type(v) is not np.ndarray or v.dtype is not DOUBLE or lanes.shape != chunk.shape:
+            return None
+        if d is not None and type(d) is not float:
+            if type(d) is np.ndarray and d.dtype is DOUBLE:
+                d = d.item(place) if d.shape else d.item()
+            elif not isinstance(d, float):
+                return None
+        parts.append((v[at], d))
+    return parts
+
+
+def across_lanes(n: int, place: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index of one element in all of n lanes; one lane gives a number."""
+    return (0, *place) if n == 1 else (_ALL, *place)
+
+
+_ALL = slice(None)
+DOUBLE = np.dtype(np.float64)
 
 
 def _read(lanes: np.ndarray) -> Any:
@@ -199,8 +314,47 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
     value: Any = a.copy() if copy else a
     if shadow is None:
         return value
+    if len(shadow.lanes) == 1:
+        (tag,) = shadow.lanes
+        if shadow.only(tag):
+            return Array(value, Chunk(shadow.view(tag, a).copy()), tag)
     for tag in sorted(shadow.lanes, key=lambda t: t.order):
         value = Array(value, Chunk(_read(shadow.view(tag, a))), tag)
+    return value
+
+
+def records(what: str) -> str:
+    """The message for what cannot be done with a structured array that carries tangents."""
+    return (
+        f"{what} a structured array whose fields carry derivatives: read or write the fields, "
+        "a['field'], one by one"
+    )
+
+
+def settled(y: Any) -> Any:
+    """A copy of an array with all its tangents, for when the memory that was written is put back.
+
+    Parameters
+    ----------
+    y : ndarray or Array
+        An array whose memory was written, also with tangents of other calls than its own.
+
+    Returns
+    -------
+    ndarray or Array
+    """
+    if type(y) is not Array:
+        return wrap(y, copy=True)
+    tangents = {}
+    while type(y) is Array:
+        tangents[y.tag] = y.t
+        y = y.p
+    shadow = find_shadow(y)
+    if shadow is not None:
+        tangents |= {tag: Chunk(_read(shadow.view(tag, y))) for tag in shadow.lanes}
+    value: Any = y.copy()
+    for tag in sorted(tangents, key=lambda t: t.order):
+        value = Array(value, tangents[tag], tag)
     return value
 
 
@@ -217,6 +371,8 @@ def explicit(x: Any) -> Any:
                 "arrays can carry them: use numpy.asarray(x)"
             )
             raise UnsupportedTypeError(message)
+        if x.dtype.kind == "V":
+            raise UnsupportedTypeError(records("a function is given"))
         return wrap(x, copy=False)
     return x
 

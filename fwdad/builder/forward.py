@@ -174,7 +174,7 @@ def run_forward(
     collector = _Collector(seeds.count)
     start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
     while True:
-        with Run(stop - start) as run:
+        with Run(stop - start, eager=seeds.eager) as run:
             if start or stop < seeds.count:
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]

@@ -9,11 +9,13 @@ import random
 import types
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder import methods, numpy_calls, opaque, protocols, store
+from fwdad.builder import operators as _operators  # noqa: F401  (it gives duals their operators)
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import (
@@ -31,11 +33,13 @@ from fwdad.builder.dual import (
     explicit,
     isinstance_dual,
     leak,
+    same_terms,
     top_tag,
     wrap,
 )
 from fwdad.builder.lift import LIFTED, install_hooks
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
+from fwdad.builder.rewrite import PREFIX
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, is_library_file
 from fwdad.tangents.chunk import Chunk, plain
@@ -73,9 +77,12 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     stem = name.rstrip("_")
     forward, reflected = f"__{stem}__", f"__r{stem}__"
     formats = name == "mod"  # "%.2f" % x shows the primal
+    of_scalar = getattr(Scalar, forward, function)
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
+        if t is Scalar and (u is Scalar or u is float):  # what Python would find by itself
+            return of_scalar(a, b)
         if t in _DIRECT and u in _DIRECT:
             if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)
@@ -116,6 +123,8 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
         and getattr(u, reflected, None) is not getattr(t, reflected, None)
     ):
         order.reverse()
+    elif isinstance(a, np.generic) and _has_python(u, reflected):
+        order.reverse()  # NumPy's numbers make an object array, which asks the other operand
     if t is u:
         order = order[:1]
     for cls, name, x, y in order:
@@ -132,6 +141,8 @@ def _dunder(function: Any, forward: str, reflected: str, a: Any, b: Any) -> Any:
 
 def neg(a: Any) -> Any:
     """``-a``."""
+    if type(a) is Scalar:
+        return -a
     if SHADOWED:
         a = explicit(a)
     if _has_python(type(a), "__neg__"):
@@ -237,6 +248,8 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     if SHADOWED and type(b) not in _NATIVE:
         b = protocols.as_numpy_reads(b)
     if type(a) is np.ndarray:
+        if type(b) is Array and plain_function in _SUMS and store.accumulate(a, b, plain_function):
+            return a
         b = explicit(b)
         active = top_tag((b,)) is not None or (SHADOWED and find_shadow(a) is not None)
         if not active or a.dtype.kind == "O":
@@ -404,23 +417,29 @@ def getitem(o: Any, index: Any) -> Any:
     """``o[index]``."""
     t = type(o)
     if t is Array:
-        if type(index) is int and o.tag.alive and type(o._t) is Chunk:
+        u = type(index)
+        if (u is int or u is slice) and o.tag.alive and type(o._t) is Chunk:
             p = o.p
-            if type(p) is np.ndarray and p.ndim == 1 and (not SHADOWED or untouched(p)):
-                return o.element(index)
+            if type(p) is np.ndarray and (not SHADOWED or untouched(p)):
+                if u is slice:
+                    return o.part(index)
+                if p.ndim == 1:
+                    return o.element(index)
         return store.load_dual(o, index)
     if t is np.ndarray:
         if type(index) is slice or type(index) is str:
             return o[index]  # a view: its memory has what tangents it has
-        if SHADOWED and find_shadow(o) is not None:
-            return store.load(o, index)
+        if SHADOWED:
+            shadow = find_shadow(o)
+            if shadow is not None:
+                return store.load(o, index, shadow)
         return o[index]
     if t is np.flatiter:
         return methods.flat_load(o, index)
     if SHADOWED and t in protocols.BUFFERS:
         protocols.check_buffer(o)
     if isinstance(o, dict):
-        if type(index) is Scalar:
+        if type(index) in _KEYS:
             check_key(o, index)
         missing = getattr(t, "__missing__", None)
         if isinstance(missing, types.FunctionType) and index not in o:
@@ -500,23 +519,43 @@ def delitem(o: Any, index: Any) -> None:
 _LOOKUPS = {"get", "pop", "setdefault", "__getitem__"}
 
 
-def check_key(table: dict[Any, Any], key: Scalar) -> None:
-    """Refuse a look-up by a dual of what was stored under a plain number: it is a constant."""
-    if key not in table:
+_KEYS = {Scalar, float, np.float64, tuple}
+"""Types of keys that may be, or be equal to, a number with a derivative."""
+
+
+def check_key(table: dict[Any, Any], key: Any) -> None:
+    """Refuse a look-up that finds what was stored under an equal number of another derivative."""
+    if not table:
         return
-    held = next(k for k in table if k == key)
-    if held is key or not is_leaf(table[held]):
+    probe = protocols.Probe(key)
+    if probe not in table:
         return
-    if type(held) is Scalar and held.tag is key.tag and held.terms == key.terms:
-        return
-    if type(held) is Scalar or not isinstance_dual(table[held]):
+    held = probe.found
+    value = table[held]
+    if type(key) is tuple and type(held) is tuple:
+        wrong = any(_is_another(h, k, value) for h, k in zip(held, key, strict=True))
+    else:
+        wrong = _is_another(held, key, value)
+    if wrong:
         message = (
-            f"a value that carries a derivative ({plain(key)!r}) is looked up in a dict that holds "
-            "an entry for an equal number with another derivative (or with none, from before this "
-            "call): the answer would have the wrong derivative. Key the dict by an index instead, "
-            "or say fwdad.stop_gradient(x) for the key"
+            f"a number that carries a derivative ({primal_part(key)!r}) meets an equal key of a "
+            "dict that carries another derivative (or none): the answer would have the wrong "
+            "derivative. Key the dict by an index instead, or say fwdad.stop_gradient(x) for the "
+            "key"
         )
         raise DualLeakError(message)
+
+
+def _is_another(held: Any, key: Any, value: Any) -> bool:
+    if held is key:
+        return False
+    if type(key) is not Scalar:  # a constant finds the entry of a dual
+        return type(held) is Scalar and top_tag((value,)) is not None
+    if not is_leaf(value):
+        return False
+    if type(held) is Scalar:
+        return held.tag is not key.tag or not same_terms(held, key)
+    return not isinstance_dual(value)
 
 
 def _log_container(o: Any) -> None:
@@ -547,7 +586,7 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         if SHADOWED and args:
             args = _read_by_method(name, args)
         return methods.call_plain_method(o, name, args, kwargs)
-    if args and type(args[0]) is Scalar and isinstance(o, dict) and name in _LOOKUPS:
+    if args and type(args[0]) in _KEYS and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])
     if t is np.flatiter:
         return _flat_method(o, name, args, kwargs)
@@ -570,6 +609,11 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         return getattr(o, name)(*args, **kwargs)
     if t in _PLAIN:
         return getattr(o, name)(*args, **kwargs)
+    if t is ContextVar:
+        value = getattr(o, name)(*args, **kwargs)
+        if name == "set" and STATE.run is not None:
+            STATE.run.log.context(value)
+        return value
     _note_generator(o)
     if isinstance(o, CONTAINERS):
         _log_container(o)
@@ -654,6 +698,13 @@ def _deep(item: Any) -> Any:
     if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
         return [_deep(i) for i in item]
     return explicit(item)
+
+
+def own_names(names: Any) -> Any:
+    """What ``locals()`` answers without the variables that lifting adds."""
+    if isinstance(names, dict):
+        return {k: v for k, v in names.items() if not str(k).startswith(PREFIX)}
+    return [k for k in names if not str(k).startswith(PREFIX)]
 
 
 def check_eval() -> None:
@@ -744,7 +795,7 @@ INPLACE = {"i" + name.rstrip("_"): _inplace(name) for name in _NAMES}
 
 METHOD[:] = [method]
 protocols.ITERATE[:] = [iterate]
-BY_NAME.add(methods.Flat)
+BY_NAME.update({methods.Flat, ContextVar})
 methods.INPLACE_HOOKS.update(INPLACE)
 ATTR[:] = [attr]
 COMPARISONS = {name: _compare(name) for name in _MIRRORED}
@@ -767,6 +818,7 @@ install_hooks(
         "mapping": protocols.mapping,
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
+        "own_names": own_names,
         **COMPARISONS,
         "iterate": iterate,
         "enter": enter,

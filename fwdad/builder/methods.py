@@ -12,11 +12,21 @@ from fwdad.builder import numpy_calls, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import call
-from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, leak, top_tag, wrap
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.dual import (
+    Array,
+    Scalar,
+    explicit,
+    isinstance_dual,
+    leak,
+    records,
+    root_of,
+    top_tag,
+    wrap,
+)
+from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError, MissingRuleError
-from fwdad.tangents.chunk import plain
+from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
+from fwdad.tangents.chunk import Chunk, plain
 
 # methods with the arguments of the function of that name
 _FUNCTIONS: dict[str, Any] = {
@@ -37,8 +47,11 @@ _LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tost
 
 def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``o.name(...)`` of a dual."""
-    if name in ("conjugate", "conj") and type(o) is Scalar:
-        return o if _is_real(o) else _part(np.conjugate, o)
+    if name in ("conjugate", "conj") and not args and not kwargs:
+        if plain(o).dtype.kind == "f" if type(o) is not Scalar else _is_real(o):
+            return o  # itself, not a copy
+        if type(o) is Scalar:
+            return _part(np.conjugate, o)
     operation = _DUNDERS.get(name)
     if operation is not None:
         return operation(o, *args)
@@ -106,8 +119,12 @@ def call_plain_method(
         if type(out) is np.ndarray and STATE.run is not None:
             STATE.run.log.array(out)
         return getattr(o, name)(*args, **kwargs)
-    if shadowed and name in _VIEWS:
+    if shadowed and (name in _VIEWS or (name in ("conj", "conjugate") and o.dtype.kind == "f")):
         return getattr(o, name)(*args, **kwargs)
+    if shadowed and o.dtype.kind == "V":
+        if name == "copy":
+            return store.load_records(o, Ellipsis)
+        raise UnsupportedTypeError(records(f".{name}() of"))
     return call_method(_promoted(o), name, args, kwargs)
 
 
@@ -178,7 +195,7 @@ def _astype(
     subok: bool = True,
     copy: bool = True,
 ) -> Any:
-    del order, subok
+    del subok
     if np.dtype(dtype).kind == "O" and type(o) is Array:
         made: Any = np.empty(o.shape, dtype="O")
         for index in np.ndindex(*o.shape):
@@ -187,7 +204,11 @@ def _astype(
     np.empty(0, plain(o).dtype).astype(dtype, casting=casting)
     if type(o) is Scalar:
         return numpy_calls.call_scalar_type(np.dtype(dtype).type, (o,))
-    return cast(o, dtype, copy=copy)
+    converted = cast(o, dtype, copy=False)
+    if isinstance_dual(o.p):
+        return converted if converted is not o or not copy else _copy(o)
+    made = o.p.astype(dtype, order=order, casting=casting, copy=copy)  # in NumPy's own layout
+    return o if made is o.p else Array(made, converted.t, o.tag)
 
 
 @_method("item")
@@ -290,7 +311,15 @@ def _refused_method(name: str) -> None:
         raise MissingRuleError(message)
 
 
-for _name in ("itemset", "setflags", "byteswap", "resize"):
+@_method("setflags")
+def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
+    raw = plain(o)
+    if STATE.run is not None:
+        STATE.run.log.array(raw)
+    raw.setflags(*args, **kwargs)
+
+
+for _name in ("itemset", "byteswap", "resize"):
     _refused_method(_name)
 
 
@@ -379,7 +408,7 @@ def flat_store(flat: Any, index: Any, value: Any) -> None:
     at = _flat_index(base, index)
     count = int(np.size(at[0])) if at else 1
     if isinstance(value, np.ndarray) and np.may_share_memory(plain(base), plain(value)):
-        _store_in_order(base, at, value)
+        store_in_order(base, at, value)
         return
     if isinstance(value, (list, tuple)) or np.ndim(plain(value)):
         _put(base, np.ravel_multi_index(at, plain(base).shape), value)
@@ -388,7 +417,7 @@ def flat_store(flat: Any, index: Any, value: Any) -> None:
     store.store(base, at, value)
 
 
-def _store_in_order(base: Any, at: Any, value: Any) -> None:
+def store_in_order(base: Any, at: Any, value: Any) -> None:
     """NumPy's flat assignment is element by element: an overlapping value is read as it changes."""
     shape = plain(value).shape
     places = [tuple(int(i) for i in row) for row in zip(*(np.ravel(i) for i in at), strict=True)]
@@ -440,7 +469,18 @@ for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides",
 for _name in ("ctypes", "data"):
     setattr(Array, _name, _refused(_name))
 Array.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
-Array.T = property(lambda o: call(np.transpose, o))  # type: ignore[attr-defined]
+
+
+def _transposed(o: Array) -> Any:
+    """``o.T``: without a rule where plain numbers are in the array, and none were stored."""
+    t = o._t
+    simple = type(o.p) is np.ndarray and type(t) is Chunk and o.tag.alive
+    if simple and (not SHADOWED or untouched(o.p)):
+        return Array(o.p.T, t.T, o.tag, root_of(o))
+    return call(np.transpose, o)
+
+
+Array.T = property(_transposed)  # type: ignore[attr-defined]
 Array.mT = property(lambda o: call(np.swapaxes, o, -1, -2))  # type: ignore[attr-defined]
 Array.real = property(lambda o: call(np.real, o))  # type: ignore[attr-defined]
 Array.imag = property(lambda o: call(np.imag, o))  # type: ignore[attr-defined]

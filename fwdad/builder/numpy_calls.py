@@ -68,12 +68,34 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
+    if (
+        rule.function is np.concatenate
+        and set(rest) <= {"axis"}
+        and rest.get("axis", 0) is not None
+    ):
+        return _concatenate_into(out, *args, **rest)
     inputs = [*args, *rest.values()]
     if is_any_active(inputs):
         value = apply.apply_rule(rule, args, rest)
     else:
         value = rule.function(*args, **rest)
     return write_out(out, value)
+
+
+def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
+    """``concatenate(out=)`` copies one array after another; an overlapping one sees the copies."""
+    arrays = [a if isinstance(a, np.ndarray) else make_array(a) for a in arrays]
+    shapes = [np.empty_like(plain(a)) for a in arrays]
+    np.concatenate(shapes, axis, out=np.empty_like(plain(out)))  # NumPy's own complaints
+    start = 0
+    at: list[Any] = [slice(None)] * plain(out).ndim
+    for a in arrays:
+        stop = start + np.shape(plain(a))[axis]
+        at[axis] = slice(start, stop)
+        _check_castable(a, out)
+        store.store(out, tuple(at), a)
+        start = stop
+    return out
 
 
 def named_out(
@@ -333,6 +355,8 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
             return Scalar(
                 call_scalar_type(cls, (p,)) if isinstance_dual(p) else cls(p), x.terms, x.tag
             )
+        if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
+            return x  # itself, not a copy
         return cast(make_array(x), cls, copy=True)
     message = f"a value that carries a derivative would become {cls.__name__} and lose it"
     raise DualLeakError(message)

@@ -11,19 +11,22 @@ import numpy as np
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.creation import make_array
-from fwdad.builder.dual import Array, Scalar, check_alive, explicit, top_tag
+from fwdad.builder.dual import Array, Scalar, check_alive, explicit, fewer, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
+from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, plain
-from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
 from fwdad.tangents.quiet import quietly
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
 
 
-def _multiplied_out(terms: dict[Any, Any], tag: Any) -> dict[Any, Any]:
-    """A sum of scaled lanes that has grown long, as lanes of its own."""
-    return {Lanes(Chunk.of(tag.n, (), terms).lanes): 1.0}
+def _combined(first: Any, p: float, second: Any, q: float, tag: Any) -> dict[Any, Any]:
+    """``p * first + q * second``, where coefficients may be arrays (which can warn)."""
+    terms = {lanes: d * p for lanes, d in first.items()}
+    for lanes, d in second.items():
+        terms[lanes] = terms[lanes] + d * q if lanes in terms else d * q
+    return terms if len(terms) <= tag.most else fewer(terms, tag)
 
 
 def _slow(name: str, a: Any, b: Any) -> Any:
@@ -53,11 +56,13 @@ def _s_add(a: Scalar, b: Any) -> Any:
         check_alive(tag)
     t = type(b)
     if t is Scalar and b.tag is tag:
+        if tag.most == 1:
+            return Scalar(a.p + b.p, quietly(_combined, a.terms, 1.0, b.terms, 1.0, tag), tag)
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d if lanes in terms else d
-        if len(terms) > MAX_SCALAR_TERMS:
-            terms = _multiplied_out(terms, tag)
+        if len(terms) > tag.most:
+            terms = fewer(terms, tag)
         return Scalar(a.p + b.p, terms, tag)
     if t in _QUICK:
         return Scalar(a.p + b, a.terms, tag)
@@ -76,11 +81,13 @@ def _s_sub(a: Scalar, b: Any) -> Any:
         check_alive(tag)
     t = type(b)
     if t is Scalar and b.tag is tag:
+        if tag.most == 1:
+            return Scalar(a.p - b.p, quietly(_combined, a.terms, 1.0, b.terms, -1.0, tag), tag)
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] - d if lanes in terms else -d
-        if len(terms) > MAX_SCALAR_TERMS:
-            terms = _multiplied_out(terms, tag)
+        if len(terms) > tag.most:
+            terms = fewer(terms, tag)
         return Scalar(a.p - b.p, terms, tag)
     if t in _QUICK:
         return Scalar(a.p - b, a.terms, tag)
@@ -89,11 +96,13 @@ def _s_sub(a: Scalar, b: Any) -> Any:
 
 def _s_rsub(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and a.tag.alive:
-        return Scalar(b - a.p, _scaled(a.terms, -1.0), a.tag)
+        return Scalar(b - a.p, _scaled(a.terms, -1.0, a.tag), a.tag)
     return _slow_reflected("sub", a, b)
 
 
-def _scaled(terms: dict[Any, Any], q: float) -> dict[Any, Any]:
+def _scaled(terms: dict[Any, Any], q: float, tag: Any) -> dict[Any, Any]:
+    if tag.most == 1:
+        return quietly(_combined, terms, q, {}, q, tag)
     made = {}
     for lanes, d in terms.items():  # a comprehension would cost a call of its own
         made[lanes] = d * q
@@ -113,32 +122,39 @@ def _s_mul(a: Scalar, b: Any) -> Any:
             p = float(p)
         if type(q) is np.float64:
             q = float(q)
+        if tag.eager and not (type(p) is type(q) is float):
+            return _slow("mul", a, b)
+        if tag.most == 1:
+            return Scalar(value, quietly(_combined, a.terms, q, b.terms, p, tag), tag)
         terms = {}
         for lanes, d in a.terms.items():
             terms[lanes] = d * q
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d * p if lanes in terms else d * p
-        if len(terms) > MAX_SCALAR_TERMS:
-            terms = _multiplied_out(terms, tag)
+        if len(terms) > tag.most:
+            terms = fewer(terms, tag)
         return Scalar(value, terms, tag)
     if t in _QUICK:
-        return Scalar(a.p * b, _scaled(a.terms, float(b)), tag)
+        return Scalar(a.p * b, _scaled(a.terms, float(b), tag), tag)
     return _slow("mul", a, b)
 
 
 def _s_rmul(a: Scalar, b: Any) -> Any:
-    if type(b) in _QUICK and a.tag.alive:
-        terms = {}
+    tag = a.tag
+    if type(b) in _QUICK and tag.alive:
         q = float(b)
+        if tag.most == 1:
+            return Scalar(b * a.p, quietly(_combined, a.terms, q, {}, q, tag), tag)
+        terms = {}
         for lanes, d in a.terms.items():
             terms[lanes] = d * q
-        return Scalar(b * a.p, terms, a.tag)
+        return Scalar(b * a.p, terms, tag)
     return _slow_reflected("mul", a, b)
 
 
 def _s_truediv(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and b and a.tag.alive:
-        return Scalar(a.p / b, _scaled(a.terms, 1.0 / float(b)), a.tag)
+        return Scalar(a.p / b, _scaled(a.terms, 1.0 / float(b), a.tag), a.tag)
     return _slow("truediv", a, b)
 
 
@@ -146,7 +162,7 @@ def _s_neg(a: Scalar) -> Any:
     tag = a.tag
     if not tag.alive:
         check_alive(tag)
-    return Scalar(-a.p, _scaled(a.terms, -1.0), tag)
+    return Scalar(-a.p, _scaled(a.terms, -1.0, a.tag), tag)
 
 
 def _slow_reflected(name: str, a: Any, b: Any) -> Any:
@@ -238,10 +254,14 @@ def _by_rule(ufunc: Any, *args: Any) -> Any:
     return apply.apply_rule(RULES[ufunc], args, {})
 
 
+_BY_THEMSELVES = (Chunk, Probe)
+"""What knows how it compares to a dual."""
+
+
 def _comparison(compare: Any) -> Any:
     def method(a: Any, b: Any) -> Any:
         check_alive(a.tag)
-        if issubclass(type(b), Chunk):
+        if issubclass(type(b), _BY_THEMSELVES):
             return NotImplemented
         return compare(apply.primal_part(a), apply.primal_part(b))
 
@@ -285,22 +305,30 @@ Scalar.__neg__ = _s_neg  # type: ignore[attr-defined]
 # -- arrays
 
 
-def _a_scaled(a: Array, b: float, p: Any) -> Array | None:
-    """The product with a plain number, the commonest operation, without the general path."""
-    t = a._t
-    if type(t) is not Chunk or type(p) is not np.ndarray or not a.tag.alive:
-        return None
-    if SHADOWED and not untouched(a.p):
-        return None
-    return Array(p, Chunk.of(t.n, t.shape, quietly(_scaled_terms, t.terms, b)), a.tag)
+def _is_simple(a: Array) -> bool:
+    """Whether a dual array of rank one or more is plain inside, and nothing was stored into it."""
+    p = a.p
+    return (
+        type(p) is np.ndarray
+        and type(a._t) is Chunk
+        and p.ndim > 0
+        and a.tag.alive
+        and (not SHADOWED or untouched(p))
+    )
 
 
-def _scaled_terms(terms: dict[Any, Any], b: float) -> dict[Any, Any]:
-    return {lanes: b if d is None else d * b for lanes, d in terms.items()}
+def _scaled_by(t: Chunk, b: float) -> Chunk:
+    terms: dict[Any, Any] = {}
+    for lanes, d in t.terms.items():
+        if d is None:
+            terms[lanes] = b
+        else:  # arrays can warn
+            terms[lanes] = d * b if type(d) is float else quietly(operator.mul, d, b)
+    return Chunk.of(t.n, t.shape, terms)
 
 
-# Two dual arrays of one call and shape, plain numbers in both and nothing stored into either: the
-# commonest case, and with small arrays the dispatch would cost more than the arithmetic.
+# Sums and products of two such arrays of one call and shape, or of one and a plain number, are the
+# commonest operations, and with small arrays the dispatch would cost more than the arithmetic.
 
 
 def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
@@ -319,53 +347,78 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
     return Chunk.of(a_dot.n, a_dot.shape, terms)
 
 
+def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
+    terms = a_dot.terms.copy()
+    for lanes, d in b_dot.terms.items():
+        if lanes in terms:
+            held = terms[lanes]
+            terms[lanes] = (1.0 if held is None else held) - (1.0 if d is None else d)
+        else:
+            terms[lanes] = -1.0 if d is None else -d
+    if len(terms) > MAX_ARRAY_TERMS:
+        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
+    return Chunk.of(a_dot.n, a_dot.shape, terms)
+
+
+def _alike(a: Array, b: Array) -> bool:
+    return a.tag is b.tag and _is_simple(a) and _is_simple(b) and a.p.shape == b.p.shape
+
+
 def _a_add(a: Array, b: Any) -> Any:
-    if type(b) is Array and b.tag is a.tag:
-        p, q, s, t = a.p, b.p, a._t, b._t
-        if (
-            type(p) is np.ndarray
-            and type(q) is np.ndarray
-            and type(s) is Chunk
-            and type(t) is Chunk
-            and p.shape == q.shape
-            and a.tag.alive
-            and (not SHADOWED or (untouched(p) and untouched(q)))
-        ):
-            return Array(p + q, s + t, a.tag)
+    t = type(b)
+    if t is Array and _alike(a, b):
+        return Array(a.p + b.p, a._t + b._t, a.tag)
+    if (t is float or t is int) and _is_simple(a):
+        return Array(a.p + b, a._t, a.tag)
     return _slow("add", a, b)
 
 
+def _a_radd(a: Array, b: Any) -> Any:
+    if (type(b) is float or type(b) is int) and _is_simple(a):
+        return Array(b + a.p, a._t, a.tag)
+    return _slow_reflected("add", a, b)
+
+
+def _a_sub(a: Array, b: Any) -> Any:
+    t = type(b)
+    if t is Array and _alike(a, b):
+        return Array(a.p - b.p, quietly(_difference_tangent, a._t, b._t), a.tag)
+    if (t is float or t is int) and _is_simple(a):
+        return Array(a.p - b, a._t, a.tag)
+    return _slow("sub", a, b)
+
+
+def _a_rsub(a: Array, b: Any) -> Any:
+    if (type(b) is float or type(b) is int) and _is_simple(a):
+        return Array(b - a.p, -a._t, a.tag)
+    return _slow_reflected("sub", a, b)
+
+
 def _a_mul(a: Array, b: Any) -> Any:
-    if type(b) is Array and b.tag is a.tag:
-        p, q, s, t = a.p, b.p, a._t, b._t
-        if (
-            type(p) is np.ndarray
-            and type(q) is np.ndarray
-            and type(s) is Chunk
-            and type(t) is Chunk
-            and p.shape == q.shape != ()
-            and a.tag.alive
-            and (not SHADOWED or (untouched(p) and untouched(q)))
-        ):
-            return Array(p * q, quietly(_product_tangent, s, t, p, q), a.tag)
-    elif type(b) is float or type(b) is int:
-        quick = _a_scaled(a, float(b), a.p * b)
-        if quick is not None:
-            return quick
+    t = type(b)
+    if t is Array and _alike(a, b):
+        return Array(a.p * b.p, quietly(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
+    if (t is float or t is int) and _is_simple(a):
+        return Array(a.p * b, _scaled_by(a._t, float(b)), a.tag)
     return _slow("mul", a, b)
 
 
 def _a_rmul(a: Array, b: Any) -> Any:
-    if type(b) is float or type(b) is int:
-        quick = _a_scaled(a, float(b), b * a.p)
-        if quick is not None:
-            return quick
+    if (type(b) is float or type(b) is int) and _is_simple(a):
+        return Array(b * a.p, _scaled_by(a._t, float(b)), a.tag)
     return _slow_reflected("mul", a, b)
 
 
+def _a_truediv(a: Array, b: Any) -> Any:
+    if (type(b) is float or type(b) is int) and b and _is_simple(a):
+        return Array(a.p / b, _scaled_by(a._t, 1.0 / b), a.tag)
+    return _slow("truediv", a, b)
+
+
 def _a_neg(a: Array) -> Any:
-    quick = _a_scaled(a, -1.0, -a.p)
-    return apply_elementwise(RULES[np.negative], operator.neg, (a,)) if quick is None else quick
+    if _is_simple(a):
+        return Array(-a.p, -a._t, a.tag)
+    return apply_elementwise(RULES[np.negative], operator.neg, (a,))
 
 
 def _inplace(name: str) -> Any:
@@ -384,11 +437,10 @@ def _readable(a: Array) -> Any:
 
 
 Array.__add__ = _a_add  # type: ignore[attr-defined]
-Array.__radd__ = lambda a, b: _slow_reflected("add", a, b)  # type: ignore[attr-defined]
-Array.__sub__ = lambda a, b: _slow("sub", a, b)  # type: ignore[attr-defined]
-Array.__rsub__ = lambda a, b: _slow_reflected("sub", a, b)  # type: ignore[attr-defined]
+Array.__radd__ = _a_radd  # type: ignore[attr-defined]
+Array.__sub__, Array.__rsub__ = _a_sub, _a_rsub  # type: ignore[attr-defined]
 Array.__mul__, Array.__rmul__ = _a_mul, _a_rmul  # type: ignore[attr-defined]
-Array.__truediv__ = lambda a, b: _slow("truediv", a, b)  # type: ignore[attr-defined]
+Array.__truediv__ = _a_truediv  # type: ignore[attr-defined]
 Array.__rtruediv__ = lambda a, b: _slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
 Array.__neg__ = _a_neg  # type: ignore[attr-defined]
 for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul"):

@@ -106,3 +106,22 @@ def check_buffer(o: Any) -> None:
     if seen is not None and shadow_of_memory(seen) is not None:
         what = f"a plain number (through a {type(o).__name__})"
         raise DualLeakError(leak(what, o))
+
+
+class Probe:
+    """Equal to one key, and shows which key of a table was found for it: duals leave that to it."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.found: Any = self
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        same = bool(self.key == other)
+        if same:
+            self.found = other
+        return same

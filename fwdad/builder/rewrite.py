@@ -87,6 +87,9 @@ class _Lifter(ast.NodeTransformer):
                 both = ast.copy_location(ast.Tuple([check, node], ast.Load()), node)
                 index = self._constant(1, node)
                 return ast.copy_location(ast.Subscript(both, index, ast.Load()), node)
+            if name in ("locals", "vars", "dir") and not (node.args or node.keywords):
+                if not self._scopes or self._scopes[-1] is None:  # a class's own are the namespace
+                    return self._hook("own_names", node, node)
             return node
         args = [self.visit(a) for a in node.args]
         keywords = [ast.copy_location(self._keyword(k), k) for k in node.keywords]

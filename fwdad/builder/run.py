@@ -6,6 +6,8 @@ import itertools
 import threading
 from typing import Any
 
+from fwdad.tangents.chunk import MAX_SCALAR_TERMS
+
 _order = itertools.count(1)
 
 
@@ -18,15 +20,22 @@ class Tag:
         Calls nest: the one that began later is the inner one.
     n : int
         The number of lanes.
+    eager : bool
+        Whether numbers have their tangents multiplied out, with one coefficient for each lane. A
+        sum of scaled lanes would have as many terms as there are directed numbers in it.
+    most : int
+        How many terms the tangent of a number may have; 1 once some have arrays of coefficients.
     alive : bool
         False once the call has ended.
     """
 
-    __slots__ = ("alive", "n", "order")
+    __slots__ = ("alive", "eager", "most", "n", "order")
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, eager: bool = False) -> None:
         self.order = next(_order)
         self.n = n
+        self.eager = eager
+        self.most = 1 if eager and n > 1 else MAX_SCALAR_TERMS
         self.alive = True
 
 

@@ -9,20 +9,27 @@ import numpy as np
 
 from fwdad.builder.creation import explicit_items, make_array
 from fwdad.builder.dual import (
+    DOUBLE,
     Array,
     Scalar,
+    across_lanes,
     check_alive,
     isinstance_dual,
+    number,
+    parts_of,
+    records,
     root_of,
     top_tag,
     wrap,
 )
 from fwdad.builder.memory import (
     SHADOWED,
+    Shadow,
     find_shadow,
     make_shadow,
-    owner_of,
+    shadow_for,
     shadow_of_memory,
+    untouched,
 )
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
@@ -71,12 +78,7 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         a[index] = v
         return
     shadow = find_shadow(a) if SHADOWED else None
-    if (
-        shadow is None
-        and SHADOWED
-        and a.dtype.kind not in "fcV"
-        and shadow_of_memory(a) is not None
-    ):
+    if shadow is None and SHADOWED and a.dtype.kind not in "fcV" and _hides_tangents(a):
         message = (
             f"a view as {a.dtype} of an array whose values carry derivatives is written: the "
             "tangents cannot follow"
@@ -107,6 +109,17 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
         assign_to_lanes(shadow.view(tag, a), as_index(index), carried.get(tag, ZERO))
 
 
+def _hides_tangents(a: np.ndarray) -> bool:
+    """Whether a view that can have no tangents covers memory that may have some."""
+    shadow = shadow_of_memory(a)
+    if shadow is None:
+        return False
+    fields = getattr(getattr(shadow.owner, "dtype", None), "fields", None)
+    if not fields or all(a.dtype != field[0].base for field in fields.values()):
+        return True
+    return any(np.any(shadow.view(tag, a)) for tag in list(shadow.lanes))
+
+
 def store(o: Any, index: Any, v: Any) -> None:
     """``o[index] = v`` for a plain or dual array."""
     if type(index) is str:  # a field of a structured array is a view
@@ -123,6 +136,8 @@ def store(o: Any, index: Any, v: Any) -> None:
         _log(raw)
         if type(v) is Scalar and store_number(raw, index, v):
             return
+        if type(v) is Array and store_array(raw, index, v):
+            return
         v = _value(v)
     store_plain(raw, index, v)
 
@@ -134,33 +149,52 @@ def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
     """
     at = index if type(index) is tuple else (index,)
     tag = v.tag
-    if len(at) != a.ndim or a.dtype.kind != "f" or not tag.alive:
+    if len(at) != a.ndim or a.dtype.kind != "f" or not tag.alive or not _all_int(at):
         return False
-    for i in at:
-        if type(i) is not int:
-            return False
     if type(v.p) is Scalar or type(v.p) is Array:
         return False
-    shadow = SHADOWED.get(id(a if a.base is None else owner_of(a)))
+    shadow = shadow_for(a, tag)
     if shadow is None:
-        shadow = make_shadow(a)
-    if tag not in shadow.lanes and not shadow.lanes:
-        shadow.allocate(tag)
-    if len(shadow.lanes) != 1 or tag not in shadow.lanes:
-        return False
-    if len(SHADOWED) != 1 and not shadow.only(tag):
         return False
     a[index] = v.p
-    lanes = shadow.whole.get(tag) if a is shadow.owner else None
-    if lanes is None:
-        lanes = shadow.view(tag, a)
-    column = (slice(None), *at)
-    lanes[column] = 0.0
+    column = shadow.view(tag, a)[(_ALL, *at)]
+    if len(v.terms) != tag.n:
+        column.fill(0.0)
     for held, d in v.terms.items():  # seeds of a basis: the coefficients are the tangent
         if held.lane < 0 or type(d) is not float:
-            lanes[column] = v.t.lanes
+            column[...] = v.t.lanes
             break
-        lanes[(held.lane, *at)] = d
+        column[held.lane] = d
+    return True
+
+
+_ALL = slice(None)
+
+
+def store_array(a: np.ndarray, index: Any, v: Array) -> bool:
+    """``a[i:j] = v``, or ``a[...] = v``, for a dual of one call and of the same shape.
+
+    Answers False, with nothing done, where the general way has to be taken.
+    """
+    p, t = v.p, v._t
+    if type(p) is not np.ndarray or type(t) is not Chunk or a.dtype.kind != "f":
+        return False
+    if not v.tag.alive or (SHADOWED and not untouched(p)):
+        return False
+    if type(index) is slice:
+        target = a[index]
+    elif index is Ellipsis:
+        target, index = a, _ALL
+    else:
+        return False
+    lanes = t.lanes
+    if target.shape != p.shape or type(lanes) is not np.ndarray or lanes.dtype.kind == "c":
+        return False
+    shadow = shadow_for(a, v.tag)
+    if shadow is None:
+        return False
+    target[...] = p
+    shadow.view(v.tag, a)[:, index] = lanes
     return True
 
 
@@ -189,18 +223,16 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
 
     Answers False, with nothing done, where the general way has to be taken.
     """
-    if not isinstance_dual(b) or a.dtype.kind != "f" or type(b.t) is not Chunk:
+    if not isinstance_dual(b) or a.dtype.kind != "f":
         return False
-    tag, p = b.tag, b.p
-    if isinstance_dual(p) or not tag.alive or len(np.shape(p)) > a.ndim:
+    tag, p, t = b.tag, b.p, b.t
+    if type(t) is not Chunk or isinstance_dual(p) or not tag.alive or len(t.shape) > a.ndim:
         return False
-    shadow = find_shadow(a) or make_shadow(a)
-    if not shadow.lanes:
-        shadow.allocate(tag)
-    if not shadow.only(tag):
+    shadow = shadow_for(a, tag)
+    if shadow is None:
         return False
-    lanes = b.t.broadcast_to(a.shape).lanes
-    if lanes.dtype.kind == "c":
+    lanes = t.broadcast_to(a.shape).lanes
+    if type(lanes) is not np.ndarray or lanes.dtype.kind == "c":
         return False
     _log(a)
     if operation is operator.add:
@@ -214,11 +246,16 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     return True
 
 
-def load(a: Any, index: Any) -> Any:
-    """``a[index]`` for a plain array whose memory carries tangents."""
+def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
+    """``a[index]`` for a plain array whose memory carries tangents, in a shadow if it is known."""
     index = as_index(index)
-    if a.dtype.kind == "V" and is_basic(index):
-        found = a[index]
+    if a.dtype.kind == "V":
+        fields = (
+            len(index) == 1 and type(index[0]) is list and index[0] and type(index[0][0]) is str
+        )
+        if not fields and not is_basic(index):
+            return load_records(a, index)
+        found = a[index[0]] if fields else a[index]
         if not isinstance(found, np.ndarray):
             message = (
                 "a record of a structured array whose fields carry derivatives is read as a whole: "
@@ -226,30 +263,51 @@ def load(a: Any, index: Any) -> Any:
             )
             raise UnsupportedTypeError(message)
         return found
-    if (
-        index
-        and len(index) == a.ndim
-        and type(index[0]) is int
-        and all(type(i) is int for i in index)
-    ):
-        shadow = find_shadow(a)
+    if index and len(index) == a.ndim and _all_int(index):
+        shadow = shadow or find_shadow(a)
         if shadow is not None and len(shadow.lanes) == 1:
             (tag,) = shadow.lanes
             if shadow.only(tag):
-                column = shadow.view(tag, a)[(slice(None), *index)].copy()
-                return Scalar(a[index], {Lanes(column): 1.0}, tag)
+                p, lanes = a[index], shadow.view(tag, a)
+                if tag.eager and a.dtype is DOUBLE:
+                    x_dot = lanes[across_lanes(tag.n, index)]
+                    return number(p, [(x_dot if tag.n == 1 else x_dot.copy(), None)], tag)
+                return Scalar(p, {Lanes(lanes[(_ALL, *index)].copy()): 1.0}, tag)
     if is_basic(index):
-        view = a[index] if any(i is Ellipsis for i in index) else a[(*index, Ellipsis)]
-        if view.ndim:
-            return a[index]
-        return _scalar(a[index], wrap(view, copy=True))
+        found = a[index]
+        if isinstance(found, np.ndarray):
+            return found  # a view, of no axes too if the index has an ellipsis
+        return _scalar(found, wrap(a[(*index, Ellipsis)], copy=True))
     return load_dual(wrap(a, copy=False), index)
+
+
+def _all_int(index: tuple[Any, ...]) -> bool:
+    for i in index:  # noqa: SIM110  (a generator would cost as much as the rest)
+        if type(i) is not int:
+            return False
+    return True
+
+
+def load_records(a: np.ndarray, index: Any) -> np.ndarray:
+    """A copy of the records ``a[index]`` of a structured array, with tangents of its own."""
+    shadow = find_shadow(a)
+    assert shadow is not None
+    found = np.array(a[index])
+    made = make_shadow(found)
+    for tag in list(shadow.lanes):
+        if not shadow.only(tag):
+            raise UnsupportedTypeError(records("a nested derivative copies"))
+        made.allocate(tag)
+        source, target = shadow.view(tag, a), made.view(tag, found)
+        for k in range(tag.n):
+            target[k] = source[k][index]
+    return found
 
 
 def _scalar(value: Any, zero_d: Any) -> Any:
     """Turn the dual of a 0-d view into the dual of the element."""
-    if not isinstance_dual(zero_d) or isinstance(value, np.ndarray):
-        return zero_d if isinstance(value, np.ndarray) else value
+    if not isinstance_dual(zero_d):
+        return value
     inner = _scalar(value, zero_d.p)
     terms = {lanes: 1.0 if d is None else d for lanes, d in zero_d._t.terms.items()}
     return Scalar(inner, terms, zero_d.tag)
@@ -276,6 +334,9 @@ def _view(a: Any, index: Any) -> Any:
     if isinstance(p, np.ndarray):
         basic = is_basic(as_index(index))
         return Array(p, t, a.tag, root_of(a) if basic else None)
+    parts = parts_of(t, ()) if a.tag.eager else None
+    if parts is not None:
+        return number(p, parts, a.tag)
     terms = {lanes: 1.0 if d is None else _number(d) for lanes, d in t.terms.items()}
     return Scalar(p, terms, a.tag)
 

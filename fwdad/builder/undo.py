@@ -5,9 +5,11 @@ At the first write to an object its whole content is kept: once per object, not 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from array import array
 from collections import OrderedDict, deque
+from contextvars import ContextVar, Token
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ class UndoLog:
         self._objects: dict[int, tuple[Any, Any]] = {}
         self._cells: dict[Any, tuple[Any, Any]] = {}
         self._generators: dict[int, tuple[Any, Any]] = {}
+        self._contexts: dict[int, tuple[ContextVar[Any], list[Token[Any]]]] = {}
         self._purge_at = _PURGE_AT
 
     # -- recording
@@ -44,7 +47,10 @@ class UndoLog:
         whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
         shadow = SHADOWED.get(key)
         lanes = {} if shadow is None else {tag: buf.copy() for tag, buf in shadow.lanes.items()}
-        self._arrays[key] = (owner, np.asarray(whole).copy(order="K"), lanes)
+        kept = np.asarray(whole).copy(order="K")
+        if not whole.flags.writeable:
+            kept.flags.writeable = False
+        self._arrays[key] = (owner, kept, lanes)
         self._purge()
 
     def wrote(self, a: np.ndarray) -> bool:
@@ -94,6 +100,10 @@ class UndoLog:
         if key not in self._cells:
             self._cells[key] = ((cls, name), cls.__dict__.get(name, _MISSING))
 
+    def context(self, token: Token[Any]) -> None:
+        """Keep the token of a context variable that was set."""
+        self._contexts.setdefault(id(token.var), (token.var, []))[1].append(token)
+
     def _purge(self) -> None:
         """Forget what nobody but the log can see any more (scratch made inside the call)."""
         if len(self._arrays) + len(self._objects) < self._purge_at:
@@ -127,6 +137,9 @@ class UndoLog:
                         shadow.drop(tag)
                 if not shadow.lanes:
                     SHADOWED.pop(id(owner), None)
+        for variable, tokens in self._contexts.values():
+            _restore_variable(variable, tokens)
+        self._contexts.clear()
         self._arrays.clear()
         self._objects.clear()
         self._cells.clear()
@@ -167,11 +180,10 @@ def _slot_names(cls: type) -> tuple[str, ...]:
 def _restore_array(whole: Any, content: np.ndarray) -> None:
     if whole.shape != content.shape:
         whole.resize(content.shape, refcheck=False)
-    writeable = whole.flags.writeable
-    if not writeable:  # made read-only after it was written
+    if not whole.flags.writeable:  # made read-only after it was written
         whole.flags.writeable = True
     np.copyto(np.asarray(whole), content, casting="no")
-    if not writeable:
+    if not content.flags.writeable:
         whole.flags.writeable = False
 
 
@@ -196,6 +208,18 @@ def _restore_object(owner: Any, content: Any) -> None:
         kind.update(owner, content)
     else:
         owner[:] = content
+
+
+def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> None:
+    """Give a context variable the value from before its first setting, or none if it had none."""
+    before = tokens[0].old_value
+    if before is not Token.MISSING:
+        variable.set(before)
+        return
+    for token in tokens:
+        if token.old_value is Token.MISSING:
+            with contextlib.suppress(RuntimeError, ValueError):  # reset already, or elsewhere
+                variable.reset(token)
 
 
 def _restore_name(target: Any, content: Any) -> None:

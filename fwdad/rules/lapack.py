@@ -25,6 +25,8 @@ from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import Chunk, plain
 
 SINGULAR = "Singular matrix"
+BASE = 64
+"""Triangles up to this size are not split any further."""
 # Fortran compilers append the length of each character argument; where they do not, it is ignored.
 _ARGUMENTS = {
     "dgesv": 8,
@@ -33,20 +35,30 @@ _ARGUMENTS = {
     "zgetrs": 9 + 1,
     "dtrtrs": 10 + 3,
     "ztrtrs": 10 + 3,
+    "dscal": 4,
+    "zdscal": 4,
     "dsygst": 8 + 1,
     "zhegst": 8 + 1,
     "dtrmm": 11 + 4,
     "ztrmm": 11 + 4,
+    "dgemm": 13 + 2,
+    "zgemm": 13 + 2,
+    "dtrsm": 11 + 4,
+    "ztrsm": 11 + 4,
+    "dsyr2k": 12 + 2,
+    "zher2k": 12 + 2,
 }
 # How builds of NumPy name LAPACK's routines: wheels, ILP64 builds, Apple's Accelerate, the rest.
 _ILP64_NAMES = ("scipy_{}_64_", "{}_64_", "{}$NEWLAPACK$ILP64")
 _LP64_NAMES = ("scipy_{}_", "{}$NEWLAPACK", "{}_")
 
 
-_FLAGS = ctypes.create_string_buffer(b"NTUR")
-_N, _T, _U, _R = (ctypes.addressof(_FLAGS) + k for k in range(4))
-_ONE = (ctypes.c_double * 2)(1.0, 0.0)
-_UNITY = ctypes.addressof(_ONE)  # the factor 1, real or complex
+_FLAGS = ctypes.create_string_buffer(b"NTURLC")
+_N, _T, _U, _R, _L, _C = (ctypes.addressof(_FLAGS) + k for k in range(6))
+_SIGNS = (ctypes.c_double * 5)(1.0, 0.0, -1.0, 0.0, 0.5)
+_UNITY = ctypes.addressof(_SIGNS)  # the factor 1, real or complex
+_MINUS = _UNITY + 2 * ctypes.sizeof(ctypes.c_double)
+_HALF = _UNITY + 4 * ctypes.sizeof(ctypes.c_double)
 
 
 _BYTE = ctypes.c_char.from_buffer
@@ -82,10 +94,18 @@ class NumpyLapack:
     _zgetrs: Any
     _dtrtrs: Any
     _ztrtrs: Any
+    _dscal: Any
+    _zdscal: Any
     _dsygst: Any
     _zhegst: Any
     _dtrmm: Any
     _ztrmm: Any
+    _dgemm: Any
+    _zgemm: Any
+    _dtrsm: Any
+    _ztrsm: Any
+    _dsyr2k: Any
+    _zher2k: Any
 
     def __init__(self, routines: dict[str, Any], integer: Any) -> None:
         for name, routine in routines.items():
@@ -144,32 +164,60 @@ class NumpyLapack:
         if info[0] > 0:
             raise np.linalg.LinAlgError(SINGULAR)
 
-    def reduce(self, lower: np.ndarray, lanes: np.ndarray) -> None:
-        """Replace the lower triangle of each lane A by that of L⁻¹ A L⁻ᴴ, and nothing else.
+    def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
+        r"""Turn the lower triangle of each lane from Ȧ into L̇; the upper one holds zeros.
 
-        To Fortran a lower triangle is the upper one of the transpose; of complex matrices it sees,
-        and leaves, the conjugates.
+        Block by block, so that most of the n³ multiplications are matrix products:
+        L̇₂₁ = (Ȧ₂₁ − L₂₁ L̇₁₁ᴴ) L₁₁⁻ᴴ, Ȧ₂₂ becomes Ȧ₂₂ − L₂₁ L̇₂₁ᴴ − L̇₂₁ L₂₁ᴴ, and small blocks are
+        L Φ(L⁻¹ Ȧ L⁻ᴴ). It works in the lanes themselves and with bare addresses: intermediate
+        arrays, and views of blocks, cost as much as the products.
+
+        To Fortran all matrices are transposed, and a lower triangle is an upper one.
+        Source: Murray (2016), "Differentiation of the Cholesky decomposition", section 4.2, here
+        recursive. https://arxiv.org/abs/1602.07527
         """
-        integers = self._integers(len(lower), _row_length(lower), _row_length(lanes[0]))
-        n, of_lower, of_lane = self._addresses(integers)
-        info = self._integers(1, 0, 0)
-        one, result, _ = self._addresses(info)
-        routine = self._zhegst if lower.dtype.kind == "c" else self._dsygst
-        factor = _at(lower)
-        for lane in lanes:
-            routine(one, _U, n, _at(lane), of_lane, factor, of_lower, result, 1)
+        kind = "z" if lower.dtype.kind == "c" else "d"
+        reduce = self._zhegst if kind == "z" else self._dsygst
+        gemm, trsm, trmm, scale, her2k = (
+            getattr(self, f"_{kind}{name}" if name != "scal" or kind == "d" else "_zdscal")
+            for name in ("gemm", "trsm", "trmm", "scal", "her2k" if kind == "z" else "syr2k")
+        )
+        item = lower.itemsize
+        of_l, of_d = _row_length(lower), _row_length(lanes[0])
+        number = functools.cache(lambda k: self._integers(k, 0, 0))
 
-    def multiply(self, lower: np.ndarray, lanes: np.ndarray) -> None:
-        """Replace each lane X by L X, for a lower triangle."""
-        integers = self._integers(len(lower), _row_length(lower), _row_length(lanes[0]))
-        n, of_lower, of_lane = self._addresses(integers)
-        routine = self._ztrmm if lower.dtype.kind == "c" else self._dtrmm
-        factor = _at(lower)
-        for lane in lanes:
-            routine(
-                *(_R, _U, _N, _N, n, n, _UNITY, factor, of_lower, _at(lane), of_lane),
-                *(1, 1, 1, 1),
+        def place(k: int) -> int:
+            return ctypes.addressof(number(k))
+
+        row_l, row_d, one, info = place(of_l), place(of_d), place(1), place(0)
+
+        def block(l11: int, d11: int, n: int) -> None:
+            if n <= BASE:
+                reduce(one, _U, place(n), d11, row_d, l11, row_l, info, 1)
+                scale(place(n), _HALF, d11, place(of_d + 1))
+                trmm(
+                    *(_R, _U, _N, _N, place(n), place(n), _UNITY, l11, row_l, d11, row_d),
+                    *(1, 1, 1, 1),
+                )
+                return
+            m = n // 2
+            l21, d21 = l11 + m * of_l * item, d11 + m * of_d * item
+            l22, d22 = l21 + m * item, d21 + m * item
+            first, rest = place(m), place(n - m)
+            block(l11, d11, m)
+            gemm(
+                *(_C, _N, first, rest, first, _MINUS, d11, row_d, l21, row_l),
+                *(_UNITY, d21, row_d, 1, 1),
             )
+            trsm(*(_L, _U, _C, _N, first, rest, _UNITY, l11, row_l, d21, row_d), *(1, 1, 1, 1))
+            her2k(
+                *(_U, _C, rest, first, _MINUS, l21, row_l, d21, row_d),
+                *(_UNITY, d22, row_d, 1, 1),
+            )
+            block(l22, d22, n - m)
+
+        for lane in lanes:
+            block(_at(lower), _at(lane), len(lower))
 
 
 class SciPyLapack:
@@ -201,17 +249,15 @@ class SciPyLapack:
             raise np.linalg.LinAlgError(SINGULAR)
         columns[...] = solution.T
 
-    def reduce(self, lower: np.ndarray, lanes: np.ndarray) -> None:
-        """Replace the lower triangle of each lane A by that of L⁻¹ A L⁻ᴴ, and nothing else."""
-        gst = self._lapack.zhegst if lower.dtype.kind == "c" else self._lapack.dsygst
+    def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
+        """Turn the lower triangle of each lane from Ȧ into L̇ = L Φ(L⁻¹ Ȧ L⁻ᴴ)."""
+        is_complex = lower.dtype.kind == "c"
+        reduce = self._lapack.zhegst if is_complex else self._lapack.dsygst
+        trmm = self._blas.ztrmm if is_complex else self._blas.dtrmm
         for lane in lanes:
-            lane[...] = gst(lane.T, lower.T, itype=1, lower=0)[0].T
-
-    def multiply(self, lower: np.ndarray, lanes: np.ndarray) -> None:
-        """Replace each lane X by L X, for a lower triangle."""
-        trmm = self._blas.ztrmm if lower.dtype.kind == "c" else self._blas.dtrmm
-        for lane in lanes:
-            lane[...] = trmm(1.0, lower.T, lane.T, side=1, lower=0).T
+            phi = reduce(lane.T, lower.T, itype=1, lower=0)[0]
+            np.einsum("ii->i", phi)[...] *= 0.5
+            lane[...] = trmm(1.0, lower.T, phi, side=1, lower=0).T
 
 
 def _numpy_lapack() -> NumpyLapack | None:
@@ -230,6 +276,11 @@ def _numpy_lapack() -> NumpyLapack | None:
     return None
 
 
+def _block_lower(n: int) -> np.ndarray:
+    """A lower triangle that is differentiated in blocks, and well conditioned."""
+    return np.tril(np.cos(np.arange(n * n, dtype=float)).reshape(n, n)) / n
+
+
 def _agrees(found: NumpyLapack) -> bool:
     """Whether the routines answer what NumPy answers, on one small system per field."""
     a = np.array([[1.0, 2.0, 0.5], [4.0, -3.0, 3.0], [0.25, 7.0, 1.0]])
@@ -241,16 +292,18 @@ def _agrees(found: NumpyLapack) -> bool:
         lower = np.tril(matrix, -1) + np.diag([1.0, 2.0, 3.0])  # as a Cholesky factor's
         third = (lower @ b)[None]
         found.trtrs(lower, third)
-        lanes = (lower @ np.conjugate(lower.T))[None]
-        found.reduce(lower, lanes)
-        product = lower[None].copy()
-        found.multiply(lower, product)
+        lanes = np.tril(lower @ np.conjugate(lower.T))[None]  # for Ȧ = A, L̇ = L / 2
+        found.differentiate_cholesky(lower, lanes)
+        wide = _block_lower(BASE + 7).astype(matrix.dtype) * field
+        np.einsum("ii->i", wide)[...] = 2.0
+        blocks = np.tril(wide @ np.conjugate(wide.T))[None]
+        found.differentiate_cholesky(wide, blocks)
         if not (
             np.array_equal(x, np.linalg.solve(matrix, b))
             and np.allclose(again, x, rtol=1e-12)
             and np.allclose(third, b, rtol=1e-12)
-            and np.allclose(np.tril(lanes[0]), np.eye(3), atol=1e-12)
-            and np.allclose(product[0], lower @ lower, rtol=1e-12)
+            and np.allclose(lanes[0], 0.5 * lower, rtol=1e-12)
+            and np.allclose(blocks[0], 0.5 * wide, rtol=1e-12)
         ):
             return False
     return True
@@ -335,57 +388,15 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
     result = np.result_type(lower, a_dot.dtype)
     dtype = np.complex128 if result.kind == "c" else np.float64
     triangle = _writeable(lower, dtype)
-    lanes = np.array(a_dot.lanes, dtype, order="C", copy=True)
-    _forward(triangle, lanes)
+    lanes = np.ascontiguousarray(np.where(_lower(len(triangle)), a_dot.lanes, 0), dtype)
+    lapack().differentiate_cholesky(triangle, lanes)
     return Chunk(lanes.astype(result, copy=False))
 
 
-BASE = 64
-"""Triangles up to this size are not split any further."""
-
-
 @functools.lru_cache(maxsize=64)
-def _above(n: int) -> np.ndarray:
-    """A mask of what is above the diagonal."""
-    return np.tri(n, k=-1, dtype=bool).T
-
-
-def _forward(lower: np.ndarray, lanes: np.ndarray) -> None:
-    """Turn the lower triangle of each lane from Ȧ into L̇, and the upper one into zeros.
-
-    Block by block, so that most of the n³ multiplications are matrix products; reducing
-    L⁻¹ Ȧ L⁻ᴴ at once takes 2 n³ and, at n = 200, nearly twice the time.
-    Source: Murray (2016), "Differentiation of the Cholesky decomposition", section 4.2, here
-    recursive. https://arxiv.org/abs/1602.07527
-    """
-    n = len(lower)
-    if n <= BASE:
-        lapack().reduce(lower, lanes)
-        np.copyto(lanes, 0, where=_above(n))
-        np.einsum("kii->ki", lanes)[...] *= 0.5
-        lapack().multiply(lower, lanes)
-        return
-    m = n // 2
-    l11, l21 = lower[:m, :m], lower[m:, :m]
-    d21, d22 = lanes[:, m:, :m], lanes[:, m:, m:]
-    lanes[:, :m, m:] = 0
-    _forward(l11, lanes[:, :m, :m])
-    # L̇₂₁ = (Ȧ₂₁ − L₂₁ L̇₁₁ᴴ) L₁₁⁻ᴴ
-    is_complex = lanes.dtype.kind == "c"
-    turned = np.swapaxes(lanes[:, :m, :m], 1, 2)
-    rows = np.matmul(l21, np.conjugate(turned) if is_complex else turned)
-    np.subtract(d21, rows, out=rows)
-    if is_complex:
-        np.conjugate(rows, out=rows)
-    lapack().trtrs(l11, rows.reshape(-1, m))
-    if is_complex:
-        np.conjugate(rows, out=rows)
-    d21[...] = rows
-    # Ȧ₂₂ − L̇₂₁ L₂₁ᴴ − L₂₁ L̇₂₁ᴴ, of which the lower triangle will be read
-    product = np.matmul(rows, np.conjugate(l21.T) if is_complex else l21.T)
-    d22 -= product
-    d22 -= np.conjugate(np.swapaxes(product, 1, 2)) if is_complex else np.swapaxes(product, 1, 2)
-    _forward(lower[m:, m:], d22)
+def _lower(n: int) -> np.ndarray:
+    """A mask of a lower triangle."""
+    return np.tri(n, dtype=bool)
 
 
 def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:

@@ -96,8 +96,11 @@ def function_name(function: Any) -> str:
     if isinstance(owner, np.ufunc):
         return f"{function_name(owner)}.{function.__name__}"
     if isinstance(function, np.ufunc):
-        home = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
-        return f"{home}.{function.__name__}"
+        name = function.__name__
+        for home in ("numpy", "scipy.special"):
+            if getattr(sys.modules.get(home), name, None) is function:
+                return f"{home}.{name}"
+        return name  # made by numpy.frompyfunc, or by another library
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     name = str(name or repr(function))

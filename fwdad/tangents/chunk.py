@@ -51,9 +51,12 @@ def plain(value: Any) -> Any:
 
 
 def _all_finite(d: Any) -> bool:
+    if type(d) is float:  # the commonest scaling
+        return math.isfinite(d)
     d = plain(d)
     if isinstance(d, np.ndarray):
         # One pass, no temporary; an overflow only sends finite numbers down the careful path.
+        # (`d.dot(d)` is quicker, and warns of the overflow.)
         return math.isfinite(abs(np.vdot(d, d)))
     return math.isfinite(abs(d))
 
@@ -345,6 +348,15 @@ class Chunk:
                 terms[made] = d[index] if getattr(d, "shape", ()) else d
             return Chunk.of(self.n, shape, terms)
         return Chunk(index_lanes(self.lanes, index))
+
+    def cut(self, part: slice, shape: tuple[int, ...]) -> Any:
+        """The tangent of a slice along the first axis, which has the given shape."""
+        terms = {}
+        for lanes, d in self.terms.items():
+            if lanes.shape != self.shape:
+                return self[(part,)]
+            terms[lanes.cut(part)] = d[part] if getattr(d, "shape", ()) else d
+        return Chunk.of(self.n, shape, terms)
 
     def element(self, index: tuple[int, ...]) -> Any:
         """The tangent of one element: a scalar chunk, or ``ZERO`` where it is structurally zero."""

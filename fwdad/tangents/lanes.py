@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+UNKNOWN, SEVERAL = -1, -2  # in the place of the one lane that is not zero
+
 _PARTS_KEPT = 4096
 _SMALL = 4096  # elements of lanes
 
@@ -25,9 +27,16 @@ class Lanes:
         ``(n, start, shape, dtype)``: lane k is the unit direction of flat index ``start + k``.
     hot : tuple, optional
         ``(n, k, dtype)``: a scalar's lanes, one in lane k and zero elsewhere.
+
+    Attributes
+    ----------
+    lane : int
+        The one lane that is not zero, ``SEVERAL`` (see :func:`support_lanes`), or ``UNKNOWN``.
+    shape : tuple of int
+        The shape without the lane axis; a primal may be larger by broadcasting.
     """
 
-    __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane")
+    __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane", "shape")
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array
@@ -35,7 +44,10 @@ class Lanes:
         self._finite: bool | None = None if array is not None else True
         self.basis = basis
         self.hot = hot
-        self.lane = -1 if hot is None else hot[1]
+        self.lane = UNKNOWN if hot is None else hot[1]
+        self.shape: tuple[int, ...] = (
+            array.shape[1:] if array is not None else () if hot is not None else basis[2]
+        )
 
     @property
     def array(self) -> Any:
@@ -58,13 +70,6 @@ class Lanes:
             array = array.reshape((n, *shape))
         array.flags.writeable = False
         return array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape without the lane axis; a primal may be larger by broadcasting."""
-        if self.basis is not None:
-            return self.basis[2]
-        return () if self.hot is not None else tuple(self._array.shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -105,11 +110,13 @@ class Lanes:
 
     def element(self, index: tuple[int, ...]) -> Lanes | None:
         """The lanes of one element, or None when they are structurally zero."""
-        if min(index, default=0) < 0:  # one element has one part, however it is written
-            index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
         parts = self._parts
         if parts is not None and index in parts:
             return parts[index]
+        if min(index, default=0) < 0:  # one element has one part, however it is written
+            index = tuple(i + n if i < 0 else i for i, n in zip(index, self.shape, strict=True))
+            if parts is not None and index in parts:
+                return parts[index]
         if self.basis is not None:
             return self.part(index, lambda lanes: lanes._basis_element(index))
         return self.part(index, lambda lanes: Lanes(lanes.array[(slice(None), *index)]))
@@ -139,6 +146,19 @@ class Lanes:
         assert made is not None
         return made
 
+    def cut(self, part: slice) -> Lanes:
+        """The lanes of a slice along the primal's first axis."""
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = {}
+        key = ("cut", part.start, part.stop, part.step)
+        made = parts.get(key)
+        if made is None:
+            if len(parts) >= _PARTS_KEPT:
+                parts.clear()
+            made = parts[key] = Lanes(self.array[:, part])
+        return made
+
     def indexed(self, index: tuple[Any, ...], shape: tuple[int, ...]) -> Lanes:
         """The lanes of a basic or fancy index into a primal of the given shape."""
         array = self.array
@@ -163,6 +183,22 @@ def hot_lanes(n: int, k: int, dtype: np.dtype[Any]) -> Lanes:
     if found is None:
         found = _HOT.setdefault(key, Lanes(hot=key))
     return found
+
+
+def support_lanes(moves: np.ndarray) -> Lanes:
+    """A number's lanes, one where ``moves`` is true: one object, so that sums of it are one term.
+
+    The coefficient of these is an array with a number for each lane. Where ``moves`` is false the
+    tangent is zero whatever the coefficient is.
+    """
+    return _support(moves.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _support(moves: bytes) -> Lanes:
+    lanes = Lanes(np.frombuffer(moves, np.bool_).astype(np.float64))
+    lanes.lane = SEVERAL
+    return lanes
 
 
 @lru_cache(maxsize=256)

@@ -32,8 +32,16 @@ def leaf_dtype(leaf: Any) -> np.dtype[Any]:
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
 
+# Among more given numbers than this, sums of scaled lanes are longer than it costs to multiply them
+# out. The choice must not depend on the number of directions: its roundings differ.
+_FEW = 8
+_DOUBLE = np.dtype(np.float64)
+
+
 class BasisSeeds:
     """Every unit direction, leaf after leaf, in C order."""
+
+    eager = False  # a number's coefficients are the entries of its row already
 
     def __init__(self, leaves: list[Any]) -> None:
         self.shapes = [leaf_shape(leaf) for leaf in leaves]
@@ -74,6 +82,8 @@ class GivenSeeds:
         If a seed's structure, shape or kind of number does not fit its leaf.
     """
 
+    eager = False
+
     def __init__(self, leaves: list[Any], structure: Structure, v: Any) -> None:
         seeds = match(structure, v)
         self.arrays: list[Any] = []
@@ -82,7 +92,7 @@ class GivenSeeds:
             if isinstance(seed, Zero):
                 self.arrays.append(ZERO)
                 continue
-            array, count = _fit(leaf, seed)
+            array, count = _fit_doubles(leaf, seed) or _fit(leaf, seed)
             self.arrays.append(array)
             counts.append(count)
         if len(set(counts)) > 1:
@@ -91,10 +101,28 @@ class GivenSeeds:
         count = counts[0] if counts else None
         self.single = count is None
         self.count = 1 if count is None else count
+        if len(leaves) == 1 and type(leaves[0]) is np.ndarray:
+            size = leaves[0].size
+        else:
+            size = sum([math.prod(leaf_shape(x)) for x in leaves])
+        self.eager = size > _FEW and all(
+            a is ZERO or (type(a) is np.ndarray and a.dtype is _DOUBLE) for a in self.arrays
+        )
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
         return [a if a is ZERO else Chunk(a[start:stop]) for a in self.arrays]
+
+
+def _fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
+    """:func:`_fit` where there is nothing to convert, the commonest; None elsewhere."""
+    if type(seed) is not np.ndarray or type(leaf) is not np.ndarray:
+        return None
+    if seed.dtype is not _DOUBLE or leaf.dtype is not _DOUBLE:
+        return None
+    if seed.shape == leaf.shape:
+        return seed[None], None
+    return (seed, len(seed)) if seed.ndim and seed.shape[1:] == leaf.shape else None
 
 
 def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
@@ -116,7 +144,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         seed = seed.astype(dtype, copy=False)
     given = leaf_shape(seed)
     if given == shape:
-        return np.reshape(seed, (1, *shape)), None
+        return seed.reshape((1, *shape)) if shape else np.reshape(seed, (1,)), None
     if given[1:] == shape and len(given) == len(shape) + 1:
         return seed, given[0]
     message = (

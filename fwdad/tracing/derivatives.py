@@ -1,4 +1,4 @@
-"""Derivatives inside traced programs: ``jvp`` and ``jacobian`` become operations, any level deep."""
+"""Derivatives inside traced programs: ``jvp`` and ``jacobian`` become operations, at any depth."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ numba = pytest.importorskip("numba")
 
 from fwdad.backends.simd import compiled_lanes  # noqa: E402  (needs Numba)
 
-WIDTHS = [1, 2, 3, 20, 32]
+WIDTHS = [1, 2, 3, 5, 6, 7, 8, 20, 32]
 
 
 def arithmetic(load, store, zeros, splat, scale, unit, *_):
@@ -48,7 +48,7 @@ def test_arithmetic(n, rng):
     assert_array_equal(found[:, 1], 0)
 
 
-@pytest.mark.parametrize("n", [1, 3, 20])
+@pytest.mark.parametrize("n", [1, 3, 6, 20])
 @pytest.mark.parametrize("layout", ["C", "F", "strided", "reversed"])
 def test_layouts(n, layout, rng):
     def program(load, store, *_):
@@ -97,7 +97,7 @@ def test_zero_lanes_stay_zero(n):
         assert_array_equal(found[1::2], np.full(n // 2, -3.0 * d))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 8])
 def test_built_of_numbers(n):
     names = [f"x{k}" for k in range(n)]
     items = ", ".join([*names[:-1], "7"])  # an int among floats
@@ -191,6 +191,22 @@ def test_index_out_of_bounds(at):
             f(np.zeros((3, 2)), at, np.zeros(3))
         with pytest.raises(IndexError, match="lanes"):
             f(np.zeros((2, 2)), 0, np.zeros(3))
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 7])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_no_memory_beside_the_lanes_is_touched(n, order):
+    def program(load, store, _zeros, splat, *_):
+        return lambda a, out: store(out, load(a, 0) / 2.0 + splat(1.0), 0)
+
+    a = np.full((n + 8, 2), np.nan, order=order)
+    a[4 : 4 + n] = np.arange(2.0 * n).reshape(n, 2)
+    for functions, wrap in ((compiled_lanes(n), numba.njit), (numpy_lanes(n), lambda f: f)):
+        out = np.full((n + 8, 2), -5.0, order=order)
+        wrap(program(*functions))(a[4 : 4 + n], out[4 : 4 + n])
+        assert_array_equal(out[4 : 4 + n, 0], np.arange(0.0, 2 * n, 2) / 2 + 1)
+        out[4 : 4 + n, 0] = -5.0
+        assert_array_equal(out, -5.0)
 
 
 def test_stores_want_writable_memory():

@@ -211,3 +211,19 @@ def test_generic_functions():
     namespace = {}
     exec("def f[T](x: T) -> T:\n    return x * 2\n", namespace)
     assert fwdad.derivative(namespace["f"], 1.0) == 2.0
+
+
+def test_locals_are_the_users_own():
+    def f(x, *, scale=2.0):
+        y = x * scale * MORE
+
+        class Kept:
+            at = 1.0
+            locals()["late"] = 3.0
+
+        names = sorted(locals()), sorted(vars()), sorted(dir())
+        assert names == (["Kept", "MORE", "scale", "x", "y"],) * 3
+        return locals()["y"] * Kept.late * len(locals())
+
+    MORE = 1.0
+    assert fwdad.derivative(f, 1.0) == 2.0 * 3.0 * 6

@@ -57,6 +57,39 @@ def window_of_a_memoryview(x):
 
 
 @aliased(X)
+def shapes_assigned_between_stores(x):
+    y = np.zeros(4)
+    y[:] = x
+    window = y[1:3]
+    window[0] *= x[0]
+    y.shape = (2, 2)
+    window.shape = (2, 1)
+    window[1, 0] += x[3] * window[0, 0]
+    y[1] *= y[0]
+    return y
+
+
+@aliased(X)
+def a_view_of_no_axes(x):
+    y = np.zeros(4)
+    y[2] = x[0]
+    corner = y[2, ...]
+    corner += x[1] * corner
+    return y * x
+
+
+@aliased(X)
+def many_views_in_turn(x):
+    y = np.zeros((100, 4))
+    for row in range(100):
+        y[row] = x * row
+    for row in range(1, 100):
+        part = y[row, ::-1]
+        part[1:] += y[row - 1, :3]
+    return y[-1]
+
+
+@aliased(X)
 def overlapping_strides(x):
     y = np.zeros(4)
     pairs = as_strided(y, (3, 2), (8, 8))
@@ -168,6 +201,8 @@ def rows_in_two_lists(x):
     return y
 
 
+# NumPy 2.5 deprecates the assignment of shapes, which programs do all the same
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 @pytest.mark.parametrize(("program", "chunk"), with_widths(ALIASES))
 def test_windows_on_one_memory(program, chunk):
     check_jacobian(program, chunk)

@@ -128,3 +128,13 @@ def test_integer_output_is_refused():
 def test_where_without_out_is_refused():
     with pytest.raises(fwdad.MissingRuleError, match="out="):
         fwdad.jacobian(lambda x: np.exp(x, where=x > 0.5), X)
+
+
+def test_ufuncs_from_elsewhere_have_their_own_name():
+    def halve(v):
+        return v / 2
+
+    outside = np.frompyfunc(halve, 1, 1)
+    for f in (lambda x: np.frompyfunc(halve, 1, 1)(x), lambda x: outside(x)):
+        with pytest.raises(fwdad.MissingRuleError, match=r"no frule for halve \(vectorized\)"):
+            fwdad.jacobian(f, X)

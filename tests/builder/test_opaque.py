@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.rules.registry import RULES
 from fwdad.tangents import registrations
+from fwdad.tangents.laws.listing import dense
 from fwdad.tangents.zero import Zero
 
 # -- the circle: a point is a unit vector, a tangent one number
@@ -207,7 +208,7 @@ def _register_rules():
         (a, b), (a_dot, b_dot) = primals, tangents
         y_dot = b_dot
         if not isinstance(a_dot, Zero):
-            y_dot = spins(velocities(a_dot) @ b.matrix()) + y_dot
+            y_dot = spins(velocities(a_dot) @ b.matrix()) + dense(b_dot, b, a_dot.n)
         return a * b, y_dot
 
     @fwdad.frule(Rotation.__matmul__)
@@ -367,6 +368,20 @@ def test_outer_and_inner_directions_are_kept_apart():
         return inner * t  # cos(t) t
 
     assert_allclose(fwdad.derivative(f, 1.1), math.cos(1.1) - 1.1 * math.sin(1.1))
+
+
+def test_derivatives_of_a_tangent():
+    def speed(t):  # d/ds of the angle s t**2, at s = 1
+        return fwdad.jvp(lambda s: Angle.of(s * t * t), 1.0, 1.0)[1].rate
+
+    assert_allclose(fwdad.derivative(speed, 0.6), 1.2)
+    assert_allclose(fwdad.derivative(fwdad.jacfwd(speed), 0.6), 2.0)
+
+    def second(x):
+        return fwdad.jacobian(lambda s: Angle.of(s @ x**2), np.ones(2))[1].rate
+
+    for chunk in (1, 2):
+        assert_allclose(fwdad.jacobian(second, np.array([0.6, 0.7]), chunk=chunk), [0.0, 1.4])
 
 
 # -- what a program may ask of an instance
@@ -534,6 +549,12 @@ def test_seeds_are_of_the_tangent_class():
             fwdad.jvp(Angle.height, Angle.of(0.7), seed)
     with pytest.raises(fwdad.SeedError, match="no basis"):
         fwdad.jacobian(Angle.height, Angle.of(0.7))
+
+
+def test_a_linear_operator_acts_on_numbers():
+    for f, x in ((Angle.height, Angle.of(0.7)), (Angle.of, 0.7)):
+        with pytest.raises(fwdad.UnsupportedTypeError, match="acts on numbers"):
+            fwdad.linearize(f, x)
 
 
 def half(a):

@@ -181,7 +181,7 @@ def test_where_selects_and_never_multiplies(chunk):
     ):
         assert_allclose(grad(f, chunk=chunk)(x), [0.0, 0.5, 0.25, 0.0], rtol=1e-14)
     assert derivative(lambda x: np.where(x > 0, np.sqrt(x), 0), np.float64(0.0)) == 0.0
-    with pytest.raises(ValueError, match="math domain"):
+    with pytest.raises(ValueError, match="math domain|positive input"):
         derivative(lambda x: math.log(x), 0.0)  # noqa: PLW0108 - as the primal
     with pytest.raises(ZeroDivisionError):
         derivative(lambda x: 1 / x, 0.0)

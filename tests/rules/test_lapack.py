@@ -86,6 +86,18 @@ def test_the_tangent_of_a_cholesky_factor_solves_its_equation(library, n, comple
     assert_allclose(product + np.conj(np.swapaxes(product, 1, 2)), a_dot, atol=1e-10)
 
 
+@pytest.mark.parametrize("complex_", [False, True])
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_what_is_above_the_diagonal_is_never_read(library, complex_, layout):
+    """Not even multiplied by zero; in lanes of any layout."""
+    n = 131
+    lower = np.linalg.cholesky(draw.definite(n, n, complex=complex_))
+    lanes = draw.complex(2, n, n) if complex_ else draw.real(2, n, n)
+    clean = cholesky_tangent(lower, Chunk(np.tril(lanes))).lanes
+    lanes[:, np.triu(np.ones((n, n), bool), 1)] = np.nan
+    assert_array_equal(cholesky_tangent(lower, Chunk(layout(lanes))).lanes, clean)
+
+
 def test_a_singular_matrix_raises_as_numpy_does(library):
     for a in (np.zeros((2, 2)), np.array([[1.0, 2.0], [2.0, 4.0]]), np.zeros((2, 2), complex)):
         with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):

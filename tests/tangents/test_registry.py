@@ -66,7 +66,8 @@ def test_names_of_type_statements():
     one = tangent_type(tuple[float, np.ndarray], 2)
     assert one is tangent_type(names["Pair"][float], 2)
     assert one is tangent_type(names["Known"], 2)
-    assert tangent_type(list[names["Known"]], 2).zero([(1.0, np.ones(3))])[0][1].shape == (3,)
+    known = names["Known"]
+    assert tangent_type(list[known], 2).zero([(1.0, np.ones(3))])[0][1].shape == (3,)
 
 
 def test_unique_across_threads():

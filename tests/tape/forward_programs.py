@@ -1,12 +1,15 @@
 """Programs with a real argument, to be differentiated on the tape and by other means."""
 
 import math
-from collections import namedtuple
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-State = namedtuple("State", "position velocity")
+
+class State(NamedTuple):
+    position: float
+    velocity: float
 
 
 @dataclass(frozen=True)

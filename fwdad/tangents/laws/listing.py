@@ -9,7 +9,9 @@ import numpy as np
 
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.registrations import OWN
 from fwdad.tangents.symbolic import zeros
+from fwdad.tangents.vectors import zero_tangent
 
 
 def law(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -33,6 +35,8 @@ def dense(x_dot: Any, x: Any, n: int) -> Chunk:
     if isinstance(x_dot, Chunk):
         return x_dot
     x = plain(x)
+    if type(x) in OWN:
+        return zero_tangent(x, n)
     dtype = getattr(x, "dtype", None) or np.result_type(type(x))
     if dtype.kind not in "fc":
         dtype = np.dtype(float)

@@ -1,0 +1,125 @@
+"""Code in C that calls the user's functions, and calls of C that need more than a rule."""
+
+import contextvars
+import heapq
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from tests.cases.check import check_jacobian, line_of, programs, with_widths
+
+scipy_optimize = pytest.importorskip("scipy.optimize")
+PROGRAMS, program = programs()
+
+X = np.array([0.7, 1.3, 0.4])
+LEVEL = contextvars.ContextVar("LEVEL", default=1.0)
+
+
+class Length:
+    """Knows how to be subtracted from a number, and how to become one."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __rsub__(self, other):
+        return other * 2 - self.v
+
+    def __rtruediv__(self, other):
+        return other / self.v
+
+    def __float__(self):
+        return float(self.v)
+
+
+@program(X)
+def reflected_operators_beside_numpys_numbers(x):
+    return np.array([x[1] - Length(x[0]), x[2] / Length(x[1]), np.float64(2.0) - Length(x[2])])
+
+
+@program(X)
+def arange_of_active_bounds(x):
+    made = [np.arange(x[0], 4.0, x[2]), np.arange(x[1] * 3), np.arange(x[0], x[0] + 2.5)]
+    return np.concatenate(made) * x[1]
+
+
+@program(X)
+def smallest_and_largest(x):
+    low, high = heapq.nsmallest(2, x), heapq.nlargest(1, list(x), key=lambda v: -v)
+    return np.array([low[0] * low[1], high[0] ** 2, *heapq.nsmallest(1, [(v, 2) for v in x])[0]])
+
+
+@program(X)
+def distinct_values(x):
+    return np.array(list(dict.fromkeys(x))) * len(dict.fromkeys([x[0], x[1]], 0.0))
+
+
+@program(X)
+def context_variables(x):
+    outer = LEVEL.set(x[0])
+    inner = LEVEL.set(LEVEL.get() * x[1])
+    y = x * LEVEL.get()
+    LEVEL.reset(inner)
+    y = y * LEVEL.get()
+    LEVEL.reset(outer)
+    return y * LEVEL.get()
+
+
+@pytest.mark.parametrize(("program", "chunk"), with_widths(PROGRAMS))
+def test_program(program, chunk):
+    check_jacobian(program, chunk)
+
+
+@pytest.mark.parametrize("chunk", [1, None])
+def test_context_variables_are_put_back(chunk):
+    given, default = contextvars.ContextVar("given"), contextvars.ContextVar("d", default=2.0)
+    unset, again = contextvars.ContextVar("unset"), contextvars.ContextVar("again")
+    given.set(3.0)
+
+    def f(x):
+        given.set(given.get() * x[0])
+        given.set(given.get() * 2)
+        default.set(x[1] + default.get())
+        unset.set(x[1])
+        again.reset(again.set(x[1]))
+        again.set(x[2])
+        return x * given.get() * unset.get() * again.get() * default.get()
+
+    expected = contextvars.copy_context().run(f, X)
+    value, _ = fwdad.value_and_jacobian(f, X, chunk=chunk)
+    assert_array_equal(value, expected)
+    assert given.get() == 3.0
+    assert default.get() == 2.0
+    assert [v.get("nothing") for v in (default, unset, again)] == ["nothing"] * 3
+
+
+def test_arange_has_numpys_values():
+    f = lambda x: np.arange(x[0], 5.0, x[1] / 10)  # noqa: E731
+    value, jacobian = fwdad.value_and_jacobian(f, X)
+    assert_array_equal(value, f(X))
+    steps = np.arange(len(value))
+    expected = np.stack([np.ones(len(steps)), steps / 10, np.zeros(len(steps))], axis=1)
+    assert_allclose(jacobian, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: scipy_optimize.brentq(lambda t: t - x[0], -5.0, 5.0),
+        lambda x: scipy_optimize.ridder(lambda t: t**3 - x[0], -5.0, 5.0),
+        lambda x: scipy_optimize.fsolve(lambda t: t - x, np.zeros(3)),
+        lambda x: scipy_optimize.leastsq(lambda t: t - x, np.zeros(3))[0],
+    ],
+    ids=line_of,
+)
+def test_solvers_in_c_over_closures_say_so(f):
+    with pytest.raises((fwdad.DualLeakError, fwdad.MissingRuleError)) as found:
+        fwdad.jacobian(f, X)
+    assert found.value.filename == __file__
+    assert found.value.lineno == f.__code__.co_firstlineno
+
+
+def test_solvers_in_c_over_constants_run():
+    f = lambda x: x * scipy_optimize.brentq(lambda t: t**2 - 2.0, 0.0, 2.0)  # noqa: E731
+    assert_allclose(fwdad.jacobian(f, X), np.sqrt(2) * np.eye(3))
