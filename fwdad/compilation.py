@@ -166,22 +166,34 @@ class Jitted:
     def find(self, args: Any, kwargs: Any) -> tuple[_Specialisation, list[Any], list[Any]]:
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
+        found = self._known(flat)
+        if found is None:
+            with self._lock:
+                found = self._known(flat)  # another thread may have been first
+                if found is None:
+                    made = self._trace(flat)
+                    return made, made.tape.leaves(flat.leaves), flat.containers
+        self.hits += 1
+        self._note_quick(found[0], args, kwargs)
+        return *found, flat.containers
+
+    def _known(self, flat: Flattened) -> tuple[_Specialisation, list[Any]] | None:
         for made in self._table.get(flat.key, ()):
             leaves = made.tape.leaves(flat.leaves)
             if made.tape.holds(leaves):
-                self.hits += 1
-                self._note_quick(made, args, kwargs)
-                return made, leaves, flat.containers
-        with self._lock:
-            tape = trace_flat(self.__wrapped__, flat)
-            optimise(tape.program)
-            made = _Specialisation(tape, _Runner(tape.program, self._backend), {})
-            self.traces += 1
-            self.last = made
-            if len(self._table) >= _KEPT:
-                self._table.clear()
-            self._table.setdefault(flat.key, []).append(made)
-        return made, tape.leaves(flat.leaves), flat.containers
+                return made, leaves
+        return None
+
+    def _trace(self, flat: Flattened) -> _Specialisation:
+        tape = trace_flat(self.__wrapped__, flat)
+        optimise(tape.program)
+        made = _Specialisation(tape, _Runner(tape.program, self._backend), {})
+        self.traces += 1
+        self.last = made
+        if len(self._table) >= _KEPT:
+            self._table.clear()
+        self._table.setdefault(flat.key, []).append(made)
+        return made
 
     def _note_quick(self, made: _Specialisation, args: Any, kwargs: Any) -> None:
         """Let calls like this one find their tape at once: no leaf needs to be looked at."""
@@ -310,7 +322,7 @@ def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(f, Tape):
         return f.program
     if args or kwargs:
-        held = f if isinstance(f, Jitted) else jit(f)
+        held = f if isinstance(f, Jitted) else jit(f, backend="numpy")
         return held.find(args, kwargs)[0].tape.program
     last = _jitted(f).last
     if last is None:

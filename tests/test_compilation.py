@@ -242,6 +242,12 @@ def test_threads_share_one_function():
         t.join()
     for k, y in results.items():
         assert_array_equal(y, lorenz(X + k))
+    assert fwdad.cache_info(f).traces == 1
+
+
+def test_a_number_is_broadcast_to_a_shape():
+    f = fwdad.jit(lambda x: np.broadcast_to(2.5, (3, len(x))) * x, backend="numpy")
+    assert_array_equal(f(X), np.full((3, 3), 2.5) * X)
 
 
 @pytest.mark.parametrize(

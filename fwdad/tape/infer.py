@@ -466,6 +466,7 @@ def _filled(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 
 def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     a = args[0]
+    own = a.type if isinstance(a, Value) else ArrayType(np.asarray(a).dtype, np.shape(a))
     shape = args[1] if len(args) > 1 else kwargs["shape"]
     lengths = _lengths(shape)
     items = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -473,9 +474,9 @@ def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     if len(rest) == 1:
         others = tuple(n for k, n in enumerate(lengths) if k != rest[0])
         lengths = tuple(
-            _quotient(a.type.shape, others) if k == rest[0] else n for k, n in enumerate(lengths)
+            _quotient(own.shape, others) if k == rest[0] else n for k, n in enumerate(lengths)
         )
-    return ArrayType(a.type.dtype, lengths)
+    return ArrayType(own.dtype, lengths)
 
 
 def _quotient(shape: tuple[Dimension, ...], others: tuple[Dimension, ...]) -> Dimension:
