@@ -157,6 +157,14 @@ def value_that_differs_between_chunks():
     return 2.0 * fwdad.jacobian(f, X, chunk=1)
 
 
+@case(fwdad.UntraceableError, "np.random.standard_normal()", "random numbers")
+def random_numbers_on_a_tape():
+    def f(x):
+        return x * np.random.standard_normal()
+
+    return fwdad.trace(f, X)
+
+
 @case(fwdad.NotHolomorphicError, "fwdad.jacobian(f, X + 1j, holomorphic=True)", "holomorphic")
 def not_holomorphic():
     def f(z):
