@@ -61,6 +61,9 @@ def _all_finite(d: Any) -> bool:
     return math.isfinite(abs(d))
 
 
+_KNOWN = {float, np.ndarray}
+
+
 def scale_lanes(d: Any, lanes: Any) -> Any:
     """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
 
@@ -71,11 +74,12 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
     lanes : array
         Shape ``(N, *shape)``, or broadcastable to it.
     """
-    for x in (d, lanes):
-        if hasattr(x, "__fwdad_symbolic__"):  # decided when the tape runs
-            if type(d) is float and math.isfinite(d):
-                return d * lanes
-            return x.recorder.apply(scale_lanes, (d, lanes), {})
+    if type(lanes) is not np.ndarray or type(d) not in _KNOWN:
+        for x in (d, lanes):
+            if hasattr(x, "__fwdad_symbolic__"):  # decided when the tape runs
+                if type(d) is float and math.isfinite(d):
+                    return d * lanes
+                return x.recorder.apply(scale_lanes, (d, lanes), {})
     if _all_finite(d):
         return lanes * d
     return quietly(_select_scaled, d, lanes)
