@@ -19,6 +19,7 @@ LAYERS = {
     "tangents": 1,
     "rules": 2,
     "tape": 3,
+    "reverse": 4,
     "backends": 4,
     "builder": 5,
     "arguments": 6,
@@ -34,11 +35,24 @@ LAYERS = {
 USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
 # These see rules through their registry only.
 ABOVE_THE_RULES = {
-    *("tape", "backends", "builder", "arguments", "layouts", "evaluators", "transformers"),
+    *(
+        "tape",
+        "reverse",
+        "backends",
+        "builder",
+        "arguments",
+        "layouts",
+        "evaluators",
+        "transformers",
+    ),
     *("tracing", "compilation"),
 }
-# Whoever stands above the rules sees them through their registry, never one rule.
-REGISTRY = {f"fwdad.rules{name}" for name in ("", ".registry", ".define", ".partials")}
+# Whoever stands above the rules sees them through their registry and their transposes, never one
+# rule.
+REGISTRY = {
+    f"fwdad.rules{name}"
+    for name in ("", ".registry", ".define", ".partials", ".adjoints", ".recording", ".containers")
+}
 
 
 def module_name(path, package):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.containers import rebuild, walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.differences import directional
 from fwdad.testing.nested import check_second_order
@@ -17,7 +18,7 @@ from fwdad.testing.results import (
     check_structure,
     check_writeable,
 )
-from fwdad.testing.structure import describe, is_leaf, rebuild, result_tangents, walk
+from fwdad.testing.structure import describe, is_leaf, result_tangents
 from fwdad.testing.transposes import check_recording
 from fwdad.testing.trial import CheckError, Trial, make_trial
 

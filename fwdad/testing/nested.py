@@ -8,10 +8,11 @@ import numpy as np
 
 from fwdad.builder.build import build_frule
 from fwdad.errors import FwdadError
+from fwdad.rules.containers import Path
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import is_leaf as is_dual_leaf
 from fwdad.testing.differences import directional
-from fwdad.testing.structure import Path, is_leaf, lanes_of, result_tangents
+from fwdad.testing.structure import is_leaf, lanes_of, result_tangents
 from fwdad.testing.trial import Trial
 
 SECOND_RTOL = 1e-6

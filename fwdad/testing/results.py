@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.containers import walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import NoTangentType, Undefined, Zero
-from fwdad.testing.structure import copied, describe, is_leaf, result_tangents, walk
+from fwdad.testing.structure import copied, describe, is_leaf, result_tangents
 from fwdad.testing.trial import Trial
 
 

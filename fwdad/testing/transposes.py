@@ -14,22 +14,16 @@ from fwdad.errors import (
     NonlinearTangentError,
 )
 from fwdad.rules.adjoints import TRANSPOSES, Space
-from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.zero import Undefined
-from fwdad.testing.recording import (
+from fwdad.rules.containers import Path, pick, rebuild
+from fwdad.rules.recording import (
     OpaqueTangentError,
     Operation,
     RecordingTangent,
     pull_back,
 )
-from fwdad.testing.structure import (
-    Path,
-    describe,
-    is_leaf,
-    pick,
-    rebuild,
-    result_tangents,
-)
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import Undefined
+from fwdad.testing.structure import describe, is_leaf, result_tangents
 from fwdad.testing.trial import Trial, make_trial
 
 TRANSPOSE_RTOL = 1e-12

@@ -10,21 +10,11 @@ import numpy as np
 
 from fwdad.builder.build import build_frule, run_on_duals
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
+from fwdad.rules.containers import Path, pick, rebuild, walk
 from fwdad.rules.partials import NoDerivative
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
-from fwdad.testing.structure import (
-    Path,
-    copied,
-    describe,
-    is_leaf,
-    lanes_of,
-    leaf_paths,
-    pick,
-    rebuild,
-    tangents_for,
-    walk,
-)
+from fwdad.testing.structure import copied, describe, is_leaf, lanes_of, leaf_paths, tangents_for
 
 LONGEST = 64
 """Chunks as wide as an argument is long are tried up to this length."""

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fwdad.rules.adjoints import TRANSPOSES, Space, into
 from fwdad.rules.define import frule
+from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import RULES
 from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose
-from fwdad.testing.recording import RecordingTangent, pull_back
 from tests.rules.linalg_case import Case, Draw, transposes
 from tests.tangents.law_cases import FLAT, seeds
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from fwdad.backends.numpy_source import compiled, numpy_source
+from fwdad.rules.containers import walk
 from fwdad.rules.registry import find_rule, function_name, import_pending
 from fwdad.tape.forward import push_forward
 from fwdad.tape.types import number_type
 from fwdad.tape.whole import PushWhole
-from fwdad.testing.structure import is_leaf, walk
+from fwdad.testing.structure import is_leaf
 from fwdad.testing.trial import make_trial
 from fwdad.tracing.arguments import Flattened
 from fwdad.tracing.trace import trace_flat

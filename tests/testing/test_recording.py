@@ -8,9 +8,9 @@ from fwdad.errors import (
     ChunkOperationError,
     NonlinearTangentError,
 )
+from fwdad.rules.recording import OpaqueTangentError, RecordingTangent, pull_back
 from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.zero import ZERO
-from fwdad.testing.recording import OpaqueTangentError, RecordingTangent, pull_back
 from tests.testing.planted import X, caught, sine
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from fwdad.errors import ChunkOperationError, MissingTransposeError, NonlinearTangentError
 from fwdad.rules.adjoints import TRANSPOSES, Space
 from fwdad.rules.binding import binder_for
+from fwdad.rules.containers import Path, pick, rebuild, walk
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.zero import Undefined, Zero
-from fwdad.testing.structure import Path, pick, rebuild, walk
 
 
 class OpaqueTangentError(Exception):

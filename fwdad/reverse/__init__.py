@@ -1,0 +1,1 @@
+"""Reverse mode: the frules, linearized and transposed, on tapes."""
