@@ -53,7 +53,7 @@ from fwdad.tangents.zero import (
     NoTangent,
     undefined,
 )
-from fwdad.tracing.interpreter import TraceWarning
+from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import Tape, trace
 from fwdad.transformers import grad, hessian, hvp, jacfwd, value_and_grad
 

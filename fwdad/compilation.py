@@ -25,7 +25,7 @@ from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
-from fwdad.tracing.arguments import Flattened, leaf_key
+from fwdad.tracing.arguments import Flattened
 from fwdad.tracing.trace import Tape, trace_flat
 
 whole.install(call, build_frule)
@@ -430,6 +430,3 @@ class _DualArguments:
         if hasattr(x, "__dict__") and not callable(x):
             self.nested = True  # objects are run by the other evaluator
         return x
-
-
-__all__ = ["CacheInfo", "Jitted", "cache_info", "explain", "jit", "leaf_key", "show"]

@@ -12,11 +12,8 @@ from fwdad.backends.array_functions import (
     handles,
     length_text,
 )
-from fwdad.backends.elementwise import (
-    ATOM,
-    Term,
-    numpy_number,
-)
+from fwdad.backends.elementwise import Term, numpy_number
+from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.tape.types import Number
 

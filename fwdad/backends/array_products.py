@@ -16,13 +16,8 @@ from fwdad.backends.array_functions import (
     reading,
 )
 from fwdad.backends.array_reductions import SUM, WIDE
-from fwdad.backends.elementwise import (
-    ATOM,
-    Term,
-    literal,
-    numpy_number,
-    numpy_term,
-)
+from fwdad.backends.elementwise import Term, literal, numpy_number, numpy_term
+from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Value, is_array
 from fwdad.tape.types import ArrayType
 

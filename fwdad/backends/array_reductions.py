@@ -16,14 +16,8 @@ from fwdad.backends.array_functions import (
     length_text,
     reading,
 )
-from fwdad.backends.elementwise import (
-    ATOM,
-    Term,
-    cast,
-    literal,
-    numpy_number,
-    numpy_term,
-)
+from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term
+from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand
 from fwdad.tape.types import Number
 

@@ -18,12 +18,8 @@ from fwdad.backends.array_functions import (
     tuple_text,
 )
 from fwdad.backends.array_reductions import SUM
-from fwdad.backends.elementwise import (
-    ATOM,
-    Term,
-    literal,
-    numpy_number,
-)
+from fwdad.backends.elementwise import Term, literal, numpy_number
+from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array
 from fwdad.tape.types import Size
 

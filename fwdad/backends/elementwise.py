@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends.numba_support import CannotCompileError
+from fwdad.tape.notation import ATOM, INFIX
 from fwdad.tape.types import Number, number_type
 
-ATOM = 20
 _FLOAT64 = np.dtype(float)
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
@@ -158,11 +158,12 @@ def loop_types(ufunc: np.ufunc, types: Sequence[Number]) -> tuple[np.dtype[Any],
 
 # -- expressions of NumPy's types
 
+# those that are written as the operators of the same name are; the others need a function
 _INFIX = {
-    np.add: ("+", 5), np.subtract: ("-", 5), np.multiply: ("*", 6), np.divide: ("/", 6),
-    np.bitwise_and: ("&", 3), np.bitwise_or: ("|", 1), np.bitwise_xor: ("^", 2),
-    np.less: ("<", 0), np.less_equal: ("<=", 0), np.greater: (">", 0), np.greater_equal: (">=", 0),
-    np.equal: ("==", 0), np.not_equal: ("!=", 0),
+    _OPERATORS[f]: INFIX[f]
+    for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.and_,
+              operator.or_, operator.xor, operator.lt, operator.le, operator.gt, operator.ge,
+              operator.eq, operator.ne)
 }  # fmt: skip
 _COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _ORDERINGS = _COMPARISONS - {np.equal, np.not_equal}

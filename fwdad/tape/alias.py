@@ -60,10 +60,12 @@ def windows(op: Apply) -> list[Operand]:
     op : Apply
         The call.
     """
-    declared = [op.args[k] for k in op.views]
-    if declared or makes_its_own(op.function):
-        return declared
-    return [*op.args, *op.kwargs.values()]
+    return [] if makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
+
+
+def may_be_window(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of NumPy's whose result may be a window on an argument."""
+    return getattr(function, "__name__", "") in _WINDOWS and _is_of_numpy(function)
 
 
 def own_name(function: Callable[..., Any]) -> str:
@@ -83,10 +85,12 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return True
     if isinstance(function, types.MethodDescriptorType):
         return function in _COPYING_METHODS
+    return _is_of_numpy(function) and not may_be_window(function)
+
+
+def _is_of_numpy(function: Callable[..., Any]) -> bool:
     name = getattr(function, "__name__", "")
-    return any(getattr(module, name, None) is function for module in (np, np.linalg)) and (
-        name not in _WINDOWS
-    )
+    return any(getattr(module, name, None) is function for module in (np, np.linalg))
 
 
 def memory_of(program: Program, roots: Roots | None = None) -> Roots:

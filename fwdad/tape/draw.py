@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.effects import reads, writes
+from fwdad.tape.notation import INFIX
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -27,7 +28,7 @@ from fwdad.tape.ops import (
     Value,
     values_in,
 )
-from fwdad.tape.show import _INFIX, Writer
+from fwdad.tape.show import Writer
 
 _LONGEST = 40  # characters of a label
 
@@ -120,7 +121,7 @@ class _Labels(Writer):
         if isinstance(op, Store):
             return f"{self._target(op)} = {self.text(op.value)}"
         if isinstance(op, Update):
-            return f"{self._target(op)} {_INFIX[op.function][0]}= {self.text(op.value)}"
+            return f"{self._target(op)} {INFIX[op.function][0]}= {self.text(op.value)}"
         if isinstance(op, Check):
             exception = op.exception if isinstance(op.exception, type) else type(op.exception)
             return f"{self.condition(op.condition)} or {exception.__name__}"

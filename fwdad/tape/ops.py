@@ -138,7 +138,6 @@ class Apply(Op):
     args: tuple[Operand, ...]
     kwargs: dict[str, Operand] = field(default_factory=dict)
     mutated: tuple[int, ...] = ()
-    views: tuple[int, ...] = ()  # positions of arguments whose memory the result may be
 
     def operands(self) -> list[Operand]:
         """Arguments."""

@@ -7,7 +7,6 @@ is journalled, so that it can be taken back and the changes of several ways be m
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import function_name
 from fwdad.tape import infer
 from fwdad.tape.ops import (
     Apply,
@@ -35,15 +34,7 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
-from fwdad.tape.types import BOOL, INT, ArrayType, Number, Size, Type, number_type, type_of
-
-# Functions whose result may be a view of their first argument.
-VIEWING = {
-    np.reshape, np.ravel, np.transpose, np.swapaxes, np.squeeze, np.expand_dims, np.moveaxis,
-    np.broadcast_to, np.asarray, np.atleast_1d, np.atleast_2d, np.real, np.imag, np.diagonal,
-    np.flip, np.flipud, np.fliplr, np.rot90, np.rollaxis, np.asanyarray, np.ascontiguousarray,
-    np.matrix_transpose, np.split, np.array_split, np.nan_to_num,
-}  # fmt: skip
+from fwdad.tape.types import INT, ArrayType, Number, Size, Type, number_type
 
 
 def _dtype_of(x: Any) -> Any:
@@ -417,10 +408,9 @@ class Recorder:
         if isinstance(found, (str, bytes)):
             return UnknownText("…")
         made, values = self.symbols(found)
-        views = (0,) if function in VIEWING else ()
         if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
             function = Leaves(function)
-        self.emit(Apply(function, inputs, options, views=views, outputs=tuple(values)))
+        self.emit(Apply(function, inputs, options, outputs=tuple(values)))
         return made
 
     def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -621,9 +611,7 @@ class Recorder:
     def _fancy(self, a: Symbol, at: tuple[Any, ...]) -> Type:
         masked = any(_is_mask(i) for i in at)
         arrays = tuple(i if not isinstance(i, list) else np.asarray(i) for i in at)
-        found = self._infer(
-            _sample_index, (a.value, self.operand(tuple(_as_index(i) for i in arrays))), {}
-        )
+        found = self._infer(_sample_index, (a.value, self.operand(arrays)), {})
         if masked and isinstance(found, ArrayType):
             return ArrayType(found.dtype, tuple(Size() for _ in found.shape))
         return found
@@ -647,10 +635,6 @@ class Recorder:
         if given is not None and given.kind == "c" and dtype.kind != "c":
             message = f"a complex value is stored into an array of dtype {dtype}"
             raise UntraceableError(message, self.place())
-
-    def is_missing(self, t: Type) -> Missing:
-        """A value that nobody will use."""
-        return Missing(t)
 
 
 def _identity(x: Any) -> Any:
@@ -691,10 +675,6 @@ def _mask_rank(i: Any) -> int:
     return i.type.ndim if type(i) is Symbol else np.ndim(i)
 
 
-def _as_index(i: Any) -> Any:
-    return i
-
-
 def _sample_index(a: Any, at: tuple[Any, ...]) -> Any:
     """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
     zero = [
@@ -721,11 +701,3 @@ def _sliced(d: Any, s: slice) -> Any:
         return d.minus(int(s.start or 0) - int(s.stop or 0))
     key = tuple(x.value if type(x) is Symbol else x for x in (s.start, s.stop, s.step))
     return d.derive(("slice", *key))
-
-
-def has_rule(function: Any) -> bool:
-    """Whether a function is a primitive."""
-    return find_rule(function) is not None
-
-
-__all__ = ["BOOL", "Recorder", "Region", "has_rule", "operator", "set_content", "type_of"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import keyword
 import math
-import operator
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ import numpy as np
 
 from fwdad.tape.effects import Risk, risk
 from fwdad.tape.names import shared_names
+from fwdad.tape.notation import ATOM, INFIX, LOWEST, PREFIX, words
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -37,18 +37,6 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.passes.rewrite import all_used
 
-_INFIX = {
-    operator.or_: ("|", 1), operator.xor: ("^", 2), operator.and_: ("&", 3),
-    operator.lshift: ("<<", 4), operator.rshift: (">>", 4),
-    operator.add: ("+", 5), operator.sub: ("-", 5),
-    operator.mul: ("*", 6), operator.truediv: ("/", 6), operator.floordiv: ("//", 6),
-    operator.mod: ("%", 6), operator.matmul: ("@", 6), operator.pow: ("**", 8),
-    operator.lt: ("<", 0), operator.le: ("<=", 0), operator.gt: (">", 0), operator.ge: (">=", 0),
-    operator.eq: ("==", 0), operator.ne: ("!=", 0),
-}  # fmt: skip
-_PREFIX = {operator.neg: ("-", 7), operator.pos: ("+", 7), operator.invert: ("~", 7),
-           operator.not_: ("not ", -1)}  # fmt: skip
-_ATOM, _LOWEST = 20, -2
 _LONGEST = 88  # characters of an expression inside another one
 
 
@@ -147,7 +135,7 @@ class Writer:
         elif isinstance(op, Store):
             self.line(f"{self._target(op)} = {self.text(op.value)}", op)
         elif isinstance(op, Update):
-            symbol = _INFIX[op.function][0]
+            symbol = INFIX[op.function][0]
             target = self._target(op)
             if op.index == (Ellipsis,) and target[:-5].isidentifier():
                 target = target[:-5]  # the array itself, in place
@@ -203,7 +191,7 @@ class Writer:
 
     # -- expressions
 
-    def text(self, operand: Operand, level: int = _LOWEST) -> str:
+    def text(self, operand: Operand, level: int = LOWEST) -> str:
         """An operand as source, in parentheses if it binds weaker than ``level``."""
         if isinstance(operand, Value):
             if operand in self._inlined:
@@ -240,13 +228,13 @@ class Writer:
         if type(x) is float:
             return f'float("{x}")'
         if type(x) is complex:
-            parts = (self._constant(part, _LOWEST) for part in (x.real, x.imag))
+            parts = (self._constant(part, LOWEST) for part in (x.real, x.imag))
             return f"complex({', '.join(parts)})"
         if isinstance(x, np.dtype):
             return f'np.dtype("{x.str}")'
         if isinstance(x, np.generic) and not isinstance(x.item(), np.generic):
             name = "bool_" if x.dtype.kind == "b" else x.dtype.name
-            return f"np.{name}({self._constant(x.item(), _LOWEST)})"
+            return f"np.{name}({self._constant(x.item(), LOWEST)})"
         return self.function(x)
 
     def _slice(self, s: slice) -> str:
@@ -260,30 +248,30 @@ class Writer:
         return f"{inner}," if len(index) == 1 and isinstance(index[0], tuple) else inner
 
     def _target(self, op: Store | Update) -> str:
-        return f"{self.text(op.array, _ATOM)}[{self._index(op.index)}]"
+        return f"{self.text(op.array, ATOM)}[{self._index(op.index)}]"
 
     def _load(self, op: Load) -> tuple[str, int]:
-        return f"{self.text(op.array, _ATOM)}[{self._index(op.index)}]", _ATOM
+        return f"{self.text(op.array, ATOM)}[{self._index(op.index)}]", ATOM
 
     def _call(self, op: Apply) -> tuple[str, int]:
         f, args = op.function, op.args
-        if f in _INFIX and len(args) == 2 and not op.kwargs:
-            symbol, level = _INFIX[f]
+        if f in INFIX and len(args) == 2 and not op.kwargs:
+            symbol, level = INFIX[f]
             if level == 8:
                 return f"{self.text(args[0], 9)}**{self.text(args[1], 8)}", 8
             left, right = self.text(args[0], level + (level == 0)), self.text(args[1], level + 1)
             return f"{left} {symbol} {right}", level
-        if f in _PREFIX and len(args) == 1:
-            symbol, level = _PREFIX[f]
+        if f in PREFIX and len(args) == 1:
+            symbol, level = PREFIX[f]
             return f"{symbol}{self.text(args[0], level + (level < 0))}", level
         special = _SPECIAL.get(getattr(f, "__qualname__", ""))
         if special is not None and getattr(f, "__module__", "").startswith("fwdad."):
-            return special(self, *args), _ATOM
+            return special(self, *args), ATOM
         kwargs = [f"{key}={self.text(x)}" for key, x in op.kwargs.items()]
         if type(f).__name__ == "method_descriptor":
             rest = ", ".join([*(self.text(a) for a in args[1:]), *kwargs])
-            return f"{self.text(args[0], _ATOM)}.{f.__name__}({rest})", _ATOM
-        return f"{self.function(f)}({', '.join([*(self.text(a) for a in args), *kwargs])})", _ATOM
+            return f"{self.text(args[0], ATOM)}.{f.__name__}({rest})", ATOM
+        return f"{self.function(f)}({', '.join([*(self.text(a) for a in args), *kwargs])})", ATOM
 
     def function(self, f: Any) -> str:
         """How a function or class is called in the source; others than NumPy's become globals."""
@@ -372,7 +360,7 @@ class Writer:
         pairs = [(n, t) for n, t in held if n != t]
         if not pairs:
             return
-        clash = any(n in _words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])
+        clash = any(n in words(t) for k, (n, _) in enumerate(pairs) for _, t in pairs[k + 1 :])
         if clash:
             left, right = ", ".join(n for n, _ in pairs), ", ".join(t for _, t in pairs)
             self.line(f"{left} = {right}")
@@ -524,21 +512,10 @@ class Writer:
 _PLAIN = {bool, int, str, bytes, type(None)}
 _TAKEN = {"np", "math"}
 _SPECIAL: dict[str, Callable[..., str]] = {
-    "length_of": lambda w, a, axis: f"{w.text(a, _ATOM)}.shape[{axis}]",
+    "length_of": lambda w, a, axis: f"{w.text(a, ATOM)}.shape[{axis}]",
     "range_length": lambda w, *bounds: f"len(range({', '.join(w.text(b) for b in bounds)}))",
     "_identity": lambda w, x: w.text(x),
 }
-
-
-def _words(text: str) -> set[str]:
-    found, word = set(), ""
-    for c in text + " ":
-        if c.isalnum() or c == "_":
-            word += c
-        elif word:
-            found.add(word)
-            word = ""
-    return found
 
 
 def _hint(value: Value) -> str:

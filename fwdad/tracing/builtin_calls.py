@@ -14,7 +14,8 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import FLOAT, Number
 from fwdad.tracing import iteration
-from fwdad.tracing.calls import BUILTINS, METHODS
+from fwdad.tracing.attributes import METHODS
+from fwdad.tracing.calls import BUILTINS
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.symbols import Optional
 

@@ -23,7 +23,7 @@ from fwdad.tape.ops import Block
 from fwdad.tape.recorder import Recorder, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import number_type
-from fwdad.tracing.attributes import METHODS, Attributes, BoundArrayMethod, class_attribute
+from fwdad.tracing.attributes import Attributes, BoundArrayMethod, class_attribute
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.kinds import (
@@ -405,8 +405,3 @@ class Calls(Attributes):
             for key, value in kwargs.items()
         }
         return args, made
-
-    # -- attributes
-
-
-__all__ = ["BUILTINS", "METHODS", "Calls"]

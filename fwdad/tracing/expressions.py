@@ -12,11 +12,11 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.tape.types import Number, number_type
+from fwdad.tape.types import Number
 from fwdad.tracing import iteration
 from fwdad.tracing.conditions import Conditions
 from fwdad.tracing.control import AlwaysRaises
-from fwdad.tracing.frame import Closure, Frame, Method, names_of
+from fwdad.tracing.frame import Closure, Frame
 from fwdad.tracing.kinds import mentions_symbols
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
@@ -373,20 +373,6 @@ class Expressions(Conditions):
                 kwargs[keyword.arg] = value
         self.at(node)
         return self.call(f, tuple(args), kwargs)
-
-    def names(self, node: Any) -> Any:
-        """The names that a function binds."""
-        return names_of(node)
-
-    def is_number(self, x: Any) -> bool:
-        """Whether a value is a number, known or not."""
-        if type(x) is Symbol:
-            return isinstance(x.type, Number)
-        return number_type(x) is not None
-
-    def method(self, function: Any, owner: Any) -> Method:
-        """A bound method."""
-        return Method(function, owner)
 
 
 def _is_int(x: Any) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing import iteration
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.expressions import OPERATORS
-from fwdad.tracing.frame import FLOW, Closure
-from fwdad.tracing.loops import Loops, TraceWarning
+from fwdad.tracing.frame import FLOW
+from fwdad.tracing.loops import Loops
 from fwdad.tracing.matching import Matcher
 from fwdad.tracing.symbols import Maybe
 
@@ -327,7 +327,7 @@ class Interpreter(Loops):
     def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
         names = target.elts
         starred = [k for k, t in enumerate(names) if isinstance(t, ast.Starred)]
-        items = iteration.items(self, value, len(names) if not starred else None)
+        items = iteration.items(self, value)
         if starred:
             (k,) = starred
             after = len(names) - k - 1
@@ -349,6 +349,3 @@ def _keyword(node: ast.stmt) -> str:
     return {"AsyncFunctionDef": "async def", "ClassDef": "class", "AsyncFor": "async for"}.get(
         type(node).__name__, type(node).__name__.lower()
     )
-
-
-__all__ = ["Closure", "Interpreter", "Location", "TraceWarning"]

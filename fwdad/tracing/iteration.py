@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import INT, Number
+from fwdad.tape.types import Number
 
 if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions
@@ -160,7 +160,7 @@ def sequence(x: Any) -> list[Any] | None:
     return None
 
 
-def items(tracer: Expressions, x: Any, expected: int | None = None) -> list[Any]:
+def items(tracer: Expressions, x: Any) -> list[Any]:
     """All items of an iterable whose length is known, or is assumed to be the traced one.
 
     Raises
@@ -200,6 +200,3 @@ def may_raise(op: Op) -> bool:
         numbers = all(isinstance(v.type, Number) for v in op.outputs)
         return not (isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL))
     return isinstance(op, _SAFE)
-
-
-__all__ = ["INT", "Enumerated", "Range", "Reversed", "Steps", "Zipped", "items", "steps"]

@@ -190,6 +190,3 @@ def _mentions_symbols(x: Any) -> bool:
         return any(map(_mentions_symbols, x.values()))
     held = container_of(x)
     return held is not None and any(type(item) is Symbol for item in held.values())
-
-
-__all__ = ["Results", "Run"]

@@ -357,6 +357,3 @@ def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]
     elif isinstance(x, dict) or is_record(x):
         for key, item in (x if isinstance(x, dict) else vars(x)).items():
             _find_leaves(item, (*keys, key), found, seen)
-
-
-__all__ = ["Capture", "Tape", "trace", "trace_flat"]

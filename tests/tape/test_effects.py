@@ -158,7 +158,7 @@ def test_window_of_a_window_is_found():
             [x],
             [
                 Load(x, (slice(1, None),), view=True, outputs=(v,)),
-                Apply(np.ravel, (v,), views=(0,), outputs=(w,)),
+                Apply(np.ravel, (v,), outputs=(w,)),
                 Apply(np.copy, (w,), outputs=(c,)),
             ],
             [w, c],

@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 from fwdad.errors import UntraceableError
-from fwdad.tracing.interpreter import TraceWarning
+from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import trace
 
 V = np.array([0.5, -1.25, 2.0])

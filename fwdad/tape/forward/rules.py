@@ -12,6 +12,7 @@ from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk, scale_lanes
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.alias import may_be_window
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.memory import Memory
 from fwdad.tape.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
@@ -188,7 +189,7 @@ class Rules(Memory):
         active = (note(dots[0]), note(dots[1]))
         function = ruled_function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
-        if op.views:  # what may be a window on an argument stays one
+        if may_be_window(op.function):  # what may be a window on an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
         else:

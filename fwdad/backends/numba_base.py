@@ -1,0 +1,220 @@
+"""What every part of the Numba source stands on: names with types, memory, loops as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.backends.array_functions import tuple_text
+from fwdad.backends.elementwise import Term, cast
+from fwdad.backends.numba_support import HELPERS, CannotCompileError
+from fwdad.backends.registers import in_registers, lane_memory, width
+from fwdad.tape.alias import memory_of
+from fwdad.tape.notation import words
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    walk,
+)
+from fwdad.tape.show import Writer
+from fwdad.tape.types import Dimension, Type, number_type
+
+
+class Leaf(NamedTuple):
+    """An array that an elementwise expression reads: its name and its lengths."""
+
+    name: str
+    shape: tuple[Dimension, ...]
+    value: Value | None
+
+
+class BaseWriter(Writer):
+    """What is known while a program is written for Numba.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    """
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._used.update(HELPERS)
+        self.helpers: set[str] = set()
+        self.types: dict[str, Type] = {}  # the types that the compiled names must have
+        self.writes = {v for op in program.walk() for v in op.writes()}
+        self._roots = memory_of(program)
+        self._params = set(program.block.params)
+        self._lazy: dict[Value, Apply] = {}
+        self._terms: dict[Value, Term] = {}
+        self._bits: dict[Value, int] = {}
+        self._standin: dict[Value, str] = {}  # copies of arrays that are being written
+        self.lanes = in_registers(program, self.is_written)
+        self._lane_memory = lane_memory(program, self.lanes)
+        self._lane_names: dict[str, int] = {}
+        self.lane_functions: dict[str, tuple[str, int]] = {}
+        self._loose = merged_arrays(program.block) - self.lanes
+        self._op_now: Op | None = None
+        self._indices: list[str] = []
+
+    # -- reports and names
+
+    def cannot(self, what: str) -> CannotCompileError:
+        """The error that says that an operation has no compiled form."""
+        return CannotCompileError(what, self._op_now.location if self._op_now else None)
+
+    def line(self, text: str, op: Op | None = None) -> None:
+        """Write one line, at the place of the operation at hand."""
+        super().line(text, op if op is not None else self._op_now)
+
+    def name(self, value: Value) -> str:
+        """A value's name."""
+        made = super().name(value)
+        if value in self.lanes:
+            self._lane_names[made] = width(value)
+        elif made not in self.types:
+            self.types[made] = value.type
+        return made
+
+    def temporary(self, wanted: str, t: Type | None = None) -> str:
+        """A new name."""
+        made = self._unique(wanted)
+        if t is not None:
+            self.types[made] = t
+        return made
+
+    def help(self, name: str) -> str:
+        """A function of ``compiled_math``, from now on a global of the source."""
+        self.helpers.add(name)
+        return name
+
+    def note_helpers(self, text: str) -> None:
+        """The functions of ``compiled_math`` that an expression calls become globals."""
+        self.helpers |= HELPERS & words(text)
+
+    def type_of(self, operand: Operand) -> Type:
+        """What is known of an operand."""
+        if isinstance(operand, (Value, Missing)):
+            return operand.type
+        t = number_type(operand)
+        if t is None:
+            raise self.cannot(f"a {type(operand).__name__} as a value")
+        return t
+
+    # -- memory
+
+    def roots(self, value: Value) -> set[Value]:
+        """Whose memory an array may be."""
+        return self._roots.get(value, {value})
+
+    def may_overlap(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may share memory; two arguments may, whatever they are called."""
+        ra, rb = self.roots(a), self.roots(b)
+        return bool(ra & rb) or bool(ra & self._params and rb & self._params)
+
+    def is_written(self, value: Value) -> bool:
+        """Whether anything is ever written into the memory of an array."""
+        return any(self.may_overlap(value, w) for w in self.writes)
+
+    def empty(self, lengths: Sequence[str], dtype: np.dtype[Any]) -> str:
+        """Source for a new array."""
+        return f"np.empty({tuple_text(lengths)}, {self.dtype(dtype)})"
+
+    def zeros(self, value: Value, lengths: Sequence[str]) -> str:
+        """Source for an array of zeros; lanes that are read and written as one are neighbours."""
+        dtype = self.dtype(value.type.dtype)
+        if value not in self._lane_memory or len(lengths) < 2:
+            return f"np.zeros({tuple_text(lengths)}, {dtype})"
+        made = f"np.zeros({tuple_text([*lengths[1:], lengths[0]])}, {dtype})"
+        if len(lengths) == 2:
+            return f"{made}.T"
+        last = len(lengths) - 1
+        return f"{made}.transpose({tuple_text([str(k) for k in (last, *range(last))])})"
+
+    def dtype(self, dtype: np.dtype[Any]) -> str:
+        """A dtype as source."""
+        return "np.bool_" if dtype.kind == "b" else f"np.{dtype}"
+
+    def stored(self, term: Term, dtype: np.dtype[Any]) -> str:
+        """A term as it is written into an array of a dtype."""
+        self.note_helpers(term.text)
+        return cast(term, dtype).text
+
+    # -- loops as lines
+
+    def open_loops(self, lengths: Sequence[str]) -> list[str]:
+        """Begin one loop over each axis; answers the indices."""
+        names = self.index_names(len(lengths))
+        for name, length in zip(names, lengths, strict=True):
+            self.line(f"for {name} in range({length}):")
+            self._indent += 1
+        return names
+
+    def close_loops(self, names: Sequence[str]) -> None:
+        """End the loops of :meth:`open_loops`."""
+        self._indent -= len(names)
+
+    def index_names(self, n: int) -> list[str]:
+        """Names for the indices of nested loops."""
+        while len(self._indices) < n:
+            self._indices.append(self._unique("ijklmnpq"[len(self._indices) % 8]))
+        return self._indices[:n]
+
+    def at(self, index: Sequence[str]) -> str:
+        """An index as source."""
+        return ", ".join(index) if index else "()"
+
+    # -- what the classes that stand on this one define
+
+    def _define(self, op: Op, text: str, level: int, block: Block, k: int) -> None:
+        raise NotImplementedError
+
+    def _element_of(self, op: Apply, index: Sequence[str]) -> Term:
+        raise NotImplementedError
+
+    def _array_of_lanes(self, operand: Value) -> str:
+        raise NotImplementedError
+
+    def materialize(self, value: Value) -> str:
+        """Write an operation that waits into an array."""
+        raise NotImplementedError
+
+    def prepare(self, op: Apply) -> list[Leaf]:
+        """Name every array that an operation and what waits inside it read; hoist its numbers."""
+        raise NotImplementedError
+
+    def done(self, value: Value) -> None:
+        """Forget an operation that has been written, and what waited inside it."""
+        raise NotImplementedError
+
+
+class Ready(NamedTuple):
+    """Source that is already written."""
+
+    source: str
+
+
+def name_of(function: Any) -> str:
+    """What a function is called in a report."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def merged_arrays(block: Block) -> set[Value]:
+    """Arrays that stand for one of several: their layout is left open."""
+    found: set[Value] = set()
+    for op in walk(block):
+        if isinstance(op, (Branch, Loop)):
+            found.update(v for v in op.outputs if is_array(v))
+        if isinstance(op, Loop):
+            found.update(v for v in op.carried if is_array(v))
+    return found

@@ -1,0 +1,246 @@
+"""Elementwise operations on arrays, in the Numba source: they wait, and become one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fwdad.backends import array_functions
+from fwdad.backends.array_functions import length_text
+from fwdad.backends.elementwise import (
+    Term,
+    as_ufunc,
+    constant,
+    numpy_number,
+    numpy_term,
+    where_term,
+)
+from fwdad.backends.numba_base import Leaf
+from fwdad.backends.numba_lanes import LaneWriter
+from fwdad.tape.notation import ATOM
+from fwdad.tape.ops import Apply, Block, Op, Operand, Value, is_array, values_in
+from fwdad.tape.types import ArrayType, Dimension, Number, Size
+
+
+class LoopWriter(LaneWriter):
+    """Writes elementwise operations as loops."""
+
+    def _elementwise(self, op: Apply, block: Block, k: int) -> bool:
+        """Take an elementwise operation on arrays; it waits if it is used once."""
+        (value,) = op.outputs
+        if _arity(op) is None or not any(is_array(a) for a in op.args):
+            if not (op.function is np.where and len(op.args) == 3):
+                return False
+        if isinstance(value.type, Number):
+            if any(is_array(a) and a.type.ndim for a in op.args):
+                return False
+            term = self._element_of(op, [])
+            self._define(op, term.text, term.level, block, k)
+            return True
+        if self._may_inline(op, value, block, k) and value not in self._loose:
+            self._lazy[value] = op
+            self._inlined[value] = ("", ATOM)
+            self._reading.add(value)
+            self._pending.append(value)
+            for a in op.args:  # what waits inside waits with it
+                if is_array(a) and a in self._lazy and a in self._pending:
+                    self._pending.remove(a)
+            return True
+        self._write_loop(op, self.name(value))
+        return True
+
+    def done(self, value: Value) -> None:
+        """Forget an operation that has been written, and what waited inside it."""
+        op = self._lazy.pop(value, None)
+        self._inlined.pop(value, None)
+        if value in self._pending:
+            self._pending.remove(value)
+        if op is not None:
+            self._done_inside(op)
+
+    def _done_inside(self, op: Apply) -> None:
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                self.done(a)
+
+    def materialize(self, value: Value) -> str:
+        """Write an operation that waits into an array."""
+        op = self._lazy[value]
+        made = self.name(value)
+        self._write_loop(op, made)
+        self.done(value)
+        return made
+
+    def flush(self, upto: Op | None = None) -> None:
+        """Write out what reads memory that is about to be written."""
+        held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
+        for value in list(self._pending):
+            if value in held or value not in self._pending:
+                continue
+            if value in self._lazy:
+                self.materialize(value)
+            else:
+                self._pending.remove(value)
+                if value in self._inlined:
+                    text, _ = self._inlined.pop(value)
+                    self.line(f"{self.name(value)} = {text}")
+
+    def _write_loop(self, op: Apply, name: str) -> None:
+        t = op.outputs[0].type
+        assert isinstance(t, ArrayType)
+        leaves = self.prepare(op)
+        lengths, steps = self.lengths(leaves, t.ndim)
+        self.line(f"{name} = {self.empty(lengths, t.dtype)}", op)
+        with_index = self.open_loops(lengths)
+        term = self._element_of(op, with_index, steps)
+        self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
+        self.close_loops(with_index)
+        self._done_inside(op)
+
+    def prepare(self, op: Apply) -> list[Leaf]:
+        """Name every array that an operation and what waits inside it read; hoist its numbers."""
+        union = self._union([v for a in op.args if is_array(a) for v in self._leaf_values(a)])
+        self._settle(op, union)
+        leaves: list[Leaf] = []
+        for o in self._tree(op):
+            for a in o.args:
+                if is_array(a) and a not in self._lazy:
+                    leaves.append(Leaf(self.array(a), a.type.shape, a))
+                elif isinstance(a, Value) and not is_array(a):
+                    self._terms[a] = self.atom(self.term(a))
+        return leaves
+
+    def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                if self._fits(a, union):
+                    self._settle(self._lazy[a], union)
+                else:
+                    self.materialize(a)
+
+    def _tree(self, op: Apply) -> list[Apply]:
+        found = [op]
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                found.extend(self._tree(self._lazy[a]))
+        return found
+
+    def _leaf_values(self, a: Value) -> list[Value]:
+        if a not in self._lazy:
+            return [a]
+        return [v for o in self._tree(self._lazy[a]) for b in o.args if is_array(b)
+                for v in ([b] if b not in self._lazy else [])]  # fmt: skip
+
+    def _union(self, values: list[Value]) -> dict[int, set[Dimension]]:
+        """The lengths on each axis, counted from the last, that are not known to be one."""
+        made: dict[int, set[Dimension]] = {}
+        for v in values:
+            for axis, d in enumerate(reversed(v.type.shape)):
+                made.setdefault(axis, set())
+                if d != 1:
+                    made[axis].add(d)
+        return made
+
+    def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
+        """Whether what waits has one element for each of the loop's, as far as is known."""
+        own = self._union(self._leaf_values(a))
+        return own.keys() == union.keys() and all(bool(own[k]) == bool(union[k]) for k in own)
+
+    def lengths(
+        self, leaves: list[Leaf], ndim: int
+    ) -> tuple[list[str], dict[tuple[str, int], str]]:
+        """The lengths of a broadcast, and for arrays that may repeat the step of their index."""
+        lengths: list[str] = []
+        steps: dict[tuple[str, int], str] = {}
+        for axis in range(ndim):
+            found: dict[Dimension, list[tuple[str, int]]] = {}
+            for leaf in leaves:
+                own = axis - (ndim - len(leaf.shape))
+                if own >= 0 and leaf.shape[own] != 1:
+                    found.setdefault(leaf.shape[own], []).append((leaf.name, own))
+            if not found:
+                lengths.append("1")
+            elif len(found) == 1:
+                ((d, places),) = found.items()
+                lengths.append(length_text(d, *places[0]))
+            else:
+                lengths.append(self._broadcast(found, steps))
+        return lengths, steps
+
+    def _broadcast(
+        self, found: dict[Dimension, list[tuple[str, int]]], steps: dict[tuple[str, int], str]
+    ) -> str:
+        parts = [length_text(d, *places[0]) for d, places in found.items()]
+        total = parts[0]
+        for part in parts[1:]:
+            total = f"{self.help('broadcast_length')}({total}, {part})"
+        n = self.temporary("n")
+        self.line(f"{n} = {total}")
+        for (d, places), part in zip(found.items(), parts, strict=True):
+            if isinstance(d, Size):
+                step = self.temporary("step")
+                self.line(f"{step} = 1 if {part} == {n} else 0")
+                steps.update(dict.fromkeys(places, step))
+        return n
+
+    def element(
+        self, a: Operand, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
+    ) -> Term:
+        """One element of an operand of a loop."""
+        if not is_array(a):
+            if isinstance(a, Value):
+                return self._terms[a] if a in self._terms else self.term(a)
+            return constant(a)
+        if a in self._lazy:
+            return self._element_of(self._lazy[a], index, steps)
+        name = self.array(a)
+        own = self.index_into(name, a.type.shape, index, steps)
+        return Term(f"{name}[{self.at(own)}]", ATOM, numpy_number(a.type.dtype))
+
+    def index_into(
+        self,
+        name: str,
+        shape: tuple[Dimension, ...],
+        index: Sequence[str],
+        steps: dict[tuple[str, int], str] | None,
+    ) -> list[str]:
+        """A loop's index for an array of lower rank, or with axes that repeat."""
+        rest = list(index[len(index) - len(shape) :]) if shape else []
+        for axis, d in enumerate(shape):
+            step = (steps or {}).get((name, axis))
+            if d == 1:
+                rest[axis] = "0"
+            elif step is not None:
+                rest[axis] = f"{rest[axis]} * {step}"
+        return rest
+
+    def _element_of(
+        self, op: Apply, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
+    ) -> Term:
+        terms = [self.element(a, index, steps) for a in op.args]
+        ufunc = as_ufunc(op.function)
+        dtype = op.outputs[0].type.dtype
+        if ufunc is not None:
+            made = numpy_term(ufunc, terms)
+        elif op.function is np.where:
+            condition, a, b = terms
+            made = where_term(condition, a, b, dtype)
+        else:
+            made = array_functions.ELEMENTWISE[op.function](dtype, *terms)
+        self.note_helpers(made.text)
+        return made
+
+
+def _arity(op: Apply) -> int | None:
+    """How many arguments an elementwise function takes, or None of another function."""
+    ufunc = as_ufunc(op.function)
+    if ufunc is not None and len(op.args) == ufunc.nin and not op.kwargs:
+        return ufunc.nin
+    if op.function is np.where and len(op.args) == 3:
+        return 3
+    try:
+        known = op.function in array_functions.ELEMENTWISE
+    except TypeError:
+        return None
+    return len(op.args) if known and not op.kwargs else None

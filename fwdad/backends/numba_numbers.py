@@ -1,0 +1,199 @@
+"""Numbers in the Numba source: operands as expressions, functions of numbers, ints of an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.backends.elementwise import (
+    Term,
+    as_ufunc,
+    cast,
+    constant,
+    conversion_term,
+    literal,
+    loop_types,
+    math_term,
+    numpy_number,
+    numpy_term,
+    part_term,
+    python_term,
+    round_term,
+)
+from fwdad.backends.numba_base import BaseWriter, Ready, name_of
+from fwdad.tape.notation import ATOM
+from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
+from fwdad.tape.types import Number, number_type
+
+
+class NumberWriter(BaseWriter):
+    """Writes numbers."""
+
+    def term(self, operand: Operand) -> Term:
+        """A number (or the item of a 0-d array) as a term."""
+        if not isinstance(operand, Value):
+            if isinstance(operand, Missing):
+                raise self.cannot("a value that is not there")
+            return constant(operand)
+        if is_array(operand):
+            if operand.type.ndim:
+                raise self.cannot("an array where a number is wanted")
+            if operand in self._lazy:
+                op = self._lazy[operand]
+                self.prepare(op)
+                made = self._element_of(op, [])
+                self.done(operand)
+                return made
+            return Term(f"{self.array(operand)}[()]", ATOM, numpy_number(operand.type.dtype))
+        assert isinstance(operand.type, Number)
+        if operand in self._inlined:
+            text, level = self._take(operand)
+        else:
+            text, level = self.name(operand), ATOM
+        return Term(text, level, operand.type, bits=self._bits.get(operand, 64))
+
+    def _take(self, value: Value) -> tuple[str, int]:
+        if value in self._pending:
+            self._pending.remove(value)
+        return self._inlined[value]
+
+    def atom(self, term: Term, wanted: str = "t") -> Term:
+        """A term as a name or a constant, so that it may be written twice."""
+        if term.text.isidentifier() or term.constant is not None:
+            return term
+        made = self.temporary(wanted, term.type)
+        self.line(f"{made} = {term.text}")
+        return term._replace(text=made, level=ATOM)
+
+    def text(self, operand: Operand, level: int = -2) -> str:
+        """An operand as source; elementwise operations that wait are written out."""
+        if isinstance(operand, Ready):
+            return operand.source
+        if isinstance(operand, Value):
+            if operand in self.lanes:
+                return self.array(operand)
+            if operand in self._lazy:
+                return self.materialize(operand)
+            return super().text(operand, level)
+        if number_type(operand) is not None:
+            return constant(operand).at(level)
+        return super().text(operand, level)
+
+    def missing(self, operand: Missing) -> str:
+        """A value of the right type that nobody will use."""
+        t = operand.type
+        if isinstance(t, Number):
+            return literal(0, t)
+        return self.help("loose") + f"({self.empty(['0'] * t.ndim, t.dtype)})"
+
+    def array(self, operand: Value) -> str:
+        """An array by name."""
+        if operand in self._standin:
+            return self._standin[operand]
+        if operand in self.lanes:
+            return self._array_of_lanes(operand)
+        text = self.text(operand, ATOM)
+        if text.isidentifier():
+            return text
+        self._inlined.pop(operand, None)
+        made = self.name(operand)
+        self.line(f"{made} = {text}")
+        return made
+
+    def real(self, operand: Operand) -> Term:
+        """A real number as a float64."""
+        return cast(self.term(operand), np.dtype(float))
+
+    def number(self, operand: Operand) -> Term:
+        """A number, or the only element of an array."""
+        if is_array(operand) and operand.type.ndim:
+            if any(d != 1 for d in operand.type.shape):
+                raise self.cannot("an array that is stored into an element")
+            name = self.array(operand)
+            index = self.at(["0"] * operand.type.ndim)
+            return Term(f"{name}[{index}]", ATOM, numpy_number(operand.type.dtype))
+        return self.term(operand)
+
+    def combined(self, function: Any, old: Term, value: Term, dtype: np.dtype[Any]) -> str:
+        """What an update stores; refused where NumPy refuses the cast."""
+        ufunc = as_ufunc(function)
+        if ufunc is None:
+            raise self.cannot(f"an update by {name_of(function)}")
+        made = loop_types(ufunc, [old.type, value.type])[-1]
+        if not np.can_cast(made, dtype, "same_kind"):
+            raise self.cannot(f"an update that casts {made} to {dtype}")
+        return self.stored(numpy_term(ufunc, [old, value]), dtype)
+
+    # -- ints of an index
+
+    def scalar_index(self, index: tuple[Operand, ...], array: Value) -> str:
+        """An index of one element."""
+        if len([i for i in index if i is not Ellipsis]) != array.type.ndim:
+            raise self.cannot("this index")
+        return self.at([self.index_text(i) for i in index if i is not Ellipsis])
+
+    def index_text(self, i: Operand) -> str:
+        """One int of an index."""
+        t = self.type_of(i)
+        if not isinstance(t, Number) or t.dtype.kind not in "iu":
+            raise self.cannot("this index")
+        return self.term(i).text
+
+    # -- functions of numbers
+
+    def _is_scalar(self, op: Apply) -> bool:
+        return all(
+            not isinstance(a, (list, tuple)) and not is_array(a) and number_type_of(a)
+            for a in op.args
+        ) and isinstance(op.outputs[0].type, Number)
+
+    def _scalar(self, op: Apply) -> Term:
+        """A function of numbers as a term."""
+        f, result = op.function, op.outputs[0].type
+        assert isinstance(result, Number)
+        special = getattr(f, "__qualname__", "")
+        if special == "length_of":
+            array, axis = op.args
+            return Term(f"{self.array(array)}.shape[{axis}]", ATOM, result, bits=48)
+        if special == "range_length":
+            args = ", ".join(self.text(a) for a in op.args)
+            return Term(f"len(range({args}))", ATOM, result, bits=62)
+        if special == "_identity":
+            return cast(self.term(op.args[0]), result.dtype, python=result.python)
+        if getattr(f, "__name__", "") == "normalize_axis_index" and not list(
+            values_in(op.operands())
+        ):
+            return constant(f(*op.args, **op.kwargs))
+        if op.kwargs:
+            raise self.cannot(f"keywords of {name_of(f)}")
+        ufunc = as_ufunc(f)
+        terms = [self.term(a) for a in op.args]
+        made: Term | None = None
+        if ufunc is not None:
+            if result.python and all(t.type.python for t in terms):
+                made = python_term(ufunc, terms, result)
+            else:
+                made = numpy_term(ufunc, terms)
+        elif isinstance(f, type) and (
+            f in (int, float, complex, bool) or issubclass(f, np.generic)
+        ):
+            made = conversion_term(f, terms, result)
+        elif f in (np.real, np.imag):
+            made = part_term(f is np.real, terms[0], result)
+        elif f is round:
+            made = round_term(terms, result)
+        elif f in (min, max) and all(t.kind == "i" for t in terms):
+            args = ", ".join(t.text for t in terms)
+            made = Term(f"{f.__name__}({args})", ATOM, result, bits=max(t.bits for t in terms))
+        elif getattr(f, "__module__", "") == "math":
+            made = math_term(f.__name__, [self.atom(t) for t in terms], result)
+        if made is None:
+            raise self.cannot(f"the function {name_of(f)}")
+        self.note_helpers(made.text)
+        return cast(made, result.dtype)._replace(type=result, bits=made.bits)
+
+
+def number_type_of(a: Operand) -> bool:
+    """Whether an operand is a number."""
+    return isinstance(a, Value) or number_type(a) is not None

@@ -1,0 +1,179 @@
+"""Loads and stores in the Numba source: indices, views, and what is written over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.backends import array_indices
+from fwdad.backends.array_functions import length_text
+from fwdad.backends.elementwise import Term, numpy_number
+from fwdad.backends.numba_base import Leaf
+from fwdad.backends.numba_loops import LoopWriter
+from fwdad.tape.notation import ATOM
+from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array
+from fwdad.tape.types import Dimension, Number, Size
+
+
+class StoreWriter(LoopWriter):
+    """Writes loads and stores."""
+
+    def _define_load(self, op: Load, block: Block, k: int) -> None:
+        (value,) = op.outputs
+        array = self.array(op.array)
+        if isinstance(value.type, Number) and not any(is_array(i) for i in op.index):
+            index = self.scalar_index(op.index, op.array)
+            self._define(op, f"{array}[{index}]", ATOM, block, k)
+            return
+        if op.view:
+            text = f"{array}[{self._view_index(op.index)}]"
+            if value in self._loose:
+                text = f"{self.help('loose')}({text})"
+            self._define(op, text, ATOM, block, k)
+            return
+        array_indices.fancy_load(self, op, array)
+
+    def _view_index(self, index: tuple[Operand, ...]) -> str:
+        parts = []
+        for i in index:
+            if i is None:
+                parts.append("None")
+            elif i is Ellipsis:
+                parts.append("...")
+            elif isinstance(i, slice):
+                parts.append(self._slice_of_ints(i))
+            else:
+                parts.append(self.index_text(i))
+        return ", ".join(parts) if parts else "..."
+
+    def _slice_of_ints(self, s: slice) -> str:
+        bounds = [None if x is None else self.index_text(x) for x in (s.start, s.stop, s.step)]
+        if isinstance(s.step, Value):
+            raise self.cannot("a slice whose step is not known")
+        start, stop, step = ("" if b is None else b for b in bounds)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+
+    def _store(self, op: Store | Update) -> None:
+        function = op.function if isinstance(op, Update) else None
+        index = tuple(op.index)
+        if isinstance(op.value, Value) and op.value in self.lanes and self._store_lanes(op):
+            return
+        if any(is_array(i) or isinstance(i, (list, np.ndarray)) for i in index):
+            array_indices.fancy_store(self, op, function)
+            return
+        ints = [
+            i for i in index if i is not None and i is not Ellipsis and not isinstance(i, slice)
+        ]
+        if len(ints) == op.array.type.ndim and None not in index:
+            self._store_item(op, function)
+            return
+        shape = _shape_of_view(op.array.type.shape, index)
+        plain = all(i is Ellipsis or i == slice(None) for i in index if not isinstance(i, Value))
+        array = self.array(op.array)
+        target = array
+        if not (plain and not ints):
+            target = self.temporary("window")
+            self.line(f"{target} = {array}[{self._view_index(index)}]", op)
+        self.write_into(Leaf(target, shape, op.array), op.value, function)
+
+    def _store_item(self, op: Store | Update, function: Any) -> None:
+        dtype = op.array.type.dtype
+        value = self.number(op.value)
+        array = self.array(op.array)
+        index = self.scalar_index(op.index, op.array)
+        place = f"{array}[{index}]"
+        if function is None:
+            self.line(f"{place} = {self.stored(value, dtype)}", op)
+            return
+        old = Term(place, ATOM, numpy_number(dtype))
+        self.line(f"{place} = {self.combined(function, old, value, dtype)}", op)
+
+    def write_over(self, array: Value, value: Operand) -> None:
+        """Write a value over a whole array."""
+        self.write_into(Leaf(self.array(array), array.type.shape, array), value, None)
+
+    def write_into(self, target: Leaf, value: Operand, function: Any) -> None:
+        """Write a value over a window, broadcast, as if it had been computed beforehand."""
+        assert target.value is not None
+        dtype = target.value.type.dtype
+        if isinstance(value, (list, tuple)):
+            raise self.cannot("a list that is stored into an array")
+        steps: dict[tuple[str, int], str] = {}
+        if is_array(value):
+            if value in self._lazy:
+                steps = self._fused_steps(target, value)
+            if value not in self._lazy:
+                self._buffer(target, value, steps)
+        else:
+            self._terms[value] = self.atom(self.term(value))  # also a constant
+        lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
+        index = self.open_loops(lengths)
+        new = self._terms.pop(value) if not is_array(value) else self.element(value, index, steps)
+        place = f"{target.name}[{self.at(index)}]"
+        if function is None:
+            self.line(f"{place} = {self.stored(new, dtype)}")
+        else:
+            old = Term(place, ATOM, numpy_number(dtype))
+            self.line(f"{place} = {self.combined(function, old, new, dtype)}")
+        self.close_loops(index)
+        self._standin.clear()
+        if is_array(value):
+            self.done(value)
+
+    def _fused_steps(self, target: Leaf, value: Value) -> dict[tuple[str, int], str]:
+        """Leave what waits to the target's own loop if nothing it reads can change there."""
+        op = self._lazy[value]
+        assert target.value is not None
+        leaves = self.prepare(op)
+        own = {(ax, d) for ax, d in enumerate(reversed(target.shape))}
+        for leaf in leaves:
+            dims = [(ax, d) for ax, d in enumerate(reversed(leaf.shape)) if d != 1]
+            overlaps = leaf.value is not None and self.may_overlap(leaf.value, target.value)
+            if overlaps or any(pair not in own for pair in dims):
+                self.materialize(value)
+                break
+        return {}
+
+    def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> None:
+        """Copy an array that may change while it is read; check its lengths."""
+        assert target.value is not None
+        name = self.array(value)
+        if self.may_overlap(value, target.value):
+            made = self.temporary("copy")
+            self.line(f"{made} = {name}.copy()")
+            self._standin[value] = name = made
+        extra = value.type.ndim - len(target.shape)
+        if extra > 0:
+            raise self.cannot("an array that is stored into one of lower rank")
+        for axis, d in enumerate(value.type.shape):
+            wanted = target.shape[axis - extra]
+            if d not in (wanted, 1):
+                step = self.temporary("step")
+                own = length_text(d, name, axis)
+                its = length_text(wanted, target.name, axis - extra)
+                self.line(f"{step} = {self.help('check_length')}({own}, {its})")
+                steps[(name, axis)] = step
+
+
+def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
+    """The lengths of a basic index; what is not known is a new unknown."""
+    used = sum(i is not None and i is not Ellipsis for i in index)
+    rest = list(shape)
+    made: list[Dimension] = []
+    spread = False
+    for i in index:
+        if i is None:
+            made.append(1)
+        elif i is Ellipsis:
+            spread = True
+            take = len(shape) - used
+            made.extend(rest[:take])
+            del rest[:take]
+        elif isinstance(i, slice):
+            d = rest.pop(0)
+            made.append(d if i == slice(None) else Size())
+        else:
+            rest.pop(0)
+    return (*made, *rest) if not spread or rest else tuple(made)
