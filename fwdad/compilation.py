@@ -70,6 +70,11 @@ class _Runner:
         return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
 
     @property
+    def compiled(self) -> Any:
+        """What Numba runs, or None."""
+        return self._made
+
+    @property
     def function(self) -> Callable[..., Any]:
         """The function itself, as it is after the first call."""
         return self._plain if self._made is None else self._made.call
@@ -163,6 +168,21 @@ class Jitted:
     def __reduce__(self) -> Any:
         return (jit, (self.__wrapped__,))
 
+    @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where a function under ``numba.njit`` calls this one."""
+        from fwdad.numba_calls import JittedType  # noqa: PLC0415  (imports Numba)
+
+        return JittedType(self)
+
+    def specialisations(self) -> list[_Specialisation]:
+        """All that were made until now."""
+        return [made for held in list(self._table.values()) for made in held]
+
+    def trace_types(self, flat: Flattened) -> _Specialisation:
+        """Trace for types without example values."""
+        return self._trace(flat)
+
     def find(self, args: Any, kwargs: Any) -> tuple[_Specialisation, list[Any], list[Any]]:
         """The specialisation for these arguments, made if there is none, and its inputs."""
         flat = Flattened(args, kwargs)
@@ -249,6 +269,12 @@ def jit(f: Callable[..., Any] | None = None, *, backend: str = "auto") -> Any:
     argument) is checked at each call, and traced anew if it does not hold.
 
     Output (``print``) is not part of the tape.
+
+    A function under ``numba.njit`` may call it, or be given it. The tape is then chosen by the
+    types of the arguments when the caller is compiled, and by their lengths when it runs. Where a
+    tape needs a length (``jacfwd`` of an array needs the number of lanes), call it once from Python
+    with such arguments before. There, numbers are Python's (``1 / 0.0`` raises), what the function
+    reads from outside is constant from then on, and it must answer numbers, arrays, None or tuples.
 
     Compiled code is kept on disk for other processes: in the directory that the environment
     variable ``FWDAD_CACHE_DIR`` names, else in the user's directory for caches; an empty variable

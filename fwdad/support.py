@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import HANDLERS, TRANSPARENT
+from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, python_inside
 from fwdad.builder.lift import lift
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.registry import find_rule, function_name
@@ -84,6 +84,8 @@ def supported(f: Callable[..., Any]) -> Support:
 
 
 def _python(f: Any) -> types.FunctionType | None:
+    if type(f).__module__.startswith("numba."):
+        return python_inside(f)
     for candidate in (f, getattr(f, "_implementation", None), getattr(f, "__func__", None)):
         if isinstance(candidate, types.FunctionType):
             return candidate

@@ -30,6 +30,8 @@ LAYERS = {
     "transformers": 8,
     "tracing": 9,
     "compilation": 10,
+    "numba_call_source": 10,
+    "numba_calls": 10,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
 USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
@@ -45,7 +47,7 @@ ABOVE_THE_RULES = {
         "evaluators",
         "transformers",
     ),
-    *("tracing", "compilation"),
+    *("tracing", "compilation", "numba_calls", "numba_call_source"),
 }
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.

@@ -19,6 +19,7 @@ from fwdad.tape.types import ArrayType, Number, Type
 
 if have_numba():
     import numba
+    from numba.core.compiler_lock import global_compiler_lock
 
     from fwdad.backends import cache
     from fwdad.backends.numba_source import numba_source
@@ -42,6 +43,8 @@ class Compiled:
         Why the program runs under NumPy although Numba was asked for; empty otherwise.
     kernel : object
         Numba's dispatcher, or None.
+    serves : callable
+        Whether ``kernel`` serves a signature, for which it is compiled if need be.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -49,6 +52,7 @@ class Compiled:
     backend: Backend
     left: list[CannotCompileError] = field(default_factory=list)
     kernel: Any = None
+    serves: Callable[[tuple[Any, ...]], bool] = lambda _: False
 
 
 def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
@@ -110,7 +114,9 @@ class _Entry:
         self.kernel = _jit(defined(source), self._digest)
         self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
-        self.made = Compiled(self._first, source, "numba", kernel=self.kernel)
+        self.made = Compiled(
+            self._first, source, "numba", kernel=self.kernel, serves=self._serves_types
+        )
         self._fast = _wrapper(program, self.kernel, self._failed)
 
     def _first(self, *leaves: Any) -> tuple[Any, ...]:
@@ -129,8 +135,12 @@ class _Entry:
             signature = tuple(numba.typeof(x) for x in leaves)
         except ValueError:  # a type that Numba does not know
             return False
+        return self._serves_types(signature)
+
+    def _serves_types(self, signature: tuple[Any, ...]) -> bool:
         if signature not in self.known:
-            with self._lock:
+            # Numba's lock comes first, as where a call of ours is compiled inside another function
+            with global_compiler_lock, self._lock:
                 if signature not in self.known:  # another thread may have been first
                     self._make(signature)
         return self.known[signature]

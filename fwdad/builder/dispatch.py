@@ -121,6 +121,10 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return f(*args, **kwargs)
         if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
+        if f.__globals__.get("__name__", "").startswith("numba.") and is_active(
+            (*args, *kwargs.values())
+        ):
+            raise missing_rule(f, args, kwargs)  # a method of a jitclass is machine code
     lifted = lift(f)
     if lifted is None:
         if OPAQUE:
@@ -583,13 +587,16 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             _note_draw(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
-    if isinstance(method, types.FunctionType):
+    by_numba = type(f).__module__.startswith("numba.")
+    if by_numba and hasattr(f, "nin"):
+        return _call_ufunc(f, args, kwargs)
+    if isinstance(method, types.FunctionType) and not by_numba:
         if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
             return f(*args, **kwargs)
         return call(method, f, *args, **kwargs)
     if isinstance(f, (staticmethod, classmethod)):
         return call(f.__func__, *args, **kwargs)
-    python = _python_source(f)
+    python = python_inside(f)
     if python is not None and not is_inert((*args, *kwargs.values())):
         return call(python, *args, **kwargs)
     _note_draw(f, args, kwargs)
@@ -619,8 +626,10 @@ def _call_getter(f: Any, o: Any) -> Any:
     return METHOD[0](o, name, *rest, **options)
 
 
-def _python_source(f: Any) -> Any:
+def python_inside(f: Any) -> types.FunctionType | None:
     """The Python function inside a compiled wrapper, such as Numba's dispatcher."""
+    if hasattr(f, "nin"):  # that of a ufunc is for one element
+        return None
     for name in ("py_func", "__wrapped__"):
         inner = getattr(f, name, None)
         if isinstance(inner, types.FunctionType):
@@ -636,4 +645,7 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 opaque.CALL[:] = [call]
 protocols.CALL[:] = [call]
 apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
-__all__ = ["HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active"]
+__all__ = [
+    "HANDLERS", "TRANSPARENT", "Array", "Scalar", "bind", "call", "handler", "is_active",
+    "python_inside",
+]  # fmt: skip

@@ -557,7 +557,8 @@ class Recorder:
         if not isinstance(d, Size) or d in self.known:
             return self.known.get(d, d)
         if d.origin is None or d.hint is None:
-            message = "the length of this array must be known beforehand, and it is computed"
+            why = "it is computed" if d.origin is None else "a type does not tell it"
+            message = f"the length of this array must be known beforehand, and {why}"
             raise UntraceableError(message, self.place())
         self.known[d] = d.hint
         self.length_guards.append((*d.origin, d.hint))

@@ -26,9 +26,14 @@ class Flattened:
         The lists, dicts and objects that a function could change, in order.
     key : hashable
         Structure, types and static values: what a tape is specialised on.
+    examples : bool
+        Whether numbers and lengths are those of an example, which a tape may assume.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, examples: bool = True
+    ) -> None:
+        self.examples = examples
         self.leaves: list[Any] = []
         self.containers: list[Any] = []
         self._places: dict[int, int] = {}
@@ -157,10 +162,13 @@ def leaf_key(x: Any) -> Hashable:
     return (t.dtype, t.python)
 
 
-def leaf_type(x: Any, k: int) -> Type:
+def leaf_type(x: Any, k: int, *, example: bool = True) -> Type:
     """The type of input k: lengths of two and more are unknown."""
     if isinstance(x, np.ndarray):
-        shape = tuple(n if n < 2 else Size((k, axis), n) for axis, n in enumerate(x.shape))
+        shape = tuple(
+            n if n < 2 else Size((k, axis), n if example else None)
+            for axis, n in enumerate(x.shape)
+        )
         return ArrayType(x.dtype, shape)
     t = number_type(x)
     assert t is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import CONTAINER_METHODS
+from fwdad.builder.dispatch import CONTAINER_METHODS, python_inside
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.registry import find_rule, function_name
@@ -128,8 +128,8 @@ class Calls(Attributes):
             return f.call(self, args, kwargs)
         if isinstance(f, type):
             return self._call_class(f, args, kwargs)
-        if hasattr(f, "py_func"):  # a function under numba.njit
-            return self.call(f.py_func, args, kwargs)
+        if type(f).__module__.startswith("numba."):
+            return self._call_numba(f, args, kwargs)
         if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
@@ -140,6 +140,17 @@ class Calls(Attributes):
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
 
+    def _call_numba(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """A function under ``numba.njit`` by its Python source, a ufunc of Numba's as it is."""
+        python = python_inside(f)
+        if find_rule(f) is not None or hasattr(f, "nin"):
+            args = tuple(self.listed(self.number(a)) for a in args)
+            return self.recorder.apply(f, args, kwargs)
+        if python is not None:
+            return self.call(python, args, kwargs)
+        message = f"a {type(f).__name__} of Numba has no Python source that can be traced"
+        raise UntraceableError(message, self.location())
+
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
@@ -149,7 +160,8 @@ class Calls(Attributes):
         library = is_library_file(f.__code__.co_filename)
         if library and not mentions_symbols((args, kwargs)):
             return self._call_native(f, args, kwargs)
-        source = find_source(f)
+        numba = f.__globals__.get("__name__", "").startswith("numba.")  # methods of a jitclass
+        source = None if numba else find_source(f)
         if source is None:
             message = (
                 f"{function_name(f)} has no source that can be read, and is called with values "
@@ -296,6 +308,8 @@ class Calls(Attributes):
         return value
 
     def _call_class(self, cls: type, args: Any, kwargs: Any) -> Any:
+        if cls.__name__ == "prange" and cls.__module__.startswith("numba."):
+            return self.call(range, args, kwargs)
         if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
             return self._call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):

@@ -230,10 +230,10 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) ->
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = []
     for k, leaf in enumerate(flat.leaves):
-        value = Value(leaf_type(leaf, k))
+        value = Value(leaf_type(leaf, k, example=flat.examples))
         inputs.append(value)
         recorder.measure(value)
-        if isinstance(value.type, Number):
+        if isinstance(value.type, Number) and flat.examples:
             recorder.examples[value] = (k, leaf)
     captures = _Captures(recorder, len(inputs))
     tracer.capture_value = captures.value
