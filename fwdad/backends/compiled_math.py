@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
+
+from fwdad.backends.checks import require
 
 _numpy = njit(error_model="numpy")
 _python = njit(error_model="python")
@@ -22,9 +24,9 @@ def _overflow(instruction: str) -> Any:
     def checked(_typing, _a, _b):
         def code(context, builder, _sig, args):
             pair = getattr(builder, instruction)(*args)
-            with cgutils.if_unlikely(builder, builder.extract_value(pair, 1)):
-                message = "an int of compiled code exceeds 64 bits"
-                context.call_conv.return_user_exc(builder, OverflowError, (message,))
+            fits = builder.not_(builder.extract_value(pair, 1))
+            message = "an int of compiled code exceeds 64 bits"
+            require(context, builder, fits, OverflowError, message)
             return builder.extract_value(pair, 0)
 
         return types.int64(types.int64, types.int64), code
@@ -253,23 +255,43 @@ def to_int(x):
     return int(x)
 
 
-@_python
-def broadcast_length(m, n):
+def _lengths(typing_of: Any) -> Any:
+    """An intrinsic of two lengths that answers one."""
+
+    def typed(_typing, m, n):
+        if not (isinstance(m, types.Integer) and isinstance(n, types.Integer)):
+            return None
+
+        def code(context, builder, sig, args):
+            m, n = (
+                context.cast(builder, x, t, types.intp) for t, x in zip(sig.args, args, strict=True)
+            )
+            return typing_of(context, builder, m, n)
+
+        return types.intp(m, n), code
+
+    return intrinsic(typed)
+
+
+@_lengths
+def broadcast_length(context, builder, m, n):
     """The length that two lengths broadcast to."""
-    if n in (m, 1):
-        return m
-    if m == 1:
-        return n
-    raise ValueError("operands could not be broadcast together")
+    same, m_is_one, n_is_one = (
+        builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1)), (n, n.type(1)))
+    )
+    agree = builder.or_(same, builder.or_(m_is_one, n_is_one))
+    require(context, builder, agree, ValueError, "operands could not be broadcast together")
+    return builder.select(m_is_one, n, m)
 
 
-@_python
-def check_length(m, n):
-    """Make sure that m values can be written into n places."""
-    if m not in (n, 1):
-        raise ValueError("could not broadcast input array into the shape of its target")
-    return 0 if m == 1 and n != 1 else 1
+@_lengths
+def check_length(context, builder, m, n):
+    """Make sure that m values can be written into n places; the step from one to the next."""
+    same, m_is_one = (builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1))))
+    message = "could not broadcast input array into the shape of its target"
+    require(context, builder, builder.or_(same, m_is_one), ValueError, message)
+    return builder.select(same, m.type(1), m.type(0))
 
 
 __all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"
-           and name not in {"njit", "intrinsic", "Any"}]  # fmt: skip
+           and name not in {"njit", "intrinsic", "require", "Any"}]  # fmt: skip

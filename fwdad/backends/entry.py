@@ -22,6 +22,7 @@ if have_numba():
     from numba.core.compiler_lock import global_compiler_lock
 
     from fwdad.backends import cache
+    from fwdad.backends.numba_pipeline import ProgramCompiler
     from fwdad.backends.numba_source import numba_source
 
 Backend = Literal["numpy", "numba"]
@@ -218,7 +219,10 @@ def _gist(error: BaseException) -> str:
     return " ".join(kept[:3]) or type(error).__name__
 
 
-_OPTIONS = {"error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True}
+_OPTIONS = {
+    "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
+    "no_cfunc_wrapper": True,
+}  # fmt: skip
 
 
 def _jit(f: Callable[..., Any], digest: str | None) -> Any:
@@ -226,7 +230,7 @@ def _jit(f: Callable[..., Any], digest: str | None) -> Any:
     if digest is not None:
         f.__module__ = __name__  # it must be one that can be imported
         f.__qualname__ = f"{digest}.{f.__name__}"
-    return numba.njit(**_OPTIONS)(f)
+    return numba.njit(pipeline_class=ProgramCompiler, **_OPTIONS)(f)
 
 
 def _agrees(found: Any, wanted: Type) -> bool:

@@ -48,7 +48,7 @@ class LaneWriter(NumberWriter):
         n = width(operand)
         text = self.lane_text(operand, n)
         made = self.temporary("a", operand.type)
-        self.line(f"{made} = np.empty({n})")
+        self.line(f"{made} = np.empty(({n},), np.float64)")
         self.line(f"{self.lane_function('store', n)}({made}, {text})")
         return made
 

@@ -19,6 +19,7 @@ from numba.core import types as _types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
+from fwdad.backends.checks import require
 from fwdad.backends.lanes import LaneFunctions
 
 types: Any = _types
@@ -193,17 +194,14 @@ def _place(
     """Where lane 0 of an element stands, and the distance of lanes in bytes; bounds are checked."""
     ary = context.make_array(array_type)(context, builder, array)
     lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
-    wrong = builder.icmp_signed("!=", lengths[0], lengths[0].type(n))
-    with cgutils.if_unlikely(builder, wrong):
-        message = f"the array's first axis does not hold {n} lanes"
-        context.call_conv.return_user_exc(builder, IndexError, (message,))
+    right = builder.icmp_signed("==", lengths[0], lengths[0].type(n))
+    require(context, builder, right, IndexError, f"the array's first axis does not hold {n} lanes")
     index = [lengths[0].type(0)]
     for axis, (i, length) in enumerate(zip(at, lengths[1:], strict=True)):
         negative = builder.icmp_signed("<", i, i.type(0))
         i = builder.select(negative, builder.add(i, length), i)
-        with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", i, length)):
-            message = f"index is out of bounds for axis {axis}"
-            context.call_conv.return_user_exc(builder, IndexError, (message,))
+        inside = builder.icmp_unsigned("<", i, length)
+        require(context, builder, inside, IndexError, f"index is out of bounds for axis {axis}")
         index.append(i)
     pointer = cgutils.get_item_pointer(context, builder, array_type, ary, index)
     return pointer, cgutils.unpack_tuple(builder, ary.strides, array_type.ndim)[0]

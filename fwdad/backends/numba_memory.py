@@ -1,0 +1,229 @@
+"""New arrays and their elements in LLVM code, for the programs that fwdad writes.
+
+Numba compiles ``np.zeros`` from a chain of five functions, each with a library and its own round of
+optimisation: more work than a whole small program. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.extending import intrinsic
+from numba.np.arrayobj import get_itemsize, load_item, populate_array, store_item
+
+from fwdad.backends.checks import require
+
+types: Any = _types
+_ALIGNMENT = 32  # bytes, as Numba's own arrays
+
+# -- new arrays
+
+
+def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
+    """A new array in C order, and the bytes of its elements."""
+    size = itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    fits = ir.Constant(ir.IntType(1), 1)
+    strides: list[Any] = []
+    for n in reversed(lengths):
+        strides.insert(0, size)
+        product = builder.smul_with_overflow(size, n)
+        size = builder.extract_value(product, 0)
+        exact = builder.not_(builder.extract_value(product, 1))
+        fits = builder.and_(fits, builder.and_(exact, builder.icmp_signed(">=", n, n.type(0))))
+    require(context, builder, fits, ValueError, "an array cannot have such lengths")
+    align = context.get_constant(types.uint32, _ALIGNMENT)
+    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, align)
+    held = cgutils.is_not_null(builder, meminfo)
+    require(context, builder, held, MemoryError, "there is not enough memory for an array")
+    data = context.nrt.meminfo_data(builder, meminfo)
+    array = context.make_array(array_type)(context, builder)
+    length_type = context.get_value_type(types.intp)
+    populate_array(
+        array,
+        data=builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer()),
+        shape=cgutils.pack_array(builder, lengths, ty=length_type),
+        strides=cgutils.pack_array(builder, strides, ty=length_type),
+        itemsize=itemsize,
+        meminfo=meminfo,
+    )
+    return array, size
+
+
+def _lengths(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
+    held = cgutils.unpack_tuple(builder, shape, len(shape_type))
+    return [context.cast(builder, n, t, types.intp) for t, n in zip(shape_type, held, strict=True)]
+
+
+def _array_type(shape: Any, dtype: Any) -> Any:
+    """The type of a new array, or None for arguments that generated code does not have."""
+    if not isinstance(shape, types.BaseTuple) or not isinstance(dtype, types.NumberClass):
+        return None
+    if not all(isinstance(n, types.Integer) for n in shape):
+        return None
+    return types.Array(dtype.dtype, len(shape), "C")
+
+
+@intrinsic
+def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.empty(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = _lengths(context, builder, sig.args[0], args[0])
+        return _allocate(context, builder, sig.return_type, lengths)[0]._getvalue()
+
+    return made(shape, dtype), code
+
+
+@intrinsic
+def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.zeros(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = _lengths(context, builder, sig.args[0], args[0])
+        array, size = _allocate(context, builder, sig.return_type, lengths)
+        cgutils.memset(builder, array.data, size, 0)
+        return array._getvalue()
+
+    return made(shape, dtype), code
+
+
+def _fill(context: Any, builder: Any, array_type: Any, lengths: list[Any], item: Any) -> Any:
+    array, size = _allocate(context, builder, array_type, lengths)
+    with cgutils.for_range(builder, builder.sdiv(size, array.itemsize)) as loop:
+        place = cgutils.gep(builder, array.data, loop.index)
+        store_item(context, builder, array_type, item, place)
+    return array._getvalue()
+
+
+@intrinsic
+def ones(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.ones(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = _lengths(context, builder, sig.args[0], args[0])
+        item = context.get_constant_generic(builder, sig.return_type.dtype, 1)
+        return _fill(context, builder, sig.return_type, lengths, item)
+
+    return made(shape, dtype), code
+
+
+@intrinsic
+def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
+    """``np.full(shape, value, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None or not isinstance(value, (types.Number, types.Boolean)):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = _lengths(context, builder, sig.args[0], args[0])
+        item = context.cast(builder, args[1], sig.args[1], sig.return_type.dtype)
+        return _fill(context, builder, sig.return_type, lengths, item)
+
+    return made(shape, value, dtype), code
+
+
+@intrinsic
+def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
+    """``np.broadcast_to(array, shape)``: a window that nobody may write into."""
+    if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):
+        return None
+    if len(shape) < array.ndim or not all(isinstance(n, types.Integer) for n in shape):
+        return None
+    made = types.Array(array.dtype, len(shape), "A", readonly=True, aligned=array.aligned)
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        old_type, new_type = sig.args[0], sig.return_type
+        old = context.make_array(old_type)(context, builder, args[0])
+        lengths = _lengths(context, builder, sig.args[1], args[1])
+        zero, one = lengths[0].type(0) if lengths else None, lengths[0].type(1) if lengths else None
+        lead = len(lengths) - old_type.ndim
+        strides = [zero] * lead
+        agree = ir.Constant(ir.IntType(1), 1)
+        for n in lengths[:lead]:
+            agree = builder.and_(agree, builder.icmp_signed(">=", n, zero))
+        held = cgutils.unpack_tuple(builder, old.shape, old_type.ndim)
+        steps = cgutils.unpack_tuple(builder, old.strides, old_type.ndim)
+        for n, m, step in zip(lengths[lead:], held, steps, strict=True):
+            same, single = builder.icmp_signed("==", m, n), builder.icmp_signed("==", m, one)
+            wanted = builder.and_(single, builder.icmp_signed(">=", n, zero))
+            agree = builder.and_(agree, builder.or_(same, wanted))
+            strides.append(builder.select(same, step, zero))
+        message = "operands could not be broadcast together with remapped shapes"
+        require(context, builder, agree, ValueError, message)
+        new = context.make_array(new_type)(context, builder)
+        length_type = context.get_value_type(types.intp)
+        populate_array(
+            new,
+            data=old.data,
+            shape=cgutils.pack_array(builder, lengths, ty=length_type),
+            strides=cgutils.pack_array(builder, strides, ty=length_type),
+            itemsize=old.itemsize,
+            meminfo=old.meminfo,
+            parent=old.parent,
+        )
+        context.nrt.incref(builder, new_type, new._getvalue())
+        return new._getvalue()
+
+    return made(array, shape), code
+
+
+REPLACED: dict[Any, Any] = {
+    np.empty: empty, np.zeros: zeros, np.ones: ones, np.full: full, np.broadcast_to: broadcast_to,
+}  # fmt: skip
+"""NumPy's functions as generated code calls them, and what takes their place."""
+
+# -- elements
+
+
+def element(
+    context: Any, builder: Any, array_type: Any, array: Any, index: list[tuple[Any, Any]]
+) -> Any:
+    """A pointer to an element; its index is checked, negative ones count from the end.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    array_type, array
+        The array.
+    index : list of tuple
+        For each axis Numba's type and the LLVM value, or None and a Python int.
+    """
+    model = context.data_model_manager[array_type]
+    shape, strides = model.get(builder, array, "shape"), model.get(builder, array, "strides")
+    lengths = cgutils.unpack_tuple(builder, shape, array_type.ndim)
+    places = []
+    inside = None
+    for (t, given), n in zip(index, lengths, strict=True):
+        if t is None:
+            i = n.type(given)
+            i = builder.add(i, n) if given < 0 else i
+        else:
+            i = context.cast(builder, given, t, types.intp)
+            if t.signed:
+                i = builder.select(builder.icmp_signed("<", i, n.type(0)), builder.add(i, n), i)
+        places.append(i)
+        fits = builder.icmp_unsigned("<", i, n)
+        inside = fits if inside is None else builder.and_(inside, fits)
+    require(context, builder, inside, IndexError, "index is out of bounds")
+    return cgutils.get_item_pointer2(
+        context, builder, model.get(builder, array, "data"), lengths,
+        cgutils.unpack_tuple(builder, strides, array_type.ndim), array_type.layout, places,
+    )  # fmt: skip
+
+
+__all__ = ["REPLACED", "broadcast_to", "element", "empty", "full", "load_item",
+           "ones", "store_item", "zeros"]  # fmt: skip

@@ -1,0 +1,171 @@
+"""New arrays and access to elements in compiled programs, against NumPy."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from fwdad.tracing.trace import trace
+
+numba = pytest.importorskip("numba")
+
+from numba.core import event  # noqa: E402
+
+from fwdad.backends.entry import compile_program  # noqa: E402
+from fwdad.backends.numba_pipeline import ProgramCompiler  # noqa: E402
+
+njit = numba.njit(pipeline_class=ProgramCompiler, boundscheck=True)
+
+
+def new(n, m):
+    return (
+        np.zeros((n, m), np.float64), np.zeros((), np.int64), np.zeros((2, n, m), np.complex128),
+        np.ones((m,), np.float32), np.ones((n, n), np.bool_), np.full((n, m), 7, np.float64),
+        np.full((m,), 1 - 2j, np.complex64), np.full((), True, np.bool_),
+        np.empty((n, 3), np.int32), np.empty((n, m), np.float32),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lengths", [(3, 4), (1, 1), (0, 5), (2, 0)])
+def test_new_arrays(lengths):
+    for k, (a, b) in enumerate(zip(njit(new)(*lengths), new(*lengths), strict=True)):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        assert all(a.flags[name] for name in ("C", "W", "A"))
+        if k < 8:  # the others are empty: what stands in them is nobody's promise
+            assert_array_equal(a, b)
+        a[...] = 1
+
+
+@pytest.mark.parametrize("lengths", [(-1, 2), (2, -1), (2**40, 2**40), (2**62, 8)])
+def test_impossible_lengths(lengths):
+    with pytest.raises(ValueError, match="lengths"):
+        njit(new)(*lengths)
+
+
+def test_too_much_memory():
+    with pytest.raises(MemoryError):
+        njit(lambda n: np.empty((n, n), np.float64))(2**29)
+
+
+def windows(v, m, n):
+    return (
+        np.broadcast_to(v, (n, v.shape[0])), np.broadcast_to(m, (2, n, m.shape[0], m.shape[1])),
+        np.broadcast_to(v[:1], (n,)), np.broadcast_to(m[:, :1], (m.shape[0], n)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_broadcast_to(n, rng):
+    v, m = rng.standard_normal(3), rng.standard_normal((2, 3))
+    compiled = njit(windows)
+    for a, b in ((v, m), (v[::-1], m.T)):
+        for found, wanted in zip(compiled(a, b, n), windows(a, b, n), strict=True):
+            assert_array_equal(found, wanted)
+            assert not found.flags.writeable
+            assert found.size == 0 or np.may_share_memory(found, a) or np.may_share_memory(found, b)
+
+
+def test_a_window_keeps_its_array_alive():
+    @njit
+    def made(n):
+        return np.broadcast_to(np.full((n,), 2.5, np.float64), (3, n))
+
+    found = [made(1000) for _ in range(20)]
+    assert all((a == 2.5).all() for a in found)
+
+
+@pytest.mark.parametrize("lengths", [(2,), (3, 2), (-1, 3), (0,)])
+def test_broadcast_to_refuses(lengths):
+    f = lambda v, n: np.broadcast_to(v, n)  # noqa: E731
+    with pytest.raises(ValueError, match="broadcast"):
+        njit(f)(np.ones(3), lengths)
+    with pytest.raises(ValueError, match=r"broadcast|negative|remapped|shape"):
+        f(np.ones(3), lengths)
+
+
+def moved(m, i, j):
+    m[i, j] = m[j, i] + 1
+    return m[i, j]
+
+
+@pytest.mark.parametrize("index", [int, np.int32, np.uint8, np.uint64])
+def test_elements(index):
+    compiled = njit(moved)
+    whole = np.arange(60.0).reshape(6, 10)
+    for view in (lambda a: a[:4, :4], lambda a: a[:4, :4].T, lambda a: a[4:0:-1, 8::-2][:, :4],
+                 lambda a: np.asfortranarray(a[:4, :4])):  # fmt: skip
+        for i in range(4):
+            for j in range(4):
+                a, b = view(whole.copy()), view(whole.copy())
+                assert compiled(a, index(i), index(j)) == moved(b, i, j)
+                assert_array_equal(a, b)
+
+
+def test_places_from_the_end():
+    compiled = njit(moved)
+    for i in range(-3, 3):
+        a, b = np.arange(9.0).reshape(3, 3), np.arange(9.0).reshape(3, 3)
+        assert compiled(a, i, -1) == moved(b, i, -1)
+        assert_array_equal(a, b)
+
+
+def constants(v):
+    v[-3], v[1] = v[2], v[-1] * 2
+    return v[0]
+
+
+def test_known_places():
+    compiled = njit(constants)
+    a, b = np.arange(3.0), np.arange(3.0)
+    assert compiled(a) == constants(b)
+    assert_array_equal(a, b)
+    for short in (np.ones(2), np.ones(0)):
+        with pytest.raises(IndexError):
+            compiled(short)
+        with pytest.raises(IndexError):
+            constants(short)
+
+
+FAR = 2**62  # times the size of an element it is no address any more
+
+
+@pytest.mark.parametrize("place", [(3, 0), (-4, 0), (0, 4), (0, -5), (FAR, 0), (0, -FAR), (3, -5)])
+def test_no_foreign_memory(place):
+    outer = np.zeros((9, 12))
+    inner = outer[3:6, 4:8]
+    with pytest.raises(IndexError):
+        njit(moved)(inner, *place)
+    assert not outer.any()
+
+
+def test_the_index_that_wraps_around():
+    with pytest.raises(IndexError):
+        njit(moved)(np.zeros((2, 2)), np.uint64(2**64 - 1), np.uint64(0))
+
+
+def test_read_only_arrays_are_read():
+    a = np.arange(4.0)
+    a.flags.writeable = False
+    assert njit(lambda v, i: v[i])(a, 3) == 3.0
+    with pytest.raises(numba.TypingError):
+        njit(constants)(a)
+
+
+def nothing_else(x):
+    """Allocation, elements, broadcasting, a loop and a check of lengths."""
+    y = np.zeros((3, 3))
+    y[0, 0] = x[0] * x[1]
+    for k in range(len(x)):
+        y[1, 2] += x[k] * np.sin(x[k])
+    y[2] = x[1:] * np.ones(3) + np.broadcast_to(y[0, :1], (3,))
+    return y.T
+
+
+def test_one_function_is_compiled():
+    """Each further one costs Numba tens of milliseconds."""
+    program = trace(nothing_else, np.arange(4.0)).program
+    made = compile_program(program)
+    with event.install_recorder("numba:compile") as recorder:
+        made.call(np.arange(4.0))
+    assert made.backend == "numba"
+    assert sum(e.is_start for _, e in recorder.buffer) == 1
