@@ -83,8 +83,14 @@ class _Runner:
         """What runs the program, and why Numba does not."""
         if self._made is None:
             return "NumPy"
-        reasons = "".join(f"\n  {_place(e)}{e.what}" for e in self._made.left)
-        return "Numba" if self._made.backend == "numba" else f"NumPy, because{reasons}"
+        reasons = "".join(f"\n  {_place(e)}{e.what}" for e in self._made.reasons())
+        parts = self._made.compiled_parts()
+        if not parts:
+            return f"NumPy, because{reasons}"
+        if not self._made.pieces:
+            return "Numba"
+        held, pieces = sum(p.size for p in parts), "piece" if len(parts) == 1 else "pieces"
+        return f"Numba in {len(parts)} {pieces} of {held}, the others by NumPy, because{reasons}"
 
 
 def _place(error: Any) -> str:
@@ -339,9 +345,9 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
     if backend == "numpy":
         return numpy_source(program).text
     _uses_numba("numba")
-    from fwdad.backends.numba_source import numba_source  # noqa: PLC0415  (imports Numba)
+    from fwdad.backends.glue import numba_text  # noqa: PLC0415  (imports Numba)
 
-    return numba_source(program)[0].text
+    return numba_text(program)
 
 
 def _program_of(f: Any, args: Any, kwargs: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import re
 import threading
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fwdad.backends.numba_support import CannotCompileError, have_numba
-from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
+from fwdad.backends.numpy_source import Source, compiled, defined, filename, numpy_source
+from fwdad.errors import Location
 from fwdad.tape.ops import Program
 from fwdad.tape.types import ArrayType, Number, Type
 
@@ -22,8 +24,10 @@ if have_numba():
     from numba.core.compiler_lock import global_compiler_lock
 
     from fwdad.backends import cache
+    from fwdad.backends.glue import glue_source
     from fwdad.backends.numba_pipeline import ProgramCompiler
     from fwdad.backends.numba_source import numba_source
+    from fwdad.backends.pieces import Cut, cut
 
 Backend = Literal["numpy", "numba"]
 
@@ -39,13 +43,17 @@ class Compiled:
     source : Source
         What was generated for the backend in use.
     backend : str
-        ``"numpy"`` or ``"numba"``.
+        ``"numpy"`` or ``"numba"``; that of a program in pieces is ``"numba"``.
     left : list of CannotCompileError
-        Why the program runs under NumPy although Numba was asked for; empty otherwise.
+        Why something runs under NumPy although Numba was asked for; empty if nothing does.
     kernel : object
         Numba's dispatcher, or None.
     serves : callable
         Whether ``kernel`` serves a signature, for which it is compiled if need be.
+    pieces : list of Compiled
+        If the program could not be compiled as a whole.
+    size : int
+        How many operations there are.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -54,6 +62,18 @@ class Compiled:
     left: list[CannotCompileError] = field(default_factory=list)
     kernel: Any = None
     serves: Callable[[tuple[Any, ...]], bool] = lambda _: False
+    pieces: list[Compiled] = field(default_factory=list)
+    size: int = 0
+
+    def reasons(self) -> list[CannotCompileError]:
+        """Why something runs under NumPy, in the pieces as well."""
+        return [*self.left, *(e for p in self.pieces for e in p.reasons())]
+
+    def compiled_parts(self) -> list[Compiled]:
+        """The program, or those of its pieces, that Numba runs."""
+        if not self.pieces:
+            return [self] if self.backend == "numba" else []
+        return [part for p in self.pieces for part in p.compiled_parts()]
 
 
 def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
@@ -64,8 +84,8 @@ def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
     program : Program
         A traced program.
     backend : {"numpy", "numba"}
-        What runs it. A program that Numba cannot compile runs under NumPy as a whole, which
-        ``left`` tells.
+        What runs it. What Numba cannot compile of a program runs under NumPy, between compiled
+        pieces where these are worth it; ``left`` tells.
 
     Returns
     -------
@@ -73,12 +93,21 @@ def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
     """
     plain = _Plain(program)
     if backend == "numpy" or not have_numba():
-        return Compiled(plain.run, plain.source, "numpy")
+        return Compiled(plain.run, plain.source, "numpy", size=program.count())
     try:
         source, types = numba_source(program)
     except CannotCompileError as error:
-        return Compiled(plain.run, plain.source, "numpy", [error])
+        return _in_pieces(program, plain, [error], cut(program))
     return _Entry(program, source, types, plain).made
+
+
+def _in_pieces(
+    program: Program, plain: _Plain, errors: list[CannotCompileError], made: Cut
+) -> Compiled:
+    """A program that has no compiled form as a whole."""
+    if not made.pieces or made.pieces[0].count() == program.count():
+        return Compiled(plain.run, plain.source, "numpy", made.left or errors, size=program.count())
+    return _Glue(program, made, plain).made
 
 
 class _Plain:
@@ -98,8 +127,60 @@ class _Plain:
         return compiled(self.source)
 
 
+class _InterruptedError(Exception):
+    """A piece has raised after it may have written: it cannot be run again by itself.
+
+    Parameters
+    ----------
+    given : Exception
+        What compiled code has raised.
+    """
+
+    def __init__(self, given: Exception) -> None:
+        super().__init__(given)
+        self.given = given
+
+
+class _Glue:
+    """Runs a program in pieces."""
+
+    def __init__(self, program: Program, made: Cut, plain: _Plain) -> None:
+        self.program = program
+        self.plain = plain
+        source = glue_source(made)
+        run = defined(source)
+        self._run = compiled(source, run)
+        self.made = Compiled(self, source, "numba", made.left, size=made.program.count())
+        for piece in made.pieces:
+            entry = _Entry(piece, *numba_source(piece), _Plain(piece), within=run.__globals__)
+            run.__globals__[piece.name] = entry.made.call
+            self.made.pieces.append(entry.made)
+
+    def __call__(self, *leaves: Any) -> tuple[Any, ...]:
+        try:
+            return self._run(*leaves)
+        except _InterruptedError as error:
+            if any(self.program.written):
+                raise error.given from None
+        return self.plain.run(*leaves)  # outside the handler: the exception is the user's own
+
+
 class _Entry:
-    """Compiles for the types of arguments as they come, and decides what to do when that fails."""
+    """Compiles for the types of arguments as they come, and decides what to do when that fails.
+
+    Parameters
+    ----------
+    program : Program
+        What is run.
+    source : Source
+        For Numba.
+    types : dict
+        The types that its variables must have.
+    plain : _Plain
+        The program under NumPy.
+    within : dict, optional
+        The names of the function that calls it, if it is a piece.
+    """
 
     def __init__(
         self,
@@ -107,8 +188,10 @@ class _Entry:
         source: Source,
         types: dict[str, Type],
         plain: _Plain,
+        within: dict[str, Any] | None = None,
     ) -> None:
         self.program = program
+        self.within = within
         self.types = types
         self.plain = plain
         self._digest = cache.program_digest(source, types, _OPTIONS)
@@ -116,19 +199,30 @@ class _Entry:
         self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
         self.made = Compiled(
-            self._first, source, "numba", kernel=self.kernel, serves=self._serves_types
+            self._first,
+            source,
+            "numba",
+            kernel=self.kernel,
+            serves=self._serves_types,
+            size=program.count(),
         )
         self._fast = _wrapper(program, self.kernel, self._failed)
 
     def _first(self, *leaves: Any) -> tuple[Any, ...]:
         """Compile, compare Numba's types with the tape's, then call directly."""
         if self._serves(leaves):
-            self.made.call = self._fast
+            self._settle(self._fast)
             return self._fast(*leaves)
-        self.made.call = self.plain.run
-        self.made.backend = "numpy"
-        self.made.source = self.plain.source
-        return self.plain.run(*leaves)
+        made = self.made
+        other = _in_pieces(self.program, self.plain, made.left, cut(self.program, made.left))
+        made.backend, made.source, made.pieces = other.backend, other.source, other.pieces
+        self._settle(other.call)
+        return other.call(*leaves)
+
+    def _settle(self, call: Callable[..., Any]) -> None:
+        self.made.call = call
+        if self.within is not None:
+            self.within[self.program.name] = call
 
     def _serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether arguments of these types have compiled code, which is made if it is new."""
@@ -176,7 +270,7 @@ class _Entry:
                 self.kernel.compile(signature)
         except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
             what = f"Numba says: {_gist(error)}"
-            raise CannotCompileError(what) from error
+            raise CannotCompileError(what, place_of(error, self.made.source)) from error
         finally:
             self.kernel.disable_compile(bool(self.kernel.signatures))
         found = self.kernel.overloads[signature].type_annotation.typemap
@@ -200,6 +294,8 @@ class _Entry:
         if new and self._serves(leaves):
             return self._fast(*leaves)
         if any(self.program.written) and not (new or not self._serves(leaves)):
+            if self.within is not None:
+                raise _InterruptedError(error) from error
             raise error
         return self.plain.run(*leaves)
 
@@ -208,6 +304,13 @@ class _Entry:
             return tuple(numba.typeof(x) for x in leaves) not in self.known
         except ValueError:
             return True
+
+
+def place_of(error: BaseException, source: Source) -> Location | None:
+    """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
+    name = re.escape(filename(source))
+    lines = re.findall(rf'File "{name}", line (\d+)', str(error))
+    return source.places[int(lines[-1]) - 1] if lines else None
 
 
 def _gist(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +63,22 @@ def numpy_source(program: Program) -> Source:
     Source
         The function answers a tuple of the program's results.
     """
+    return source_of(program, Writer(program, coalesce=True))
+
+
+def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:
+    """Write a program, and those that it calls, with a writer.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    writer : Writer
+        Nothing has been written with it.
+    without : container of int
+        Identities of programs that are called, and are not written.
+    """
     name = program.name if program.name.isidentifier() else "traced"
-    writer = Writer(program, coalesce=True)
     writer.reserve(name)
     _function(writer, program, name)
     called = writer.called
@@ -73,6 +87,8 @@ def numpy_source(program: Program) -> Source:
         for inner, inner_name in list(called.values()):
             if id(inner) not in done:
                 done.add(id(inner))
+                if id(inner) in without:
+                    continue
                 writer.line("")
                 writer.line("")
                 _function(writer.follow(inner), inner, inner_name)
@@ -88,29 +104,31 @@ def defined(source: Source) -> Callable[..., Any]:
     source : Source
         As :func:`numpy_source` makes it.
     """
-    filename = _filename(source)
+    name = filename(source)
     lines = source.text.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source.text), None, lines, filename)
+    linecache.cache[name] = (len(source.text), None, lines, name)
     namespace = dict(source.namespace)
-    exec(compile(source.text, filename, "exec"), namespace)  # noqa: S102  (our own text)
+    exec(compile(source.text, name, "exec"), namespace)  # noqa: S102  (our own text)
     return namespace[source.name]
 
 
-def compiled(source: Source) -> Callable[..., Any]:
+def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function of a source; an exception names the user's line in a note.
 
     Parameters
     ----------
     source : Source
         As :func:`numpy_source` makes it.
+    run : callable, optional
+        What :func:`defined` has made of it.
     """
-    run, filename = defined(source), _filename(source)
+    function, name = run or defined(source), filename(source)
 
     def loud(*leaves: Any) -> Any:
         try:
-            return run(*leaves)
+            return function(*leaves)
         except Exception as error:
-            _note_place(error, filename, source)
+            _note_place(error, name, source)
             raise
 
     def quiet(*leaves: Any) -> Any:
@@ -119,15 +137,16 @@ def compiled(source: Source) -> Callable[..., Any]:
     return quiet if source.quiet else loud
 
 
-def _filename(source: Source) -> str:
+def filename(source: Source) -> str:
+    """The name under which Python and Numba know a source."""
     return f"<fwdad {source.name} {zlib.crc32(source.text.encode()):x}>"  # alike in each process
 
 
-def _note_place(error: Exception, filename: str, source: Source) -> None:
+def _note_place(error: Exception, name: str, source: Source) -> None:
     """Tell the line of the user's that a line of generated source came from."""
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == filename and trace.tb_lineno:
+        if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:
             place = source.places[trace.tb_lineno - 1]
             if place is not None:
                 text = (place.text or "").strip()

@@ -90,7 +90,7 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
 
 def _is_of_numpy(function: Callable[..., Any]) -> bool:
     name = getattr(function, "__name__", "")
-    return any(getattr(module, name, None) is function for module in (np, np.linalg))
+    return any(getattr(module, name, None) is function for module in (np, np.linalg, np.fft))
 
 
 def memory_of(program: Program, roots: Roots | None = None) -> Roots:

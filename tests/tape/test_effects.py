@@ -133,6 +133,7 @@ ANSWERS = [
     (np.ndarray.astype, SQUARE, complex, "K", "unsafe", True, False), (np.diag, SQUARE),
     (np.linalg.diagonal, SQUARE), (np.require, SQUARE), (np.rot90, SQUARE),
     (np.average, SQUARE), (np.select, [SQUARE.real > 0], [SQUARE]), (np.insert, SQUARE, [], 0),
+    (np.fft.fft, SQUARE), (np.fft.fftshift, SQUARE), (np.fft.irfft, SQUARE),
     (np.unwrap, SQUARE.real), (np.interp, SQUARE.real[0], SQUARE.real[0], SQUARE.real[0]),
 ]  # fmt: skip
 
