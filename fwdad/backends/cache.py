@@ -286,7 +286,8 @@ def _packed(made: CompileResult) -> bytes:
     Numba numbers functions as a process compiles them: under the same name another process may have
     another function, which the linker would take for this one.
     """
-    first, *rest = made._reduce()
+    # nobody reads the listing of types, and writing it takes longer than all the rest
+    first, *rest = made._replace(type_annotation="")._reduce()
     name, kind, (code, bitcode) = first
     own = {
         made.fndesc.llvm_func_name,

@@ -39,7 +39,7 @@ class _Module:
     codes: dict[tuple[int, str], list[CodeType]] | None = None
 
 
-_MODULES: dict[str, _Module | None] = {}
+_MODULES: dict[Any, _Module] = {}
 _LOCK = threading.RLock()
 _MODULES_KEPT = 512
 
@@ -57,45 +57,90 @@ def find_source(f: FunctionType) -> Source | None:
     Source or None
     """
     code = f.__code__
+    lines = linecache.getlines(_FROZEN.get(code.co_filename, code.co_filename))
+    if not lines:
+        return None
     with _LOCK:
-        module = _module(code)
-        if module is None:
-            return None
-        key = (code.co_firstlineno, code.co_name)
-        candidates = module.definitions.get(key, [])
-        if len(candidates) > 1:
-            candidates = [c for c in candidates if _covers(c[0], code)]
-        if len(candidates) > 1 and not _is_placed(code):
-            candidates = [c for c in candidates if _compiles_to(c[0], code)]
-        if not candidates:
-            return None
-        # lambdas inside a lambda cover its positions too: the innermost one is meant
-        node, classes = min(candidates, key=lambda c: _extent(c[0]))
-        if not _is_own(f, code, module):
-            return None
-        return Source(node, classes, code.co_flags & _FUTURES)
+        start, end = _statement(lines, code)
+        found = _find(code, _module(code, lines, start, end), _is_own)
+        if found is None:
+            own = _is_rewritten if _is_rewritten_by_pytest(f) else _is_own
+            found = _find(code, _module(code, lines, 0, len(lines)), own)
+        return found
+
+
+def _find(code: CodeType, module: _Module | None, is_own: Any) -> Source | None:
+    """The definition of code in a parsed text, if it is its own."""
+    if module is None:
+        return None
+    candidates = module.definitions.get((code.co_firstlineno, code.co_name), [])
+    if len(candidates) > 1:
+        candidates = [c for c in candidates if _covers(c[0], code)]
+    if len(candidates) > 1 and not _is_placed(code):
+        candidates = [c for c in candidates if _compiles_to(c[0], code)]
+    if not candidates or not is_own(code, module):
+        return None
+    # lambdas inside a lambda cover its positions too: the innermost one is meant
+    node, classes = min(candidates, key=lambda c: _extent(c[0]))
+    return Source(node, classes, code.co_flags & _FUTURES)
 
 
 _FROZEN = {"<frozen _collections_abc>": _collections_abc.__file__}
 """Where the source of code stands that is frozen into the interpreter: the abstract containers."""
 
 
-def _module(code: CodeType) -> _Module | None:
+def _statement(lines: list[str], code: CodeType) -> tuple[int, int]:
+    """The lines of the statement of a module in which code seems to stand.
+
+    Only lines are looked at, and a line inside a string may begin like a statement. What is wrong
+    does not compile to the function's bytecode, and then the whole module is read.
+    """
+    start = min(code.co_firstlineno, len(lines)) - 1
+    end = max([start, *(line for _, _, line in code.co_lines() if line is not None)])
+    while start > 0 and not _begins(lines[start]):
+        start -= 1
+    while end < len(lines) and not _begins(lines[end]):
+        end += 1
+    return start, end
+
+
+def _begins(line: str) -> bool:
+    return line[:1] not in " \t\r\n\f#)]}"
+
+
+def _imports(lines: list[str]) -> str:
+    """The first lines of a module with nothing but its imports.
+
+    Python calls a method of an imported module by other instructions than one of a variable.
+    """
+    kept = []
+    last = ""  # what the last line of an import holds
+    for line in lines:
+        if last:
+            kept.append(line)
+            last = "" if last in line else last
+        elif line.startswith(("import ", "from ")):
+            kept.append(line)
+            last = ")" if "(" in line and ")" not in line else ""
+        else:
+            kept.append("\n")
+    return "".join(kept)
+
+
+def _module(code: CodeType, lines: list[str], start: int, end: int) -> _Module | None:
+    """Some lines of a module, parsed where they stand."""
     name = code.co_filename
-    lines = linecache.getlines(_FROZEN.get(name, name))
-    text = "".join(lines)
-    held = _MODULES.get(name)
+    text = "".join(lines[start:end])
+    held = _MODULES.get((name, start, end))
     if held is not None and held.text == text:
         return held
-    if not text:
-        return None
     try:
-        tree = ast.parse(text, name)
+        tree = ast.parse(_imports(lines[:start]) + text, name)
     except SyntaxError:
         return None
     if len(_MODULES) >= _MODULES_KEPT:
         _MODULES.clear()
-    module = _MODULES[name] = _Module(text, tree, _definitions(tree))
+    module = _MODULES[name, start, end] = _Module(text, tree, _definitions(tree))
     return module
 
 
@@ -162,7 +207,7 @@ def _compiles_to(node: Definition, code: CodeType) -> bool:
     return any(isinstance(c, CodeType) and _same(c, code) for c in made.co_consts)
 
 
-def _is_own(f: FunctionType, code: CodeType, module: _Module) -> bool:
+def _is_own(code: CodeType, module: _Module) -> bool:
     """Whether compiling the source gives the function's own bytecode."""
     if module.codes is None:
         try:
@@ -173,9 +218,12 @@ def _is_own(f: FunctionType, code: CodeType, module: _Module) -> bool:
         module.codes = {}
         _collect(top, module.codes)
     own = module.codes.get((code.co_firstlineno, code.co_name), [])
-    if any(_same(code, other) for other in own):
-        return True
-    return _is_rewritten_by_pytest(f)
+    return any(_same(code, other) for other in own)
+
+
+def _is_rewritten(_code: CodeType, _module: _Module) -> bool:
+    """Code whose bytecode is not that of its source, and need not be."""
+    return True
 
 
 def _collect(code: CodeType, into: dict[tuple[int, str], list[CodeType]]) -> None:

@@ -118,7 +118,11 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
 
 def memory(operand: Operand, roots: Roots) -> set[Value]:
     """The memory that the arrays in a structure of operands may be."""
-    return set().union(*(roots.get(v, {v}) for v in values_in(operand) if is_array(v)))
+    found: set[Value] = set()
+    for v in values_in(operand):
+        if is_array(v):
+            found |= roots.get(v) or {v}
+    return found
 
 
 def _block(block: Block, roots: Roots) -> None:

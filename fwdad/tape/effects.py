@@ -258,8 +258,11 @@ def writes(op: Op, roots: Roots) -> set[Value]:
     roots : dict
         As :func:`fwdad.tape.alias.memory_of` answers.
     """
-    inner = (writes(inner, roots) for b in op.blocks() for inner in b.ops)
-    return set().union(memory(op.writes(), roots), *inner)
+    found = memory(op.writes(), roots)
+    for block in op.blocks():
+        for inner in block.ops:
+            found |= writes(inner, roots)
+    return found
 
 
 def commute(first: Op, second: Op, roots: Roots) -> bool:

@@ -183,17 +183,43 @@ def _broadcast(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
 ) -> Any:
     """An elementwise function: shapes broadcast, and one element tells the dtype."""
+    made = _element(function, args, kwargs)
+    shapes = [_shape_of(a, known) for a in (*args, *kwargs.values())]
+    return _with_shape(made, _joined(shapes))
+
+
+_ELEMENTS: dict[Any, Any] = {}
+_ELEMENTS_KEPT = 4096
+
+
+def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
+    """What an elementwise function answers for one element; what has been tried is known."""
 
     def single(value: Value) -> Any:
         t = value.type
         return sample_of(t, {}) if isinstance(t, Number) else np.ones((1,) * t.ndim, t.dtype)
 
+    key = None if kwargs else (function, *map(_element_key, args))
+    made = _ELEMENTS.get(key) if key is not None and None not in key else None
+    if made is not None:
+        return made
     try:
         made = quietly(lambda: function(*_concrete(single, args), **_concrete(single, kwargs)))
     except Exception as error:
         raise CannotInferError(_reason(error)) from error
-    shapes = [_shape_of(a, known) for a in (*args, *kwargs.values())]
-    return _with_shape(made, _joined(shapes))
+    if key is not None and None not in key:
+        if len(_ELEMENTS) >= _ELEMENTS_KEPT:
+            _ELEMENTS.clear()
+        _ELEMENTS[key] = made
+    return made
+
+
+def _element_key(operand: Operand) -> Any:
+    """Equal for operands that stand for equal samples; None where that is not sure."""
+    if isinstance(operand, Value):
+        t = operand.type
+        return (t.dtype, t.python) if isinstance(t, Number) else (t.dtype, t.ndim, "array")
+    return (type(operand), operand) if type(operand) in (int, float, bool) else None
 
 
 def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:

@@ -48,17 +48,28 @@ Operand = Any
 """A ``Value``, a constant, or a tuple, list or slice of operands."""
 
 
-def values_in(operand: Operand) -> Iterator[Value]:
+def values_in(operand: Operand) -> list[Value]:
     """Every value in a structure of operands."""
     if isinstance(operand, Value):
-        yield operand
+        return [operand]
+    found: list[Value] = []
+    _collect(operand, found)
+    return found
+
+
+def _collect(operand: Operand, found: list[Value]) -> None:
+    if isinstance(operand, Value):
+        found.append(operand)
     elif isinstance(operand, (tuple, list)):
         for item in operand:
-            yield from values_in(item)
+            if isinstance(item, Value):
+                found.append(item)
+            elif not isinstance(item, (float, int)):
+                _collect(item, found)
     elif isinstance(operand, slice):
-        yield from values_in((operand.start, operand.stop, operand.step))
+        _collect((operand.start, operand.stop, operand.step), found)
     elif isinstance(operand, dict):
-        yield from values_in(list(operand.values()))
+        _collect(list(operand.values()), found)
 
 
 def map_values(f: Callable[[Value], Operand], operand: Operand) -> Operand:
@@ -66,7 +77,8 @@ def map_values(f: Callable[[Value], Operand], operand: Operand) -> Operand:
     if isinstance(operand, Value):
         return f(operand)
     if isinstance(operand, (tuple, list)):
-        return type(operand)(map_values(f, item) for item in operand)
+        items = [f(x) if isinstance(x, Value) else map_values(f, x) for x in operand]
+        return items if type(operand) is list else type(operand)(items)
     if isinstance(operand, slice):
         return slice(*map_values(f, (operand.start, operand.stop, operand.step)))
     if isinstance(operand, dict):

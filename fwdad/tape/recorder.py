@@ -41,10 +41,16 @@ def _dtype_of(x: Any) -> Any:
     return x.dtype if type(x) is Symbol else getattr(x, "dtype", None) or np.asarray(x).dtype
 
 
+def _is_operator(function: Any) -> bool:
+    return getattr(function, "__module__", None) == "_operator"
+
+
 @lru_cache(maxsize=4096)
 def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
     """Names and defaults of a library function's parameters; None where they cannot be told."""
     if isinstance(function, np.ufunc) or not hasattr(function, "__name__"):
+        return None
+    if _is_operator(function):  # without options
         return None
     try:
         found = inspect.signature(function).parameters.values()
@@ -80,6 +86,8 @@ def _tidy(
 @lru_cache(maxsize=4096)
 def _positional(function: Any) -> list[str]:
     """The names of the parameters that can be given by position."""
+    if _is_operator(function):
+        return []
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -97,7 +105,7 @@ def _with_named_out(
             return args, kwargs
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
-    names = _positional(function)
+    names = _positional(function) if len(args) > 1 else []  # nobody's first argument
     if "out" not in names[: len(args)]:
         return args, kwargs
     k = names.index("out")

@@ -124,6 +124,73 @@ def write(folder, name, text):
     return module, path
 
 
+AWKWARD = '''
+class Holder:
+    text = """
+def inside_a_string(x):
+"""
+
+    def first(self, x):
+        """Text
+at the margin."""
+        return self.__private + x  # mangled with the name of the class
+
+# a comment at the margin
+    def second(self, x):
+        return [
+x,
+            lambda y: (
+y + x
+            ),
+]
+
+if True:
+    def third(x):
+        return x
+else:
+    def third(x):
+        return -x
+
+fourth, fifth = (
+lambda x: x + 1,
+lambda x: (x
+* 2),
+)
+
+def outer(a):
+    """
+def not_a_function(x):
+    """
+    def sixth(x):
+        return a * x
+
+    return sixth
+
+def seventh(x): return """
+at the end""" * x
+'''
+
+
+def test_lines_that_begin_like_statements(tmp_path):
+    module, _ = write(tmp_path, "awkward_lines", AWKWARD)
+    whole = {
+        (node.lineno, getattr(node, "name", "<lambda>")): ast.dump(node, include_attributes=True)
+        for node in ast.walk(ast.parse(AWKWARD))
+        if isinstance(node, (ast.FunctionDef, ast.Lambda))
+    }
+    holder = module.Holder()
+    functions = (
+        module.Holder.first, module.Holder.second, holder.second(1)[1], module.third,
+        module.fourth, module.fifth, module.outer, module.outer(2), module.seventh,
+    )  # fmt: skip
+    for f in functions:
+        source = find_source(f)
+        key = (f.__code__.co_firstlineno, f.__name__)
+        assert ast.dump(source.node, include_attributes=True) == whole[key]
+        inside = f in functions[:3]
+        assert source.classes == (("Holder",) if inside else ())
+
+
 def test_changed_file_counts_as_sourceless(tmp_path):
     module, path = write(tmp_path, "changes_on_disk", "def f(x):\n    return 2 * x\n")
     path.write_text("def f(x):\n    return 5 * x\n")

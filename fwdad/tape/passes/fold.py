@@ -60,7 +60,7 @@ def _folded(op: Apply) -> Operand:
         return _UNFOLDED
     if own_function(op) == "_identity":
         return op.args[0]
-    if next(values_in(op.operands()), None) is None:
+    if not values_in(op.operands()):
         return _computed(op, t)
     return _UNFOLDED if op.kwargs else _identity(op, t)
 
