@@ -23,14 +23,14 @@ from fwdad.builder.dual import (
     top_tag,
     with_explicit,
 )
-from fwdad.builder.memory import owner_of
+from fwdad.builder.memory import SHADOWED, owner_of
 from fwdad.builder.opaque import check_rule, make_opaque
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.quiet import quietly
+from fwdad.tangents.quiet import quiet, quietly
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
@@ -187,8 +187,8 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
     numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):
-        return Array(y, quietly(_array_tangent, rule, active, numbers, y), tag)
-    return Scalar(y, quietly(_scalar_terms, rule, active, numbers, y), tag)
+        return Array(y, quiet()(_array_tangent, rule, active, numbers, y), tag)
+    return Scalar(y, quiet()(_scalar_terms, rule, active, numbers, y), tag)
 
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
@@ -199,12 +199,19 @@ def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
     if not x.tag.alive:
         check_alive(x.tag)
     y = ufunc(p)
-    return Array(y, quietly(_unary_tangent, rule.partials[0], x.t, p, y), x.tag)
+    t = x.t if SHADOWED else x._t
+    return Array(y, quiet()(_unary_tangent, rule.partials[0], t, p, y), x.tag)
 
 
 def _unary_tangent(partial: Any, t: Any, p: np.ndarray, y: np.ndarray) -> Any:
     if type(t) is not Chunk:
         t.use()
+    if len(t.terms) == 1:
+        ((lanes, held),) = t.terms.items()
+        if held is not None:
+            # no name for the partial: NumPy multiplies into a large array that nobody else holds
+            d = held * own_partial(partial(p, y), (p,), y, kept=False)
+            return Chunk.of(t.n, t.shape, {lanes: d})
     d = own_partial(partial(p, y), (p,), y, kept=_unscaled(t))
     return t.scale_quietly(d, y.shape)
 

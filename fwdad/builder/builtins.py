@@ -120,7 +120,14 @@ def _getattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 @handler(hasattr)
 def _hasattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     o, name = args
-    return hasattr(plain(o) if type(o) in OPAQUE else explicit(o), name)
+    o = plain(o) if type(o) in OPAQUE else explicit(o)
+    if not isinstance_dual(o):
+        return hasattr(o, name)
+    try:
+        methods.attribute(o, name)
+    except AttributeError:
+        return False
+    return True
 
 
 @handler(setattr)

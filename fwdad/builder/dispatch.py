@@ -29,7 +29,7 @@ from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError, is_library_file
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import RULES, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 
@@ -257,9 +257,9 @@ def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f(*args, **kwargs)
 
 
-def _call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) == 1 and type(args[0]) is Array and not kwargs:  # the commonest call
-        rule = find_rule(f)
+        rule = RULES.get(f)
         if rule is not None and rule.kind == "elementwise":
             return apply.apply_to_array(rule, f, args[0])
     duck = _duck(args, "__array_ufunc__")
@@ -548,7 +548,7 @@ def _identities(values: Any) -> tuple[Any, ...]:
 
 
 _BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    np.ufunc: _call_ufunc,
+    np.ufunc: call_ufunc,
     _NumpyFunction: _call_numpy,
     types.MethodType: _call_method,
     types.BuiltinFunctionType: _call_builtin,

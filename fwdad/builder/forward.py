@@ -61,10 +61,9 @@ class Arguments:
             self.structures.append(structure)
             self.composite |= structure.kind != "leaf"
             self.counts.append(len(leaves))
-            # an enclosing call may keep tangents in the memory of a plain array
-            self.leaves.extend(
-                wrap(x, copy=True) if SHADOWED and explicit(x) is not x else x for x in leaves
-            )
+            if SHADOWED:  # an enclosing call may keep tangents in the memory of a plain array
+                leaves = [wrap(x, copy=True) if explicit(x) is not x else x for x in leaves]
+            self.leaves.extend(leaves)
 
     def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
         """The arguments of one run: copies of the leaves, as duals where a tangent came."""
@@ -73,6 +72,9 @@ class Arguments:
             for leaf, t in zip(self.leaves, tangents, strict=True)
         ]
         made = list(self.args)
+        if len(self.argnums) == 1:
+            made[self.argnums[0]] = unflatten(self.structures[0], duals)
+            return made
         start = 0
         for k, structure, count in zip(self.argnums, self.structures, self.counts, strict=True):
             made[k] = unflatten(structure, duals[start : start + count])
@@ -225,6 +227,8 @@ def _without_tangents(x: Any, run: Run, seen: dict[int, Any]) -> Any:
 
 def _keep_constants(structure: Structure, run: Run) -> None:
     """Copy the parts of a value that have no tangents, before what was written is put back."""
+    if structure.kind == "leaf":
+        return
     nodes, seen = [structure], set()
     copies: dict[int, Any] = {}
     while nodes:
@@ -336,6 +340,10 @@ class _Collector:
             row.append(self._lanes(start, stop, p, t, row))
 
     def _lanes(self, start: int, stop: int, p: Any, t: Any, row: list[Any]) -> Any:
+        if type(t) is Chunk and stop - start == self.count and type(p) is np.ndarray:
+            lanes = t.lanes
+            if type(lanes) is np.ndarray and lanes.dtype is p.dtype:  # the commonest
+                return lanes
         dtype = leaf_dtype(plain(p))
         if isinstance(t, Undefined):
             t.use()

@@ -25,6 +25,7 @@ from fwdad.builder.dispatch import (
     METHOD,
     _note_generator,
     call,
+    call_ufunc,
 )
 from fwdad.builder.dual import (
     OPAQUE,
@@ -78,11 +79,14 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     forward, reflected = f"__{stem}__", f"__r{stem}__"
     formats = name == "mod"  # "%.2f" % x shows the primal
     of_scalar = getattr(Scalar, forward, function)
+    of_array = getattr(Array, forward, function)
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
         if t is Scalar and (u is Scalar or u is float):  # what Python would find by itself
             return of_scalar(a, b)
+        if t is Array and (u is Array or u is float or u is int):
+            return of_array(a, b)
         if t in _DIRECT and u in _DIRECT:
             if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)
@@ -286,7 +290,7 @@ def attr(o: Any, name: str) -> Any:
     if t is np.ndarray:
         return _array_attribute(o, name)
     if t is Array or t is Scalar:
-        return getattr(o, name)
+        return methods.attribute(o, name)
     if isinstance(o, type):
         return getattr(o, name)
     if t is super:
@@ -577,7 +581,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     """``o.name(*args, **kwargs)``."""
     t = type(o)
     if t is types.ModuleType:
-        return call(getattr(o, name), *args, **kwargs)
+        f = getattr(o, name)
+        return call_ufunc(f, args, kwargs) if type(f) is np.ufunc else call(f, *args, **kwargs)
     if t is Array or t is Scalar:
         if SHADOWED and args:
             args = _read_by_method(name, args)

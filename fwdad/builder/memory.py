@@ -179,6 +179,8 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
 
 def forget(tag: Tag) -> None:
     """Drop the lanes of a call that has ended."""
+    if not SHADOWED:
+        return
     for key in list(SHADOWED):
         shadow = SHADOWED.get(key)
         if shadow is not None and shadow.drop(tag) and not shadow.lanes:

@@ -16,7 +16,8 @@ from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
-from fwdad.tangents.quiet import quietly
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.quiet import quiet
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
 
@@ -57,7 +58,7 @@ def _s_add(a: Scalar, b: Any) -> Any:
     t = type(b)
     if t is Scalar and b.tag is tag:
         if tag.most == 1:
-            return Scalar(a.p + b.p, quietly(_combined, a.terms, 1.0, b.terms, 1.0, tag), tag)
+            return Scalar(a.p + b.p, quiet()(_combined, a.terms, 1.0, b.terms, 1.0, tag), tag)
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] + d if lanes in terms else d
@@ -82,7 +83,7 @@ def _s_sub(a: Scalar, b: Any) -> Any:
     t = type(b)
     if t is Scalar and b.tag is tag:
         if tag.most == 1:
-            return Scalar(a.p - b.p, quietly(_combined, a.terms, 1.0, b.terms, -1.0, tag), tag)
+            return Scalar(a.p - b.p, quiet()(_combined, a.terms, 1.0, b.terms, -1.0, tag), tag)
         terms = a.terms.copy()
         for lanes, d in b.terms.items():
             terms[lanes] = terms[lanes] - d if lanes in terms else -d
@@ -102,7 +103,7 @@ def _s_rsub(a: Scalar, b: Any) -> Any:
 
 def _scaled(terms: dict[Any, Any], q: float, tag: Any) -> dict[Any, Any]:
     if tag.most == 1:
-        return quietly(_combined, terms, q, {}, q, tag)
+        return quiet()(_combined, terms, q, {}, q, tag)
     made = {}
     for lanes, d in terms.items():  # a comprehension would cost a call of its own
         made[lanes] = d * q
@@ -125,7 +126,7 @@ def _s_mul(a: Scalar, b: Any) -> Any:
         if tag.eager and not (type(p) is type(q) is float):
             return _slow("mul", a, b)
         if tag.most == 1:
-            return Scalar(value, quietly(_combined, a.terms, q, b.terms, p, tag), tag)
+            return Scalar(value, quiet()(_combined, a.terms, q, b.terms, p, tag), tag)
         terms = {}
         for lanes, d in a.terms.items():
             terms[lanes] = d * q
@@ -144,7 +145,7 @@ def _s_rmul(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and tag.alive:
         q = float(b)
         if tag.most == 1:
-            return Scalar(b * a.p, quietly(_combined, a.terms, q, {}, q, tag), tag)
+            return Scalar(b * a.p, quiet()(_combined, a.terms, q, {}, q, tag), tag)
         terms = {}
         for lanes, d in a.terms.items():
             terms[lanes] = d * q
@@ -323,7 +324,7 @@ def _scaled_by(t: Chunk, b: float) -> Chunk:
         if d is None:
             terms[lanes] = b
         else:  # arrays can warn
-            terms[lanes] = d * b if type(d) is float else quietly(operator.mul, d, b)
+            terms[lanes] = d * b if type(d) is float else quiet()(operator.mul, d, b)
     return Chunk.of(t.n, t.shape, terms)
 
 
@@ -331,8 +332,22 @@ def _scaled_by(t: Chunk, b: float) -> Chunk:
 # commonest operations, and with small arrays the dispatch would cost more than the arithmetic.
 
 
+def _common(a_dot: Chunk, b_dot: Chunk) -> Lanes | None:
+    """The only lanes of both, if they are the same: the scalings are then all that is combined."""
+    if len(a_dot.terms) == 1 and len(b_dot.terms) == 1:
+        (lanes,) = a_dot.terms
+        return lanes if lanes in b_dot.terms else None
+    return None
+
+
 def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
     # a lanes' scaling must be its own: what is neither multiplied nor added is copied
+    common = _common(a_dot, b_dot)
+    if common is not None:
+        d, e = a_dot.terms[common], b_dot.terms[common]
+        # no names for the products: NumPy adds into a large one
+        both = (q if d is None else d * q) + (p if e is None else e * p)
+        return Chunk.of(a_dot.n, a_dot.shape, {common: both})
     terms = {}
     for lanes, d in a_dot.terms.items():
         part = q if d is None else d * q
@@ -345,6 +360,15 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
     if len(terms) > MAX_ARRAY_TERMS:
         return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
     return Chunk.of(a_dot.n, a_dot.shape, terms)
+
+
+def _sum_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
+    common = _common(a_dot, b_dot)
+    if common is None:
+        return a_dot + b_dot
+    d, e = a_dot.terms[common], b_dot.terms[common]
+    both = (1.0 if d is None else d) + (1.0 if e is None else e)
+    return Chunk.of(a_dot.n, a_dot.shape, {common: both})
 
 
 def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
@@ -361,13 +385,25 @@ def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
 
 
 def _alike(a: Array, b: Array) -> bool:
-    return a.tag is b.tag and _is_simple(a) and _is_simple(b) and a.p.shape == b.p.shape
+    """Whether both are simple, of one call and of one shape."""
+    p, q, tag = a.p, b.p, a.tag
+    return (
+        type(p) is np.ndarray
+        and type(q) is np.ndarray
+        and type(a._t) is Chunk
+        and type(b._t) is Chunk
+        and p.ndim > 0
+        and p.shape == q.shape
+        and tag is b.tag
+        and tag.alive
+        and (not SHADOWED or (untouched(p) and untouched(q)))
+    )
 
 
 def _a_add(a: Array, b: Any) -> Any:
     t = type(b)
     if t is Array and _alike(a, b):
-        return Array(a.p + b.p, a._t + b._t, a.tag)
+        return Array(a.p + b.p, quiet()(_sum_tangent, a._t, b._t), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p + b, a._t, a.tag)
     return _slow("add", a, b)
@@ -382,7 +418,7 @@ def _a_radd(a: Array, b: Any) -> Any:
 def _a_sub(a: Array, b: Any) -> Any:
     t = type(b)
     if t is Array and _alike(a, b):
-        return Array(a.p - b.p, quietly(_difference_tangent, a._t, b._t), a.tag)
+        return Array(a.p - b.p, quiet()(_difference_tangent, a._t, b._t), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p - b, a._t, a.tag)
     return _slow("sub", a, b)
@@ -397,7 +433,7 @@ def _a_rsub(a: Array, b: Any) -> Any:
 def _a_mul(a: Array, b: Any) -> Any:
     t = type(b)
     if t is Array and _alike(a, b):
-        return Array(a.p * b.p, quietly(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
+        return Array(a.p * b.p, quiet()(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p * b, _scaled_by(a._t, float(b)), a.tag)
     return _slow("mul", a, b)

@@ -30,7 +30,6 @@ class UndoLog:
         """Arrays that must not be written, each with the message for who does."""
         self._objects: dict[int, tuple[Any, Any]] = {}
         self._cells: dict[Any, tuple[Any, Any]] = {}
-        self._generators: dict[int, tuple[Any, Any]] = {}
         self._contexts: dict[int, tuple[ContextVar[Any], list[Token[Any]]]] = {}
         self._purge_at = _PURGE_AT
 
@@ -121,6 +120,8 @@ class UndoLog:
 
     def restore(self) -> None:
         """Put everything back, last write first."""
+        if not (self._arrays or self._objects or self._cells or self._contexts):
+            return
         for owner, content in reversed(self._objects.values()):
             _restore_object(owner, content)
         for target, content in reversed(self._cells.values()):

@@ -37,6 +37,9 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
     One that is not kept, but multiplied by another scaling at once, may be the user's array.
     """
     if type(d) is np.ndarray:
+        if type(y) is np.ndarray and d.dtype is _DOUBLE and y.dtype is _DOUBLE:  # the commonest
+            if d.shape == y.shape and d.base is None:
+                return d.copy() if kept and (d is y or _among(d, primals)) else d
         shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
             if not kept or (d is not y and not _among(d, primals)):
@@ -69,8 +72,6 @@ _SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
 def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
     """The dtype of a scaling: Python numbers beside single precision do not widen it."""
-    if dtype is _DOUBLE and getattr(y, "dtype", None) is _DOUBLE:  # the commonest case
-        return dtype
     if getattr(y, "dtype", None) in _SINGLE:
         return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype

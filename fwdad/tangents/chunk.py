@@ -15,7 +15,7 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
 from fwdad.tangents.lanes import Lanes, index_lanes, is_basic
-from fwdad.tangents.quiet import quietly
+from fwdad.tangents.quiet import quiet, quietly
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
@@ -80,9 +80,11 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
                 if type(d) is float and math.isfinite(d):
                     return d * lanes
                 return x.recorder.apply(scale_lanes, (d, lanes), {})
-    if _all_finite(d):
-        return lanes * d
-    return quietly(_select_scaled, d, lanes)
+    return quiet()(_product if _all_finite(d) else _select_scaled, d, lanes)
+
+
+def _product(d: Any, lanes: Any) -> Any:
+    return lanes * d
 
 
 def _select_scaled(d: Any, lanes: Any) -> Any:
@@ -124,6 +126,9 @@ def _owned(value: Any, shape: tuple[int, ...]) -> Any:
     if value.shape == shape:
         return value.copy()
     return np.broadcast_to(value, shape).copy()
+
+
+_new = object.__new__
 
 
 class Chunk:
@@ -174,10 +179,10 @@ class Chunk:
         self.shape = tuple(lanes.shape[1:])
         self.terms = {Lanes(lanes): None}
 
-    @classmethod
-    def of(cls, n: int, shape: tuple[int, ...], terms: dict[Lanes, Any]) -> Chunk:
+    @staticmethod
+    def of(n: int, shape: tuple[int, ...], terms: dict[Lanes, Any]) -> Chunk:
         """Make a chunk from scaled lanes; the scalings must belong to nobody else."""
-        chunk = cls.__new__(cls)
+        chunk = _new(Chunk)
         chunk.n = n
         chunk.shape = shape
         chunk.terms = terms

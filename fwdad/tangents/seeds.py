@@ -28,7 +28,7 @@ def leaf_dtype(leaf: Any) -> np.dtype[Any]:
         return np.dtype(object)
     dtype = getattr(leaf, "dtype", None)
     if dtype is not None:
-        return np.dtype(dtype)
+        return dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
 
@@ -95,7 +95,7 @@ class GivenSeeds:
             array, count = _fit_doubles(leaf, seed) or _fit(leaf, seed)
             self.arrays.append(array)
             counts.append(count)
-        if len(set(counts)) > 1:
+        if len(counts) > 1 and len(set(counts)) > 1:
             message = f"the seeds of the leaves have different numbers of directions: {counts}"
             raise SeedError(message)
         count = counts[0] if counts else None
@@ -105,13 +105,18 @@ class GivenSeeds:
             size = leaves[0].size
         else:
             size = sum([math.prod(leaf_shape(x)) for x in leaves])
-        self.eager = size > _FEW and all(
-            a is ZERO or (type(a) is np.ndarray and a.dtype is _DOUBLE) for a in self.arrays
-        )
+        self.eager = size > _FEW and _all_doubles(self.arrays)
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
         return [a if a is ZERO else Chunk(a[start:stop]) for a in self.arrays]
+
+
+def _all_doubles(arrays: list[Any]) -> bool:
+    for a in arrays:  # noqa: SIM110  (a generator costs as much as a small product)
+        if a is not ZERO and (type(a) is not np.ndarray or a.dtype is not _DOUBLE):
+            return False
+    return True
 
 
 def _fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
