@@ -30,7 +30,7 @@ from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.quiet import quiet, quietly
+from fwdad.tangents.quiet import quiet
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 

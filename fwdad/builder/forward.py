@@ -91,7 +91,8 @@ class Arguments:
 
 
 def _no_tangent(k: int, x: Any) -> str:
-    what = f"argument {k} is a {type(x).__name__}"
+    name = type(x).__name__
+    what = f"argument {k} is {'an' if name[0] in 'aeiou' else 'a'} {name}"
     dtype = getattr(x, "dtype", None)
     if dtype is not None:
         what += f" of dtype {dtype}"
@@ -286,8 +287,10 @@ _NUMBERS = (int, float, complex, bool, str, type(None), np.float64)
 
 def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> None:
     """Two arguments that share memory are independent here; writing into one would not be."""
-    if sum(type(x) not in _NUMBERS for x in arguments.args) == 1 and not arguments.composite:
-        return
+    if not arguments.composite:
+        every = arguments.args
+        if len(every) == 1 or sum([type(x) not in _NUMBERS for x in every]) == 1:
+            return
     arrays = arguments.arrays()
     if len(arrays) < 2:
         return

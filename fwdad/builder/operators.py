@@ -16,7 +16,6 @@ from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
-from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.quiet import quiet
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
@@ -332,27 +331,21 @@ def _scaled_by(t: Chunk, b: float) -> Chunk:
 # commonest operations, and with small arrays the dispatch would cost more than the arithmetic.
 
 
-def _common(a_dot: Chunk, b_dot: Chunk) -> Lanes | None:
-    """The only lanes of both, if they are the same: the scalings are then all that is combined."""
-    if len(a_dot.terms) == 1 and len(b_dot.terms) == 1:
-        (lanes,) = a_dot.terms
-        return lanes if lanes in b_dot.terms else None
-    return None
-
-
 def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
+    mine, others = a_dot.terms, b_dot.terms
+    if len(mine) == 1 == len(others):
+        ((lanes, d),) = mine.items()
+        if lanes in others:
+            e = others[lanes]
+            # no names for the products: NumPy adds into a large one
+            both = (q if d is None else d * q) + (p if e is None else e * p)
+            return Chunk.of(a_dot.n, a_dot.shape, {lanes: both})
     # a lanes' scaling must be its own: what is neither multiplied nor added is copied
-    common = _common(a_dot, b_dot)
-    if common is not None:
-        d, e = a_dot.terms[common], b_dot.terms[common]
-        # no names for the products: NumPy adds into a large one
-        both = (q if d is None else d * q) + (p if e is None else e * p)
-        return Chunk.of(a_dot.n, a_dot.shape, {common: both})
     terms = {}
-    for lanes, d in a_dot.terms.items():
+    for lanes, d in mine.items():
         part = q if d is None else d * q
-        terms[lanes] = q.copy() if part is q and lanes not in b_dot.terms else part
-    for lanes, d in b_dot.terms.items():
+        terms[lanes] = q.copy() if part is q and lanes not in others else part
+    for lanes, d in others.items():
         if lanes in terms:
             terms[lanes] = terms[lanes] + (p if d is None else d * p)
         else:
@@ -363,12 +356,14 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
 
 
 def _sum_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
-    common = _common(a_dot, b_dot)
-    if common is None:
-        return a_dot + b_dot
-    d, e = a_dot.terms[common], b_dot.terms[common]
-    both = (1.0 if d is None else d) + (1.0 if e is None else e)
-    return Chunk.of(a_dot.n, a_dot.shape, {common: both})
+    mine, others = a_dot.terms, b_dot.terms
+    if len(mine) == 1 == len(others):
+        ((lanes, d),) = mine.items()
+        if lanes in others:
+            e = others[lanes]
+            both = (1.0 if d is None else d) + (1.0 if e is None else e)
+            return Chunk.of(a_dot.n, a_dot.shape, {lanes: both})
+    return a_dot + b_dot
 
 
 def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:

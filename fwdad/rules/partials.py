@@ -37,10 +37,9 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
     One that is not kept, but multiplied by another scaling at once, may be the user's array.
     """
     if type(d) is np.ndarray:
-        if type(y) is np.ndarray and d.dtype is _DOUBLE and y.dtype is _DOUBLE:  # the commonest
-            if d.shape == y.shape and d.base is None:
-                return d.copy() if kept and (d is y or _among(d, primals)) else d
-        shape, dtype = getattr(y, "shape", ()), _floating(d.dtype, y)
+        shape, dtype = getattr(y, "shape", ()), getattr(y, "dtype", None)
+        if dtype is not _DOUBLE or d.dtype is not _DOUBLE:  # not the commonest
+            dtype = _floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
             if not kept or (d is not y and not _among(d, primals)):
                 return d

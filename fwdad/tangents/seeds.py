@@ -113,7 +113,7 @@ class GivenSeeds:
 
 
 def _all_doubles(arrays: list[Any]) -> bool:
-    for a in arrays:  # noqa: SIM110  (a generator costs as much as a small product)
+    for a in arrays:
         if a is not ZERO and (type(a) is not np.ndarray or a.dtype is not _DOUBLE):
             return False
     return True

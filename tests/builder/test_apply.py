@@ -1,6 +1,7 @@
 """Elementwise rules applied to dual arrays: the short way for one array, and whose memory it is."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -101,3 +102,39 @@ def test_an_undefined_tangent_is_refused():
         x = Array(np.ones(2), undefined("it has no slope"), run.tag)
         with pytest.raises(UndefinedDerivativeError, match="it has no slope"):
             apply.apply_to_array(RULES[np.sin], np.sin, x)
+
+
+@pytest.mark.parametrize("combine", [lambda a, b: a + b, lambda a, b: a - (-b), lambda a, b: a * b])
+def test_what_is_combined_without_a_number_warns_of_nothing(combine):
+    """``inf - inf`` among slopes is no fault of the user's arithmetic."""
+    x = np.array([0.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, y_dot = fwdad.jvp(lambda x: combine(np.sqrt(x), -np.sqrt(x)), x, np.ones(2))
+    assert np.isnan(y_dot[0])
+    assert y_dot[1] == (0.0 if combine(2.0, -2.0) == 0.0 else -1.0)
+
+
+def test_a_large_partial_that_somebody_holds_is_not_written():
+    """NumPy multiplies into large temporaries; the value of exp and a user's table are none."""
+    n = 1 << 16
+    table = np.linspace(0.5, 1.5, n)
+
+    def looked_up(x):
+        return 0.0 * x
+
+    fwdad.elementwise(looked_up, lambda x, y: table)
+    x, held = np.linspace(-1.0, 1.0, n), table.copy()
+
+    def f(x):
+        u = np.exp(2.0 * x)
+        return u, looked_up(np.sin(x)), np.exp(np.sin(x))
+
+    try:
+        values, (_, by_table, _) = fwdad.jvp(f, x, np.ones(n))
+    finally:
+        RULES.pop(looked_up)
+    assert_array_equal(values[0], np.exp(2.0 * x))
+    assert_array_equal(values[2], np.exp(np.sin(x)))
+    assert_array_equal(table, held)
+    assert_allclose(by_table, table * np.cos(x), rtol=1e-15)

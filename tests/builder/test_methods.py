@@ -1,0 +1,71 @@
+"""The attributes of duals: those of their primals, known, refused or absent."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad.builder.build import Run
+from fwdad.builder.dual import Array, Scalar
+from fwdad.errors import MissingRuleError
+from fwdad.tangents.chunk import Chunk
+
+
+class Metres(float):
+    """A number with an attribute of its own."""
+
+    unit = "m"
+
+
+def test_an_attribute_of_the_users_number_is_refused():
+    for read in (
+        lambda x: x.unit,
+        lambda x: getattr(x, "unit", "none"),
+        lambda x: hasattr(x, "unit"),
+        lambda x: x.unit(),
+    ):
+        with pytest.raises(MissingRuleError, match="'unit' of a value that carries a derivative"):
+            fwdad.jvp(lambda x, read=read: (x * 2.0, read(x))[0], Metres(3.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("x", "name"),
+    [(3.0, "float"), (np.float64(3.0), "float64"), (np.ones(2), "ndarray")],
+)
+def test_an_attribute_that_the_primal_lacks_is_absent(x, name):
+    with pytest.raises(AttributeError, match="has no attribute 'unit'") as raised:
+        fwdad.jvp(lambda x: x.unit, x, np.ones_like(x))
+    assert f"{name}' object has" in str(raised.value)
+    with pytest.raises(AttributeError, match="has no attribute 'unit'"):
+        fwdad.jvp(lambda x: x.unit(), x, np.ones_like(x))
+
+    def guarded(x):
+        scale = getattr(x, "unit", 2.0)
+        return x * (scale if not hasattr(x, "unit") else math.nan)
+
+    assert_allclose(fwdad.jvp(guarded, x, np.ones_like(x))[1], 2.0 * np.ones_like(x))
+
+
+def test_an_attribute_without_a_rule_is_refused():
+    with pytest.raises(MissingRuleError, match="attribute 'device'"):
+        fwdad.jvp(lambda x: x.device, np.ones(2), np.ones(2))
+
+
+def test_bound_methods_of_duals_work_where_nothing_is_lifted():
+    """What C code would do with a dual: look a method up by its name."""
+    with Run(2) as run:
+        a = Array(np.array([1.0, 2.0]), Chunk(np.eye(2)), run.tag)
+        assert_allclose(a.sum().t.lanes, [1.0, 1.0])
+        s = run.dual(np.float64(2.0), Chunk(np.ones(2)))
+        assert_allclose((3.0 * s).conjugate().t.lanes, [3.0, 3.0])
+        for dual in (a, s):
+            assert not hasattr(dual, "unit")
+            assert not hasattr(dual, "__fwdad_symbolic__")
+
+
+@pytest.mark.parametrize("cls", [Array, Scalar])
+def test_slots_are_read_without_a_fallback(cls):
+    """With ``__getattr__`` Python would read each slot of a dual the slow way."""
+    assert not hasattr(cls, "__getattr__")
