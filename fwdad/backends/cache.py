@@ -113,7 +113,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
         ("types", *sorted((n, t.dtype.str, t.ndim) for n, t in types.items())),
         ("names", *_texts(names)),
         ("name", source.name),
-        ("text", source.text),
+        ("code", source.code),
     ]
     return _digest(repr(parts).encode())
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -219,18 +218,4 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     for h, (what, n) in writer.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
-    text = _with_places(writer.lines, writer.places)
-    return Source(name, text, namespace, writer.places), writer.types
-
-
-def _with_places(lines: list[str], places: list[Any]) -> str:
-    """The source, with the user's line behind the first line that comes from it."""
-    last = None
-    made = []
-    for line, place in zip(lines, places, strict=True):
-        mark = place and (place.filename, place.line)
-        if place is not None and mark != last:
-            line = f"{line}  # {PurePath(place.filename).name}:{place.line}"
-            last = mark
-        made.append(line)
-    return "\n".join(made) + "\n"
+    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places), writer.types

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends.annotate import annotated
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
@@ -33,7 +34,7 @@ class Source:
     ----------
     name : str
         The function that it defines.
-    text : str
+    code : str
         The source.
     namespace : dict
         What its global names mean.
@@ -44,10 +45,15 @@ class Source:
     """
 
     name: str
-    text: str
+    code: str
     namespace: dict[str, Any]
     places: list[Any]
     quiet: bool = False
+
+    @property
+    def text(self) -> str:
+        """The source with the user's lines as comments."""
+        return annotated(self.code, self.places)
 
 
 def numpy_source(program: Program) -> Source:
@@ -105,10 +111,10 @@ def defined(source: Source) -> Callable[..., Any]:
         As :func:`numpy_source` makes it.
     """
     name = filename(source)
-    lines = source.text.splitlines(keepends=True)
-    linecache.cache[name] = (len(source.text), None, lines, name)
+    lines = source.code.splitlines(keepends=True)
+    linecache.cache[name] = (len(source.code), None, lines, name)
     namespace = dict(source.namespace)
-    exec(compile(source.text, name, "exec"), namespace)  # noqa: S102  (our own text)
+    exec(compile(source.code, name, "exec"), namespace)  # noqa: S102  (our own text)
     return namespace[source.name]
 
 
@@ -139,7 +145,7 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
 
 def filename(source: Source) -> str:
     """The name under which Python and Numba know a source."""
-    return f"<fwdad {source.name} {zlib.crc32(source.text.encode()):x}>"  # alike in each process
+    return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # alike in each process
 
 
 def _note_place(error: Exception, name: str, source: Source) -> None:

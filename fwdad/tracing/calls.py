@@ -58,6 +58,7 @@ class Calls(Attributes):
         self.recorder = recorder
         self.frame: Any = None
         self.node: Any = None
+        self.called_at: Any = None  # where the user's code called the library's that is traced
         self.depth = 0
         self.active: list[Any] = []  # code objects and definitions that are being traced
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
@@ -234,7 +235,8 @@ class Calls(Attributes):
             frame.locals[name] = value
             if type(value) is Symbol and value.value.name is None:
                 value.value.name = name
-        outer, at = self.frame, self.node
+        outer, at, called = self.frame, self.node, self.called_at
+        self.called_at = self.location() if outer is not None else None
         self.frame = frame
         self.depth += 1
         self.active.append(key)
@@ -251,7 +253,7 @@ class Calls(Attributes):
             self.active.pop()
             if not frame.captured:
                 self.recorder.disown(frame.locals)
-            self.frame, self.node = outer, at
+            self.frame, self.node, self.called_at = outer, at, called
 
     def _returned(self, frame: Frame) -> Any:
         flag = frame.locals["$return"]

@@ -82,6 +82,7 @@ def branch(
 
     A side that always raises becomes a check, and the other is taken in line.
     """
+    here = recorder.place()
     condition = truth(recorder, condition)
     if type(condition) is not Symbol:
         return then() if condition else other()
@@ -90,7 +91,7 @@ def branch(
     _trace_side(recorder, other, sides[1])
     for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
         if side.raises is not None:
-            _raise_on_side(recorder, condition, side, wanted)
+            _raise_on_side(recorder, condition, side, wanted, here)
             recorder.adopt(alive.block.ops)
             if alive.raises is not None:
                 raise alive.raises
@@ -98,10 +99,12 @@ def branch(
                 recorder.touch(o)
                 set_content(o, now)
             return alive.value
-    return _merge_sides(recorder, condition, *sides)
+    return _merge_sides(recorder, condition, *sides, here)
 
 
-def _raise_on_side(recorder: Recorder, condition: Symbol, side: _Side, wanted: bool) -> None:
+def _raise_on_side(
+    recorder: Recorder, condition: Symbol, side: _Side, wanted: bool, here: Location | None
+) -> None:
     """A side that always raises, with what it does before."""
     raised = side.raises
     assert raised is not None
@@ -113,7 +116,7 @@ def _raise_on_side(recorder: Recorder, condition: Symbol, side: _Side, wanted: b
     given = tuple(recorder.operand(a) for a in raised.arguments)
     side.block.ops.append(Check(False, raised.exception, given, location=location))
     blocks = (Block(), side.block) if wanted else (side.block, Block())
-    recorder.emit(Branch(condition.value, *blocks))
+    recorder.emit(Branch(condition.value, *blocks, location=here))
 
 
 def _trace_side(recorder: Recorder, run: Callable[[], Any], side: _Side) -> None:
@@ -127,7 +130,9 @@ def _trace_side(recorder: Recorder, run: Callable[[], Any], side: _Side) -> None
         region.undo()
 
 
-def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Side) -> Any:
+def _merge_sides(
+    recorder: Recorder, condition: Symbol, then: _Side, other: _Side, here: Location | None
+) -> Any:
     merger = Merger(recorder, then.fresh, other.fresh)
     value = merger.pair(then.value, other.value)
     places = [
@@ -150,7 +155,8 @@ def _merge_sides(recorder: Recorder, condition: Symbol, then: _Side, other: _Sid
         outputs.append(Value(leaf.type))
         symbols.append(Symbol(outputs[-1], recorder))
     if then.block.ops or other.block.ops or outputs:
-        recorder.emit(Branch(condition.value, then.block, other.block, outputs=tuple(outputs)))
+        sides = then.block, other.block
+        recorder.emit(Branch(condition.value, *sides, outputs=tuple(outputs), location=here))
     _write(recorder, places, symbols)
     return value(symbols)
 
@@ -306,6 +312,7 @@ def loop(
     NotOneBodyError
         If the iterations differ in structure, or types do not settle.
     """
+    here = recorder.place()
     carried = _Carried([], [], [])
     for _ in range(_ATTEMPTS):
         attempt = _trace_body(recorder, span, test, body, carried)
@@ -313,7 +320,7 @@ def loop(
             return 0
         settled, carried = _settle(recorder, attempt, carried)
         if settled:
-            return _emit_loop(recorder, span, attempt, carried)
+            return _emit_loop(recorder, span, attempt, carried, here)
     message = "the types of what this loop carries do not settle"
     raise NotOneBodyError(message, recorder.place())
 
@@ -384,7 +391,9 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
     return settled, _Carried(places, merger.leaves, types)
 
 
-def _emit_loop(recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried) -> Symbol:
+def _emit_loop(
+    recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried, here: Location | None
+) -> Symbol:
     initial, outputs = [], []
     for leaf, t in zip(carried.leaves, carried.types, strict=True):
         initial.append(converted(recorder, recorder.block, leaf.first, t, leaf.guards[0]))
@@ -402,6 +411,7 @@ def _emit_loop(recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carri
         attempt.test,
         leaving,
         outputs=tuple(outputs),
+        location=here,
     )
     recorder.emit(op)
     carried.bind(recorder, [Symbol(v, recorder) for v in outputs])

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, is_library_file
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing import iteration
@@ -31,8 +31,11 @@ class Expressions(Conditions):
         self.node = node
 
     def location(self) -> Location | None:
-        """The place that is being evaluated."""
-        return self.location_of(self.node) if self.node is not None else None
+        """The place that is being evaluated; for a library's code the user's call of it, if any."""
+        if self.node is None:
+            return None
+        library = is_library_file(self.frame.filename)
+        return self.called_at if library else self.location_of(self.node)
 
     def location_of(self, node: ast.AST) -> Location:
         """A node's place in the user's file."""

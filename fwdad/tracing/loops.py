@@ -24,6 +24,7 @@ class Loops(Comprehensions):
     """Executes loops."""
 
     def run_While(self, node: ast.While) -> None:
+        self.at(node)
         self._start_loop()
 
         def body(_: Any) -> Any:

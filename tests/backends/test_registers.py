@@ -98,9 +98,9 @@ def test_tangents(f, args, seeds, n, rng):
 
 def test_lanes_are_in_registers():
     source, _ = numba_source(pushed(lorenz, (np.ones(3), 4, 0.01), [True, False, False], 3))
-    assert source.text.count("load_3(") == 3
-    assert source.text.count("store_3(") == 3
-    loop = source.text.split("for ")[1].split("np.empty")[0]
+    assert source.code.count("load_3(") == 3
+    assert source.code.count("store_3(") == 3
+    loop = source.code.split("for ")[1].split("np.empty")[0]
     assert "scale_3(" in loop
     assert "load_3(" not in loop
 
