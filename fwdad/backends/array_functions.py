@@ -232,11 +232,30 @@ def _eye(w, op, n, M=None, k=0, dtype=None):
 def _arange(w, op, *bounds, dtype=None):
     dtype = op.outputs[0].type.dtype
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
+    if dtype == FLOAT64:
+        _arange_of_floats(w, op, start, stop, step)
+        return None
     if dtype != np.dtype(np.int64):
         message = f"of {dtype}"
         raise TypeError(message)
     texts = [w.index_text(b) for b in (start, stop, step)]
     return f"np.arange({', '.join(texts)})"
+
+
+def _arange_of_floats(w: Writer, op: Apply, *bounds: Operand) -> None:
+    """As NumPy does: steps of the difference between the second number and the first."""
+    start, stop, step = (
+        w.atom(cast(w.term(b), FLOAT64), t) for b, t in zip(bounds, "abd", strict=True)
+    )
+    name, ratio, gap = w.name(op.outputs[0]), w.temporary("ratio"), w.temporary("gap")
+    (i,) = w.index_names(1)
+    w.line(f"{ratio} = {w.help('divide')}({stop.at(5)} - {start.at(6)}, {step.text})")
+    w.line(f"if not abs({ratio}) < 2.0**62:")
+    w.line("    raise ValueError('Maximum allowed size exceeded')")
+    w.line(f"{gap} = {start.at(5)} + {step.at(6)} - {start.at(6)}")
+    w.line(f"{name} = {w.empty([f'max(0, math.ceil({ratio}))'], FLOAT64)}")
+    w.line(f"for {i} in range({name}.shape[0]):")
+    w.line(f"    {name}[{i}] = {start.at(5)} + {i} * {gap}")
 
 
 @handles(np.linspace)

@@ -7,14 +7,18 @@ needs Numba.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
+
+# bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
+MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
 _numpy = njit(error_model="numpy")
 _python = njit(error_model="python")
@@ -75,6 +79,34 @@ def loose(_typing, a):
         return args[0]
 
     return wide(a), code
+
+
+@intrinsic
+def stack_place(_typing):
+    """Where the stack is now, in bytes."""
+
+    def code(context, builder, _sig, _args):
+        return _stack_place(context, builder)
+
+    return types.intp(), code
+
+
+def _stack_place(context, builder):
+    here = cgutils.alloca_once(builder, context.get_value_type(types.int8))
+    return builder.ptrtoint(here, context.get_value_type(types.intp))
+
+
+@intrinsic
+def check_stack(_typing, _first):
+    """Raise if the stack has grown too far since a first call; Python counts calls instead."""
+
+    def code(context, builder, _sig, args):
+        grown = builder.sub(args[0], _stack_place(context, builder))
+        fits = builder.icmp_signed("<", grown, grown.type(MOST_STACK))
+        require(context, builder, fits, RecursionError, "maximum recursion depth exceeded")
+        return context.get_dummy_value()
+
+    return types.void(types.intp), code
 
 
 @_numpy

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
-import re
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fwdad.backends.numba_support import CannotCompileError, have_numba
-from fwdad.backends.numpy_source import Source, compiled, defined, filename, numpy_source
-from fwdad.errors import Location
+from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.tape.ops import Program
-from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.types import Number, Type
 
 if have_numba():
     import numba
@@ -25,7 +22,7 @@ if have_numba():
 
     from fwdad.backends import cache
     from fwdad.backends.glue import glue_source
-    from fwdad.backends.numba_pipeline import ProgramCompiler
+    from fwdad.backends.machine import OPTIONS, Machine
     from fwdad.backends.numba_source import numba_source
     from fwdad.backends.pieces import Cut, cut
 
@@ -194,8 +191,9 @@ class _Entry:
         self.within = within
         self.types = types
         self.plain = plain
-        self._digest = cache.program_digest(source, types, _OPTIONS)
-        self.kernel = _jit(defined(source), self._digest)
+        self._digest = cache.program_digest(source, types, OPTIONS)
+        self._machine = Machine(source, self._digest)
+        self.kernel = self._machine.kernel
         self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
         self.made = Compiled(
@@ -258,28 +256,9 @@ class _Entry:
             self.kernel.add_overload(made)
             self.kernel.disable_compile()
             return
-        self._compile_anew(signature)
+        self._machine.compile(signature, self.types)
         if entry is not None:
             cache.save(entry, self.kernel.overloads[signature])
-
-    def _compile_anew(self, signature: tuple[Any, ...]) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
-                self.kernel.disable_compile(False)
-                self.kernel.compile(signature)
-        except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
-            what = f"Numba says: {_gist(error)}"
-            raise CannotCompileError(what, place_of(error, self.made.source)) from error
-        finally:
-            self.kernel.disable_compile(bool(self.kernel.signatures))
-        found = self.kernel.overloads[signature].type_annotation.typemap
-        for name, t in found.items():
-            wanted = self.types.get(name.split(".")[0])
-            if wanted is not None and not _agrees(t, wanted):
-                del self.kernel.overloads[signature]
-                what = f"the type of `{name}` is {t} and should be {wanted}"
-                raise CannotCompileError(what)
 
     def _failed(self, error: BaseException, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
         """Answer, or raise, for arguments with which compiled code has raised.
@@ -304,51 +283,6 @@ class _Entry:
             return tuple(numba.typeof(x) for x in leaves) not in self.known
         except ValueError:
             return True
-
-
-def place_of(error: BaseException, source: Source) -> Location | None:
-    """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
-    name = re.escape(filename(source))
-    lines = re.findall(rf'File "{name}", line (\d+)', str(error))
-    return source.places[int(lines[-1]) - 1] if lines else None
-
-
-def _gist(error: BaseException) -> str:
-    """What Numba's many lines say, without its frame."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    kept = [
-        x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))
-    ]
-    return " ".join(kept[:3]) or type(error).__name__
-
-
-_OPTIONS = {
-    "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
-    "no_cfunc_wrapper": True,
-}  # fmt: skip
-
-
-def _jit(f: Callable[..., Any], digest: str | None) -> Any:
-    """Numba's dispatcher; code that is cached has a name that no other program has."""
-    if digest is not None:
-        f.__module__ = __name__  # it must be one that can be imported
-        f.__qualname__ = f"{digest}.{f.__name__}"
-    return numba.njit(pipeline_class=ProgramCompiler, **_OPTIONS)(f)
-
-
-def _agrees(found: Any, wanted: Type) -> bool:
-    types, from_dtype = numba.core.types, numba.from_dtype
-    if isinstance(wanted, ArrayType):
-        if not isinstance(found, types.Array) or found.ndim != wanted.ndim:
-            return False
-        return bool(found.dtype == from_dtype(wanted.dtype))
-    if isinstance(found, types.Literal):
-        found = found.literal_type
-    if isinstance(found, types.Omitted):
-        return True
-    if wanted.dtype.kind == "i" and isinstance(found, types.Integer):
-        return bool(found.bitwidth == wanted.dtype.itemsize * 8)
-    return bool(found == from_dtype(wanted.dtype))
 
 
 def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from fwdad.tape.ops import (
     Apply,
     Block,
     Branch,
+    Call,
     Loop,
     Missing,
     Op,
@@ -210,10 +211,10 @@ def name_of(function: Any) -> str:
 
 
 def merged_arrays(block: Block) -> set[Value]:
-    """Arrays that stand for one of several: their layout is left open."""
+    """Arrays that stand for one of several, and answers of calls: their layout is left open."""
     found: set[Value] = set()
     for op in walk(block):
-        if isinstance(op, (Branch, Loop)):
+        if isinstance(op, (Branch, Loop, Call)):
             found.update(v for v in op.outputs if is_array(v))
         if isinstance(op, Loop):
             found.update(v for v in op.carried if is_array(v))

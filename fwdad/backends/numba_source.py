@@ -20,11 +20,12 @@ from fwdad.backends import (
     array_shapes,  # noqa: F401
     compiled_math,
 )
+from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import cast
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
 from fwdad.backends.numba_support import CannotCompileError
-from fwdad.backends.numpy_source import Source
+from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.ops import (
     Apply,
@@ -53,6 +54,11 @@ class NumbaWriter(StoreWriter):
     program : Program
         What to write.
     """
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.stack = ""  # the name of the place where the stack was when a first program was called
+        self.answers: dict[int, list[Type]] = {}  # of the programs that are called
 
     def _op(self, op: Op, block: Block, k: int) -> None:
         outer, self._op_now = self._op_now, op
@@ -165,6 +171,12 @@ class NumbaWriter(StoreWriter):
         wanted = self.types.get(name)
         if wanted is None or isinstance(operand, Missing):
             return self.text(operand)
+        return self._typed(operand, wanted, name)
+
+    def _typed(self, operand: Operand, wanted: Type, name: str = "") -> str:
+        """An operand as a type; an array with its layout left open, unless it has the name."""
+        if isinstance(operand, Missing):
+            return self.missing(operand)
         if isinstance(wanted, ArrayType):
             text = self.text(operand)
             if not is_array(operand):
@@ -182,8 +194,48 @@ class NumbaWriter(StoreWriter):
             self._bits[op.body.params[0]] = 48 if small else 64
         super()._loop(op)
 
+    # -- programs that are called
+
     def _called(self, op: Call) -> None:
-        raise self.cannot(f"a call of {op.program.name}")
+        if id(op.program) not in self.called:
+            self.called[id(op.program)] = (op.program, self._unique(op.program.name))
+            self.answers[id(op.program)] = [v.type for v in op.outputs]
+        name = self.called[id(op.program)][1]
+        params = op.program.block.params
+        given = [self._typed(a, p.type) for a, p in zip(op.args, params, strict=True)]
+        args = ", ".join([self.stack or f"{self.help('stack_place')}()", *given])
+        outputs = ", ".join(self.name(v) for v in op.outputs)
+        comma = "," if len(op.outputs) == 1 else ""
+        self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
+
+    def follow(self, program: Program) -> NumbaWriter:
+        """A writer for a program that is called, which writes its lines after this one's."""
+        made = super().follow(program)
+        assert isinstance(made, NumbaWriter)
+        made.helpers, made.lane_functions, made.answers = (
+            self.helpers,
+            self.lane_functions,
+            self.answers,
+        )
+        made._used.update(list(self.lane_functions))
+        made._loose.update(p for p in program.block.params if is_array(p))
+        made.stack = made._unique("stack")
+        return made
+
+    def callee(self, name: str) -> Callee:
+        """Write the program as a function that others call, and that may call itself."""
+        program = self.program
+        params = [self.stack, *(self.name(p) for p in program.block.params)]
+        self.line("")
+        self.line("")
+        self.line(f"def {name}({', '.join(params)}):")
+        results = self.answers[id(program)]
+        with self.indented():
+            self.line(f"{self.help('check_stack')}({self.stack})")
+            self.body(program.block)
+            pairs = zip(program.block.results, results, strict=True)
+            self.line(f"return {tuple_text([self._typed(r, t) for r, t in pairs])}")
+        return Callee(name, results, self.types)
 
 
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
@@ -209,13 +261,21 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     writer = NumbaWriter(program)
     params = [writer.name(p) for p in program.block.params]
     name = program.name if program.name.isidentifier() else "traced"
+    writer.reserve(name)
     writer.line(f"def {name}({', '.join(params)}):")
     with writer.indented():
         writer.body(program.block)
         results = [writer.text(r) for r in program.block.results]
-        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+        writer.line(f"return {tuple_text(results)}")
+    called: list[Callee] = []
+    while len(called) < len(writer.called):  # functions that are called, which may call others
+        inner, inner_name = list(writer.called.values())[len(called)]
+        follower = writer.follow(inner)
+        follower.reserve(name)
+        called.append(follower.callee(inner_name))
     helpers = {h: getattr(compiled_math, h) for h in sorted(writer.helpers)}
     for h, (what, n) in writer.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
-    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places), writer.types
+    text = "\n".join(writer.lines) + "\n"
+    return Source(name, text, namespace, writer.places, called=called), writer.types

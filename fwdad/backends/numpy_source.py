@@ -6,7 +6,7 @@ import linecache
 import math
 import zlib
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fwdad.backends.annotate import annotated
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
+from fwdad.tape.types import Type
 
 
 def _function(writer: Writer, program: Program, name: str) -> None:
@@ -24,6 +25,25 @@ def _function(writer: Writer, program: Program, name: str) -> None:
         writer.body(program.block)
         results = [writer.text(r) for r in program.block.results]
         writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+
+
+@dataclass
+class Callee:
+    """A function that generated source defines beside its first.
+
+    Attributes
+    ----------
+    name : str
+        How it is called.
+    results : list of Type
+        Those of the tuple that it answers.
+    types : dict
+        The types that its variables must have once it is compiled.
+    """
+
+    name: str
+    results: list[Type]
+    types: dict[str, Type]
 
 
 @dataclass
@@ -42,6 +62,8 @@ class Source:
         The user's location of each line.
     quiet : bool
         Whether it runs without floating-point warnings.
+    called : list of Callee
+        The functions of a source for Numba that the first one calls.
     """
 
     name: str
@@ -49,6 +71,7 @@ class Source:
     namespace: dict[str, Any]
     places: list[Any]
     quiet: bool = False
+    called: list[Callee] = field(default_factory=list)
 
     @property
     def text(self) -> str:

@@ -336,3 +336,8 @@ def rows(m):
         row_copy = row * i
         total += row_copy.max()
     return total
+
+
+@case((0.0, 1.0, 0.1), (1.0, 0.0, -0.3), (0.0, -1.0, 0.1), (0.3, 7.77, 0.7), (1.0, 5.0, 1.0))
+def float_range(start, stop, step):
+    return np.arange(start, stop, step)

@@ -1,0 +1,141 @@
+"""Generated source made into machine code by Numba, with the types that the tape has.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+from fwdad.backends.numba_pipeline import ProgramCompiler
+from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.numpy_source import Callee, Source, defined, filename
+from fwdad.errors import Location
+from fwdad.tape.types import ArrayType, Type
+
+OPTIONS = {
+    "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
+    "no_cfunc_wrapper": True,
+}  # fmt: skip
+
+
+class Machine:
+    """A source's functions under Numba.
+
+    Parameters
+    ----------
+    source : Source
+        For Numba.
+    digest : str or None
+        What the code depends on, if it is to be cached.
+    """
+
+    def __init__(self, source: Source, digest: str | None) -> None:
+        self.source = source
+        run = defined(source)
+        self.called = {}
+        for callee in source.called:
+            made = _declared(_jit(run.__globals__[callee.name], digest), callee)
+            self.called[callee.name] = run.__globals__[callee.name] = made
+        self.kernel = _jit(run, digest)
+
+    def compile(self, signature: tuple[Any, ...], types: dict[str, Type]) -> None:
+        """Compile for the types of some arguments.
+
+        Parameters
+        ----------
+        signature : tuple
+            Numba's types of the arguments.
+        types : dict
+            The types that the variables must have.
+
+        Raises
+        ------
+        CannotCompileError
+            If Numba refuses, or has understood a type in another way.
+        """
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
+                self.kernel.disable_compile(False)
+                self.kernel.compile(signature)
+        except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
+            what = f"Numba says: {_gist(error)}"
+            raise CannotCompileError(what, _place_of(error, self.source)) from error
+        finally:
+            self.kernel.disable_compile(bool(self.kernel.signatures))
+        try:
+            _compare(self.kernel.overloads[signature], types)
+            for callee in self.source.called:
+                for made in self.called[callee.name].overloads.values():
+                    _compare(made, callee.types)
+        except CannotCompileError:
+            del self.kernel.overloads[signature]
+            raise
+
+
+def _jit(f: Callable[..., Any], digest: str | None) -> Any:
+    """Numba's dispatcher; code that is cached has a name that no other program has."""
+    if digest is not None:
+        f.__module__ = __name__  # it must be one that can be imported
+        f.__qualname__ = f"{digest}.{f.__name__}"
+    return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+
+
+def _declared(function: Any, callee: Callee) -> Any:
+    """A dispatcher that knows what it answers: of a recursion Numba could not always tell."""
+    answer = numba.core.types.BaseTuple.from_types([_type_of(t) for t in callee.results])
+    compiler = function._compiler
+    compile_for = compiler.compile
+    compiler.compile = lambda args, _: compile_for(args, answer)
+    return function
+
+
+def _type_of(t: Type) -> Any:
+    """Numba's type, of an array with its layout left open."""
+    item = numba.from_dtype(t.dtype)
+    return numba.core.types.Array(item, t.ndim, "A") if isinstance(t, ArrayType) else item
+
+
+def _compare(made: Any, types: dict[str, Type]) -> None:
+    for name, t in made.type_annotation.typemap.items():
+        wanted = types.get(name.split(".")[0])
+        if wanted is not None and not _agrees(t, wanted):
+            what = f"the type of `{name}` is {t} and should be {wanted}"
+            raise CannotCompileError(what)
+
+
+def _agrees(found: Any, wanted: Type) -> bool:
+    types, from_dtype = numba.core.types, numba.from_dtype
+    if isinstance(wanted, ArrayType):
+        if not isinstance(found, types.Array) or found.ndim != wanted.ndim:
+            return False
+        return bool(found.dtype == from_dtype(wanted.dtype))
+    if isinstance(found, types.Literal):
+        found = found.literal_type
+    if isinstance(found, types.Omitted):
+        return True
+    if wanted.dtype.kind == "i" and isinstance(found, types.Integer):
+        return bool(found.bitwidth == wanted.dtype.itemsize * 8)
+    return bool(found == from_dtype(wanted.dtype))
+
+
+def _place_of(error: BaseException, source: Source) -> Location | None:
+    """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
+    name = re.escape(filename(source))
+    lines = re.findall(rf'File "{name}", line (\d+)', str(error))
+    return source.places[int(lines[-1]) - 1] if lines else None
+
+
+def _gist(error: BaseException) -> str:
+    """What Numba's many lines say, without its frame."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [
+        x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))
+    ]
+    return " ".join(kept[:3]) or type(error).__name__
