@@ -589,7 +589,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")
     if by_numba and hasattr(f, "nin"):
-        return _call_ufunc(f, args, kwargs)
+        return call_ufunc(f, args, kwargs)
     if isinstance(method, types.FunctionType) and not by_numba:
         if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
             return f(*args, **kwargs)
