@@ -118,6 +118,15 @@ class _Lowering(BaseNativeLowering):
         return _Lower
 
 
+_NOT_MET = {
+    "DeadBranchPrune", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables",
+    "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction",
+    "NopythonRewrites", "RewriteSemanticConstants", "WithLifting",
+}  # fmt: skip
+"""Passes for what generated programs do not hold: closures, comprehensions, ``with``, branches on
+types and literals, arithmetic of whole arrays. Several analyse the program anew all the same."""
+
+
 class ProgramCompiler(CompilerBase):
     """Numba's compiler for generated programs."""
 
@@ -125,7 +134,9 @@ class ProgramCompiler(CompilerBase):
         """Numba's passes, two of them ours."""
         made = DefaultPassBuilder.define_nopython_pipeline(self.state)
         made.passes[:] = [
-            (_Lowering if each is NativeLowering else each, name) for each, name in made.passes
+            (_Lowering if each is NativeLowering else each, name)
+            for each, name in made.passes
+            if each.__name__ not in _NOT_MET
         ]
         made.add_pass_after(_OwnFunctions, IRProcessing)
         made.finalize()
