@@ -123,6 +123,26 @@ def _flip(w, op, a, axis=None):
     return f"{w.array(a)}[{', '.join('::-1' if k in axes else ':' for k in range(a.type.ndim))}]"
 
 
+@handles(np.roll)
+def _roll(w, op, a, shift, axis=None):
+    if isinstance(shift, tuple) or isinstance(axis, tuple) or (axis is None and a.type.ndim != 1):
+        message = "of several axes"
+        raise TypeError(message)
+    (along,) = axes_of(axis, a.type.ndim)
+    name, source, lengths = w.name(op.outputs[0]), w.array(a), lengths_like(w, a)
+    n = name_text(w, lengths[along], "n")
+    by = w.temporary("shift")
+    w.line(f"{by} = {w.index_text(shift)} % {n} if {n} else 0", op)
+    w.line(f"{name} = {w.empty(lengths, a.type.dtype)}")
+    index = w.open_loops(lengths)
+    to = list(index)
+    to[along] = w.temporary("place")
+    w.line(f"{to[along]} = {index[along]} + {by}")
+    w.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
+    w.line(f"{name}[{w.at(to)}] = {source}[{w.at(index)}]")
+    w.close_loops(index)
+
+
 @handles(np.real)
 def _real(w, op, a):  # noqa: ARG001
     if not is_array(a):
@@ -182,8 +202,16 @@ def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) 
         raise TypeError(message)
 
 
+def _default_cast(dtype, casting):
+    """Options that rules hand on as they are by default."""
+    if dtype is not None or casting != "same_kind":
+        message = "a dtype, or a rule for casts"
+        raise TypeError(message)
+
+
 @handles(np.concatenate)
-def _concatenate(w, op, parts, axis=0):
+def _concatenate(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+    _default_cast(dtype, casting)
     ndim = op.outputs[0].type.ndim
     if axis is None:
         message = "of flattened arrays"
@@ -192,7 +220,8 @@ def _concatenate(w, op, parts, axis=0):
 
 
 @handles(np.stack)
-def _stack(w, op, parts, axis=0):
+def _stack(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+    _default_cast(dtype, casting)
     _join(w, op, parts, axes_of(axis, op.outputs[0].type.ndim)[0], new=True)
 
 

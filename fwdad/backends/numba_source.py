@@ -15,7 +15,8 @@ import numpy as np
 
 from fwdad.backends import (
     array_functions,
-    array_products,  # noqa: F401 (their handlers are registered)
+    array_places,  # noqa: F401 (their handlers are registered)
+    array_products,  # noqa: F401
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
     compiled_math,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
-from fwdad.tangents.lanes import Lanes, index_lanes, is_basic
+from fwdad.tangents.lanes import Lanes, add_term, index_lanes, is_basic
+from fwdad.tangents.placed import most_terms
 from fwdad.tangents.quiet import quiet, quietly
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -93,6 +94,9 @@ def _select_scaled(d: Any, lanes: Any) -> Any:
 
 def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
     """Multiply a sum of scaled lanes out; a scaling of one costs nothing."""
+    for lanes in terms:
+        if lanes.placed:
+            return _combine_placed(terms, n, shape)
     total: Any = None
     fresh = False  # whether `total` is nobody else's, so that it may be added into
     for lanes, d in terms.items():
@@ -112,6 +116,24 @@ def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
     if total.shape != (n, *shape):
         total = np.broadcast_to(total, (n, *shape))
     return total
+
+
+def _combine_placed(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
+    """Write coefficients to their places; what has none is multiplied out and added."""
+    placed: dict[Any, Any] = {lanes: d for lanes, d in terms.items() if lanes.placed}
+    rest = {lanes: d for lanes, d in terms.items() if not lanes.placed}
+    if all(type(m) is int for m in shape):
+        total = next(iter(placed)).placer(n, shape, placed)
+        return total + _combine(rest, n, shape) if rest else total
+    for lanes, d in placed.items():  # lengths are unknown: so are places
+        rest[Lanes(lanes.array)] = d
+    return _combine(rest, n, shape)
+
+
+def _too_many(terms: dict[Lanes, Any], n: int) -> bool:
+    """Whether so many terms of an array cost more than lanes that are multiplied out."""
+    placed = sum(lanes.placed for lanes in terms)
+    return len(terms) - placed > MAX_ARRAY_TERMS or placed > most_terms(n)
 
 
 def _fits(part: Any, whole: np.ndarray) -> bool:
@@ -260,7 +282,9 @@ class Chunk:
             shape = broadcast_shapes(self.shape, other.shape)
             return self.broadcast_to(shape) + other.broadcast_to(shape)
         terms = merge(self.terms, other.terms)
-        if len(terms) > (MAX_ARRAY_TERMS if self.shape else MAX_SCALAR_TERMS):
+        if len(terms) > (MAX_ARRAY_TERMS if self.shape else MAX_SCALAR_TERMS) and (
+            not self.shape or _too_many(terms, self.n)
+        ):
             terms = {Lanes(_combine(terms, self.n, self.shape)): None}
         return Chunk.of(self.n, self.shape, terms)
 
@@ -315,10 +339,9 @@ class Chunk:
             made = {lanes: d if held is None else held * d for lanes, held in terms.items()}
         else:
             ndim = len(shape)
-            made = {
-                lanes.expanded(ndim): d if held is None else held * d
-                for lanes, held in terms.items()
-            }
+            made = {}
+            for lanes, held in terms.items():
+                add_term(made, lanes.expanded(ndim), d if held is None else held * d)
         return Chunk.of(self.n, shape, made)
 
     def __truediv__(self, divisor: Any) -> Any:
@@ -348,55 +371,56 @@ class Chunk:
             index = (index,)
         if len(index) == len(self.shape) and all(type(i) is int for i in index):
             return self.element(index)
-        if is_basic(index) and len(self.terms) <= MAX_ARRAY_TERMS:
-            terms = {}
+        if is_basic(index) and not (
+            len(self.terms) > MAX_ARRAY_TERMS and _too_many(self.terms, self.n)
+        ):
+            terms: dict[Lanes, Any] = {}
             shape: tuple[int, ...] = ()
             for lanes, d in self.terms.items():
                 made = lanes.indexed(index, self.shape)
-                shape = tuple(made.array.shape[1:])
-                terms[made] = d[index] if getattr(d, "shape", ()) else d
+                shape = made.shape
+                add_term(terms, made, d[index] if getattr(d, "shape", ()) else d)
             return Chunk.of(self.n, shape, terms)
         return Chunk(index_lanes(self.lanes, index))
 
     def cut(self, part: slice, shape: tuple[int, ...]) -> Any:
         """The tangent of a slice along the first axis, which has the given shape."""
-        terms = {}
+        terms: dict[Lanes, Any] = {}
         for lanes, d in self.terms.items():
             if lanes.shape != self.shape:
                 return self[(part,)]
-            terms[lanes.cut(part)] = d[part] if getattr(d, "shape", ()) else d
+            add_term(terms, lanes.cut(part), d[part] if getattr(d, "shape", ()) else d)
         return Chunk.of(self.n, shape, terms)
 
     def element(self, index: tuple[int, ...]) -> Any:
         """The tangent of one element: a scalar chunk, or ``ZERO`` where it is structurally zero."""
         terms: dict[Lanes, Any] = {}
         for lanes, d in self.terms.items():
-            held = lanes.array.shape[1:] if lanes.basis is None else lanes.basis[2]
-            if held != self.shape:
-                return Chunk(self.lanes)[index]
+            if lanes.shape != self.shape:
+                if not lanes.placed:
+                    return Chunk(self.lanes)[index]
+                lanes = lanes.broadcast(self.shape)
             part = lanes.element(index)
             if part is not None:
                 if type(d) is np.ndarray:
                     d = d.item(index)
                 elif getattr(d, "shape", ()):
                     d = d[index]
-                terms[part] = d
+                add_term(terms, part, d)
         return Chunk.of(self.n, (), terms) if terms else ZERO
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Chunk:
         """The tangent of ``numpy.broadcast_to(x, shape)``."""
         if shape == self.shape:
             return self
-        terms = {}
+        terms: dict[Lanes, Any] = {}
         for lanes, d in self.terms.items():
             wide = lanes.expanded(len(shape))
-            if d is None:
-                wide = Lanes(np.broadcast_to(wide.array, (self.n, *shape)))
-            elif getattr(d, "shape", ()) or len(wide.array.shape) - 1 != len(shape):
+            if getattr(d, "shape", None):
                 d = np.broadcast_to(d, shape)
             else:
-                wide = Lanes(np.broadcast_to(wide.array, (self.n, *shape)))
-            terms[wide] = d
+                wide = wide.broadcast(shape)
+            add_term(terms, wide, d)
         return Chunk.of(self.n, shape, terms)
 
     # -- methods that an array has

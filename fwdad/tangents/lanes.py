@@ -37,6 +37,7 @@ class Lanes:
     """
 
     __slots__ = ("_array", "_finite", "_parts", "basis", "hot", "lane", "shape")
+    placed = False  # whether each element has one lane or none, told by its place
 
     def __init__(self, array: Any = None, *, basis: Any = None, hot: Any = None) -> None:
         self._array = array
@@ -146,6 +147,11 @@ class Lanes:
         assert made is not None
         return made
 
+    def broadcast(self, shape: tuple[Any, ...]) -> Lanes:
+        """The lanes of a primal that is broadcast to a shape, of the same rank."""
+        array = self.array
+        return Lanes(np.broadcast_to(array, (array.shape[0], *shape)))
+
     def cut(self, part: slice) -> Lanes:
         """The lanes of a slice along the primal's first axis."""
         parts = self._parts
@@ -171,6 +177,14 @@ class Lanes:
         made = self.part((key, shape), lambda _: Lanes(index_lanes(array, index)))
         assert made is not None
         return made
+
+
+def add_term(terms: dict[Lanes, Any], lanes: Lanes, d: Any) -> None:
+    """Add scaled lanes to a sum; lanes that were apart may be equal after an index."""
+    if lanes in terms:
+        held = terms[lanes]
+        d = (1.0 if held is None else held) + (1.0 if d is None else d)
+    terms[lanes] = d
 
 
 _HOT: dict[tuple[int, int, Any], Lanes] = {}

@@ -44,7 +44,7 @@ _WINDOWS = {
 # Functions of ours, by name: the tape's layer does not see those that write them.
 _OWN = {
     "_identity", "length_of", "range_length", "scale_lanes", "load_lanes", "zero_lanes",
-    "unit_lanes",
+    "unit_lanes", "place_lanes",
 }  # fmt: skip
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}

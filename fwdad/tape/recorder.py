@@ -61,12 +61,29 @@ def _parameters(function: Any) -> tuple[tuple[str, Any], ...] | None:
     return tuple((p.name, p.default) for p in found if p.kind is not p.KEYWORD_ONLY)
 
 
+@lru_cache(maxsize=4096)
+def _named_defaults(function: Any) -> dict[str, Any]:
+    """The defaults of a library function's parameters that are given by name only."""
+    if not hasattr(function, "__name__"):
+        return {}
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
+
+
 def _tidy(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call without the arguments that only repeat defaults; what is left of options is named."""
     parameters = _parameters(function)
     kwargs = {key: a for key, a in kwargs.items() if a is not _NO_VALUE and key != "out"}
+    if kwargs and not isinstance(function, np.ufunc):
+        named = _named_defaults(function)
+        kwargs = {
+            key: a for key, a in kwargs.items() if not (key in named and _is_default(a, named[key]))
+        }
     if parameters is None or len(args) > len(parameters):
         return args, kwargs
     keep = len(args)

@@ -231,6 +231,11 @@ def slices(x, k):
     return x[k:], x[:k].sum(), x[::-1], x[-1], x[1:3] * 2, x[-3:-1]
 
 
+@case((M, V, 1), (np.asfortranarray(M), V, -4), (M[:, ::-1], V[:0], 0))
+def rolled(m, v, k):
+    return np.roll(m, k, axis=1), np.roll(m.T, 2, axis=-1), np.roll(v, k), np.roll(v * 2, -1)
+
+
 @case((M, V, 2), (np.asfortranarray(M), V, 1))
 def partial_products(m, v, n):
     total = 0.0

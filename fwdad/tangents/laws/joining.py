@@ -26,6 +26,22 @@ def _join(chunks: Sequence[Any]) -> int:
     return widths.pop()
 
 
+def _joined(shape: tuple[Any, ...], parts: list[tuple[Any, Any]]) -> Chunk | None:
+    """Tangents at indices of an array of zeros, place by place; None if not all are placed."""
+    placed: Any = None
+    for _, t in parts:
+        for lanes in t.terms:
+            if lanes.placed:
+                placed = lanes
+            elif not (type(lanes.array) is np.ndarray and not lanes.array.any()):
+                return None
+    if placed is None or not all(type(m) is int for m in shape):
+        return None
+    kept = [(index, t) for index, t in parts if any(lanes.placed for lanes in t.terms)]
+    joined: Chunk | None = placed.placer.joined(shape, kept)
+    return joined
+
+
 @law(np.concatenate)
 def _concatenate(
     chunks: Sequence[Any], axis: int | None = 0, out: None = None, **_options: Any
@@ -33,13 +49,29 @@ def _concatenate(
     _join(chunks)
     if axis is None:
         return Chunk(np.concatenate([c.reshape(-1).lanes for c in chunks], axis=1))
-    return Chunk(np.concatenate([c.lanes for c in chunks], axis=axis_of(axis, chunks[0].ndim)))
+    behind = axis_of(axis, chunks[0].ndim)
+    shape, parts = list(chunks[0].shape), []
+    shape[behind - 1] = 0
+    for c in chunks:
+        start = shape[behind - 1]
+        shape[behind - 1] = start + c.shape[behind - 1]
+        parts.append(((slice(None),) * (behind - 1) + (slice(start, shape[behind - 1]),), c))
+    joined = _joined(tuple(shape), parts)
+    if joined is not None:
+        return joined
+    return Chunk(np.concatenate([c.lanes for c in chunks], axis=behind))
 
 
 @law(np.stack)
 def _stack(chunks: Sequence[Any], axis: int = 0, out: None = None, **_options: Any) -> Chunk:
     _join(chunks)
-    return Chunk(np.stack([c.lanes for c in chunks], axis=axis_of(axis, chunks[0].ndim + 1)))
+    behind = axis_of(axis, chunks[0].ndim + 1)
+    head = chunks[0].shape[: behind - 1]
+    parts = [((slice(None),) * (behind - 1) + (k,), c) for k, c in enumerate(chunks)]
+    joined = _joined((*head, len(chunks), *chunks[0].shape[behind - 1 :]), parts)
+    if joined is not None:
+        return joined
+    return Chunk(np.stack([c.lanes for c in chunks], axis=behind))
 
 
 @law(np.pad)

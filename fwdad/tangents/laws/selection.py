@@ -15,6 +15,7 @@ from fwdad.errors import ChunkMismatchError, NonlinearTangentError
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
+from fwdad.tangents.placed import rearranged
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.symbolic import arange, is_known, zeros
 from fwdad.tangents.zero import ZERO, Zero
@@ -25,8 +26,14 @@ def _gathered(
     size: int,
     of_lanes: Callable[[Any], Any],
     of_scaling: Callable[[Any], Any],
+    *,
+    fixed: bool,
 ) -> Chunk:
     """Gather from the lanes and from their scalings apart, if that is less than to multiply out."""
+    if fixed:
+        placed = rearranged(x_dot.shape, x_dot.terms, of_scaling)
+        if placed:
+            return Chunk.of(x_dot.n, next(iter(placed)).shape, placed)
     if not is_known(size, x_dot.shape) or size > x_dot.size:
         return Chunk(of_lanes(x_dot.lanes))
     full = (x_dot.n, *x_dot.shape)
@@ -57,6 +64,7 @@ def _take(
         size,
         lambda lanes: np.take(lanes, indices, behind, mode=mode),
         lambda d: np.take(d, indices, behind - 1, mode=mode),
+        fixed=is_known(indices),
     )
 
 
@@ -102,6 +110,10 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
         return _selected(condition, shape, x_dot) + _selected(
             np.logical_not(condition), shape, y_dot
         )
+    if shape and all(lanes.placed for c in chunks for lanes in c.terms):
+        return _selected_places(condition, shape, x_dot, keep=True) + _selected_places(
+            condition, shape, y_dot, keep=False
+        )
     sides = [t.broadcast_to(shape).lanes if isinstance(t, Chunk) else 0 for t in (x_dot, y_dot)]
     return Chunk(np.where(condition, *sides))
 
@@ -120,6 +132,18 @@ def _selected(mask: Any, shape: tuple[int, ...], x_dot: Any) -> Any:
     return Chunk.of(x_dot.n, shape, terms)
 
 
+def _selected_places(condition: Any, shape: tuple[int, ...], x_dot: Any, *, keep: bool) -> Any:
+    """Select coefficients of placed lanes, which are never infinite."""
+    if not isinstance(x_dot, Chunk):
+        return ZERO
+    terms: dict[Lanes, Any] = {}
+    for lanes, d in x_dot.broadcast_to(shape).terms.items():
+        one = 1.0 if d is None else d
+        chosen = np.where(condition, one, 0.0) if keep else np.where(condition, 0.0, one)
+        terms[lanes] = chosen if chosen.shape == shape else np.broadcast_to(chosen, shape)
+    return Chunk.of(x_dot.n, shape, terms)
+
+
 @law(np.flip)
 def _flip(m_dot: Chunk, axis: Any = None) -> Chunk:
     axes = axes_of(axis, m_dot.ndim)
@@ -133,6 +157,10 @@ def _flip(m_dot: Chunk, axis: Any = None) -> Chunk:
 def _roll(a_dot: Chunk, shift: Any, axis: Any = None) -> Chunk:
     if axis is None:
         return _roll(a_dot.reshape(-1), shift, 0).reshape(a_dot.shape)
+    if is_known(shift):
+        placed = rearranged(a_dot.shape, a_dot.terms, lambda d: np.roll(d, shift, axis))
+        if placed:
+            return Chunk.of(a_dot.n, a_dot.shape, placed)
     if isinstance(axis, Sequence) or isinstance(shift, Sequence):
         axes = axis if isinstance(axis, Sequence) else (axis,) * len(shift)
         return Chunk(np.roll(a_dot.lanes, shift, tuple(axis_of(a, a_dot.ndim) for a in axes)))
@@ -194,6 +222,10 @@ def _rows(m_dot: Chunk) -> Chunk:
 def _repeat(a_dot: Chunk, repeats: Any, axis: int | None = None) -> Chunk:
     if axis is None:
         a_dot, axis = a_dot.reshape(-1), 0
+    if is_known(repeats):
+        placed = rearranged(a_dot.shape, a_dot.terms, lambda d: np.repeat(d, repeats, axis))
+        if placed:
+            return Chunk.of(a_dot.n, next(iter(placed)).shape, placed)
     return Chunk(np.repeat(a_dot.lanes, repeats, axis_of(axis, a_dot.ndim)))
 
 

@@ -14,12 +14,16 @@ import numpy as np
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
+from fwdad.tangents.placed import rearranged
 
 
 def _termwise(
     x_dot: Chunk, on_lanes: Callable[[Any], Any], on_scaling: Callable[[Any], Any], key: Any
 ) -> Chunk:
     """Apply one rearrangement of the primal's axes to the lanes and to their scalings alike."""
+    placed = rearranged(x_dot.shape, x_dot.terms, on_scaling)
+    if placed:
+        return Chunk.of(x_dot.n, next(iter(placed)).shape, placed)
     terms: dict[Lanes, Any] = {}
     shape: tuple[int, ...] = ()
     full = (x_dot.n, *x_dot.shape)
@@ -31,7 +35,7 @@ def _termwise(
 
         moved = lanes.part((key, x_dot.shape), make)
         assert moved is not None
-        shape = tuple(moved.array.shape[1:])
+        shape = moved.shape
         terms[moved] = on_scaling(d) if getattr(d, "shape", ()) else d
     return Chunk.of(x_dot.n, shape, terms)
 
@@ -50,6 +54,9 @@ def _reshape(x_dot: Chunk, shape: Any, order: str = "C", **_options: Any) -> Chu
             lambda d: d.reshape(shape),
             ("reshape", shape),
         )
+    placed = rearranged(x_dot.shape, x_dot.terms, lambda d: d.reshape(shape, order=_order(order)))
+    if placed:
+        return Chunk.of(x_dot.n, tuple(shape), placed)
     lanes = np.moveaxis(x_dot.lanes, 0, -1).reshape((*shape, x_dot.n), order=_order(order))
     return Chunk(np.moveaxis(lanes, -1, 0))
 

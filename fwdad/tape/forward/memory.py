@@ -13,9 +13,9 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Zero
 from fwdad.tape.alias import windows
-from fwdad.tape.forward.lanes import load_lanes, unit_lanes
-from fwdad.tape.forward.rule_table import MIRRORED, PASSING, RULE_OF, ruled_function
-from fwdad.tape.forward.state import State
+from fwdad.tape.forward.lanes import load_lanes
+from fwdad.tape.forward.rule_table import MIRRORED, PASSING, ruled_function
+from fwdad.tape.forward.windows import Windows
 from fwdad.tape.ops import (
     Apply,
     Load,
@@ -31,15 +31,23 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 
 
-class Memory(State):
+class Memory(Windows):
     """Pushes loads, stores and windows forward."""
 
     def _look_through(self, op: Apply) -> None:
         """A window on memory that has shadows is one on its shadows, too."""
-        seen = [v for o in windows(op) for v in values_in(o) if v in self.shadow]
+        held = [v for o in windows(op) for v in values_in(o)]
+        seen = [v for v in held if v in self.shadow or v in self.windows]
         if not seen or not any(is_array(v) for v in op.outputs):
             return
-        mirrored = self._mirrored(op, seen[0]) if op.function in MIRRORED else []
+        if seen[0] in self.windows and op.function in MIRRORED and len(op.outputs) == 1:
+            self._window_through(op, seen[0])
+            return
+        mirrored: list[Symbol] = []
+        if op.function in MIRRORED:
+            if seen[0] in self.windows:
+                self._must_be_dense(seen[0])
+            mirrored = self._mirrored(op, seen[0])
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.tangent.pop(v, None)
@@ -111,6 +119,8 @@ class Memory(State):
                 self.shadow[v] = self.recorder.load(shadow, (slice(None), *index))
             else:
                 self.tangent[v] = self._read(shadow, index, v.type)
+        elif op.array in self.windows:
+            self._load_placed(op, index)
         elif op.array in self.tangent:
             chunk = self._indexed(self.tangent[op.array], index, v.type)
             if isinstance(chunk, Chunk):
@@ -126,66 +136,13 @@ class Memory(State):
         lanes = self.recorder.load(shadow, (slice(None), *index))
         return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
 
-    def _alignable(self, index: tuple[Any, ...]) -> None:
-        """Advanced indices apart from each other move their axes in front, before the lanes."""
-        advanced = [
-            k
-            for k, i in enumerate(index)
-            if i is not None and i is not Ellipsis and not isinstance(i, slice)
-        ]
-        arrays = [
-            k
-            for k in advanced
-            if isinstance(index[k], (list, np.ndarray))
-            or (type(index[k]) is Symbol and index[k].is_array)
-        ]
-        if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
-            message = (
-                "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
-                "tape: use numpy.take, or index in two steps"
-            )
-            raise UntraceableError(message)
-
-    def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
-        """The tangent of ``a[index]``, term by term."""
-        places = zip(index, chunk.shape, strict=False)
-        known = all(type(i) is int and (i >= 0 or type(n) is int) for i, n in places)
-        if known and len(index) == len(chunk.shape):
-            found = chunk.element(index)
-            if isinstance(found, Zero):
-                return found
-            terms = {part: 1.0 if d is None else d for part, d in found.terms.items()}
-            return Chunk.of(self.n, (), terms)
-        self._alignable(index)
-        terms = {}
-        for lanes, d in chunk.terms.items():
-            scaling: Any = d
-            if type(d) is Symbol and d.is_array:
-                scaling = self.recorder.load(d, index)
-            made = self._indexed_lanes(lanes, index, chunk.shape)
-            if isinstance(t, Number) and scaling is None:
-                scaling = 1.0
-            terms[made] = scaling
-        return Chunk.of(self.n, self._shape(t), terms)
-
-    def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
-        if lanes.basis is not None and len(index) == len(shape) == 1 and type(index[0]) is Symbol:
-            if not index[0].is_array:
-                start = lanes.basis[1]
-                own = index[0] % shape[0]  # a place, also where it is counted from the end
-                k = own if start == 0 else own - start
-                unit = ArrayType(np.dtype(float), (self.n,))
-                return Lanes(self.recorder.apply_typed(unit_lanes, (self.n, k), unit))
-        array = lanes.array
-        if array.ndim < len(shape) + 1:
-            array = lanes.expanded(len(shape)).array
-        array = self.recorder.as_symbol(array)
-        return Lanes(self.recorder.load(array, (slice(None), *index)))
-
     def _store(self, op: Store) -> None:
         t = self.tangent_of(op.value)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
+        if op.array in self.windows:
+            self._place_store(op, t if isinstance(t, Chunk) else None)
+            return
         if op.array in self.shadow:
             index = tuple(self._symbols(i) for i in op.index)
             self._alignable(index)
@@ -223,6 +180,9 @@ class Memory(State):
         t = self.tangent_of(op.value)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
+        if op.array in self.windows:
+            self._place_store(op, t if isinstance(t, Chunk) else None)
+            return
         if op.array not in self.shadow:
             self._copy(op)
             return
@@ -238,19 +198,8 @@ class Memory(State):
             else:
                 self._copy(op)
             return
-        rule = find_rule(RULE_OF[op.function])
-        if rule is None or rule.kind != "elementwise":
-            message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
-            raise UntraceableError(message, op.location)
-        old = self.recorder.load(self._here(op.array), index)
-        if old.is_array:
-            old = self.recorder.apply(np.ndarray.copy, (old,), {})
-        value = self._numpy_number(self._symbols(op.value))
-        y = self.recorder.apply(op.function, (old, value), {})
-        held = self._read_any(shadow, index, old)
-        y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
-        if isinstance(t, Chunk):
-            y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
+        old = self._old(op, index)
+        y, y_dot = self._combined(op, old, self._read_any(shadow, index, old), t)
         lanes = y_dot.lanes
         self.recorder.store(self._here(op.array), index, y)
         self.recorder.store(shadow, at, lanes)

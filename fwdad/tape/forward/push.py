@@ -161,7 +161,7 @@ class _Pushforward(Control):
                 if isinstance(found, Chunk):
                     self.tangent[p] = found
             if self._is_shadowed(p) and p not in self.shadow:
-                self.shadow[p] = self._materialised(p)
+                self._begin_shadow(p)
         self._block(self.block)
         self._op = None
         results = self.block.results

@@ -15,6 +15,7 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.alias import may_be_window
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.memory import Memory
+from fwdad.tape.forward.placing import place_lanes, pushed_places
 from fwdad.tape.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.state import AgainError
 from fwdad.tape.ops import (
@@ -68,7 +69,9 @@ class Rules(Memory):
         (v,) = op.outputs
         chunk = self.tangent_of(op.args[0])
         if isinstance(v.type, Number) and chunk.shape:
-            chunk = chunk.reshape(())
+            chunk = self._indexed(chunk, (0,) * len(chunk.shape), v.type)
+            if isinstance(chunk, Zero):
+                return
         if v.type.dtype.kind != "c" and chunk.dtype.kind == "c":
             chunk = chunk.real
         self.tangent[v] = chunk
@@ -89,27 +92,38 @@ class Rules(Memory):
                 continue
             if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
                 for held, d in chunk.terms.items():
-                    self.recorder.store(lanes, (held.lane, k), d)
+                    self.recorder.store(lanes, (held.lane, k), self._coefficient(d))
             else:
                 self.recorder.store(lanes, (slice(None), k), self._multiplied(chunk))
         self.tangent[v] = Chunk.of(n, (count,), {Lanes(lanes): None})
 
-    def _by_rule(self, op: Apply) -> None:
-        function = ruled_function(op)
+    def _by_own_law(self, op: Apply, function: Any) -> bool:
+        """What is known of functions that a transform writes, and of ``ravel``."""
         if function is np.ravel:
             order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
             if order in ("C", "F"):
                 self._ravelled(op, order)
-                return
-        if function is load_lanes:
+                return True
+        elif function is load_lanes:
             self._copy(op)
             lanes, *index = op.args
             at = (slice(None), *(self._symbols(i) for i in index))
             found = self._indexed(self.tangent_of(lanes), at, op.outputs[0].type)
             self.tangent[op.outputs[0]] = found
-            return
-        if function is scale_lanes:
+            return True
+        elif function is place_lanes:
+            self._copy(op)
+            dots = [self.tangent_of(d) for d in op.args[4:]]
+            self.tangent[op.outputs[0]] = pushed_places(self.recorder, op.args[:4], dots)
+            return True
+        elif function is scale_lanes:
             self._elementwise(op, find_rule(np.multiply))
+            return True
+        return False
+
+    def _by_rule(self, op: Apply) -> None:
+        function = ruled_function(op)
+        if self._by_own_law(op, function):
             return
         rule = find_rule(function)
         if rule is None and (isinstance(function, PushWhole) or _has_source(function)):
@@ -249,7 +263,8 @@ class Rules(Memory):
                 continue
             d = rule.partials[k](*numbers, result)
             y_dot = y_dot + self._scaled(t, d, v.type)
-        self.tangent[v] = y_dot
+        if not isinstance(y_dot, Zero):
+            self.tangent[v] = y_dot
 
 
 def _has_tangent(op: Apply) -> bool:
@@ -280,7 +295,7 @@ def _fits(shape: tuple[Any, ...], t: Type) -> bool:
 def _retype(t: Chunk, v: Value) -> None:
     """Type lanes that are as large as their value with its lengths."""
     for lanes in t.terms:
-        if lanes.basis is None and lanes.lane < 0 and type(lanes.array) is Symbol:
+        if not lanes.placed and type(lanes.array) is Symbol:
             held = lanes.array.value
             n, *dims = held.type.shape
             if len(dims) == v.type.ndim == len(t.shape):

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.lanes import Lanes, basis_lanes, hot_lanes
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.placed import NOWHERE, Placed
 from fwdad.tangents.zero import ZERO, Undefined
 from fwdad.tape.alias import memory_of
 from fwdad.tape.forward.lanes import Basis, lanes_type, zero_lanes
+from fwdad.tape.forward.placing import Placer
+from fwdad.tape.forward.slots import Slots, Window
 from fwdad.tape.ops import (
     Block,
     Missing,
@@ -27,6 +30,8 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 
+_LISTED = 64  # lanes of a number that are written as a list
+
 
 class AgainError(Exception):
     """A fact has been found that earlier code was written without."""
@@ -37,6 +42,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.shadowed: set[Value] = set()  # memory that active values are stored into
+        self.dense: set[Value] = set()  # of that, what cannot be written place by place
         self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
         self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
 
@@ -64,6 +70,10 @@ class State:
         self.primal: dict[Value, Symbol] = {}
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
+        self.windows: dict[Value, Window] = {}  # the shadows that are known by their places
+        self.placer = Placer(recorder)
+        self.has_basis = False
+        self._top = recorder.block
         self._origin: dict[Value, Value] = {}
         self._op: Op | None = None
 
@@ -97,15 +107,15 @@ class State:
         return map_values(self._here, operand)
 
     def _basis(self, t: Type, seed: Basis) -> Any:
+        self.has_basis = True
+        size = int(np.prod(seed.shape, dtype=int))
+        places = np.arange(size).reshape(seed.shape) - seed.start
+        places = np.where((places >= 0) & (places < self.n), places, NOWHERE)
         if isinstance(t, Number):
-            k = -seed.start
             dtype = np.dtype(np.result_type(t.dtype, np.float16))
-            return (
-                Chunk.of(self.n, (), {hot_lanes(self.n, k, dtype): 1.0})
-                if 0 <= k < self.n
-                else ZERO
-            )
-        lanes = basis_lanes(self.n, seed.start, seed.shape, t.dtype)
+            held = Placed(self.n, places, dtype, self.placer)
+            return Chunk.of(self.n, (), {held: 1.0}) if places >= 0 else ZERO
+        lanes = Placed(self.n, places, t.dtype, self.placer)
         return Chunk.of(self.n, self._shape(t), {lanes: None})
 
     def _shape(self, t: Type) -> tuple[Any, ...]:
@@ -135,6 +145,36 @@ class State:
                 self.facts.shadowed |= self.memory.get(v, {v})
                 raise AgainError
 
+    def _begin_shadow(self, v: Value) -> None:
+        """Memory that active values will be stored into: its tangent so far."""
+        window = self._placed_shadow(v)
+        if window is None:
+            self.shadow[v] = self._materialised(v)
+        else:
+            self.windows[v] = window
+        self.tangent.pop(v, None)
+
+    def _placed_shadow(self, v: Value) -> Window | None:
+        """A shadow known by its places, if there can be one."""
+        shape = self._shape(v.type)
+        if not self.has_basis or self.memory.get(v, {v}) != {v} or v in self.facts.dense:
+            return None
+        if self._is_nested() or not all(type(m) is int for m in shape):
+            return None
+        slots = Slots(self.recorder, self.n, shape, self._lanes_type(v.type).dtype, self.placer)
+        window = Window(slots)
+        held = self.tangent.get(v)
+        return window if held is None or window.store((Ellipsis,), held) else None
+
+    def _is_nested(self) -> bool:
+        """Whether what is written may run several times, or not at all."""
+        return self.recorder.block is not self._top
+
+    def _must_be_dense(self, v: Value) -> None:
+        """Memory whose tangent turns out not to be known by places has lanes from the start."""
+        self.facts.dense |= self.memory.get(v, {v})
+        raise AgainError
+
     def _has_lanes(self, a: Value) -> bool:
         """Whether an array, or memory that it views, has a tangent: what is stored replaces it."""
         return a in self.tangent or any(root in self.tangent for root in self.memory.get(a, {a}))
@@ -145,6 +185,8 @@ class State:
             if x in self.shadow:
                 copy = self.recorder.apply(np.ndarray.copy, (self.shadow[x],), {})
                 return Chunk.of(self.n, self._shape(x.type), {Lanes(copy): None})
+            if x in self.windows:
+                return self.windows[x].chunk()
             found = self.tangent.get(x, ZERO)
             if isinstance(found, Undefined):
                 found.use()
@@ -155,7 +197,7 @@ class State:
 
     def is_active(self, v: Value) -> bool:
         """Whether a value has a tangent that is not structurally zero."""
-        return v in self.tangent or v in self.shadow
+        return v in self.tangent or v in self.shadow or v in self.windows
 
     def _activity(self, r: Operand) -> bool:
         return isinstance(r, Value) and self.is_active(r)
@@ -174,6 +216,8 @@ class State:
         if isinstance(x, Value):
             if x in self.shadow:
                 return self.shadow[x]
+            if x in self.windows:
+                self._must_be_dense(x)
             if x in self.tangent:
                 return self._cast(self._multiplied(self.tangent[x]), t)
         if isinstance(x, Missing):
@@ -191,19 +235,27 @@ class State:
     def _multiplied(self, chunk: Chunk) -> Any:
         """A chunk's lanes, multiplied out; unit directions of a number are not made arrays."""
         hot = {held: d for held, d in chunk.terms.items() if held.lane >= 0}
-        if chunk.shape or not hot:
+        if chunk.shape or not hot or self.n > _LISTED:
             return chunk.lanes
         units: list[Any] = [0.0] * self.n
         for held, d in hot.items():
-            units[held.lane] = d
+            units[held.lane] = self._coefficient(d)
         total = self.recorder.apply(np.array, (units,), {})
         rest = {held: d for held, d in chunk.terms.items() if held not in hot}
         return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
+
+    def _coefficient(self, d: Any) -> Any:
+        """A scaling of a number's lanes, as a number."""
+        if d is None:
+            return 1.0
+        return self.recorder.load(d, ()) if type(d) is Symbol and d.is_array else d
 
     def _result_lanes(self, r: Operand) -> Any:
         t = r.type if isinstance(r, Value) else None
         if t is None:
             return self.recorder.apply(np.zeros, (self.n,), {})
+        if r in self.windows:
+            return self._cast(self.windows[r].chunk(copy=False).lanes, t)
         return self._lanes(r, t)
 
     def _copy(self, op: Op, **changed: Any) -> None:
@@ -217,9 +269,8 @@ class State:
     def _settled(self, op: Op) -> None:
         """Shadows for outputs whose memory has them."""
         for v in op.outputs:
-            if self._is_shadowed(v) and v not in self.shadow:
-                self.shadow[v] = self._materialised(v)
-                self.tangent.pop(v, None)
+            if self._is_shadowed(v) and v not in self.shadow and v not in self.windows:
+                self._begin_shadow(v)
 
     def _scaled(self, t: Chunk, d: Any, out: Type) -> Chunk:
         shape = self._shape(out)
