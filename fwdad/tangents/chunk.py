@@ -406,7 +406,10 @@ class Chunk:
                     d = d.item(index)
                 elif getattr(d, "shape", ()):
                     d = d[index]
-                add_term(terms, part, d)
+                if part in terms:
+                    add_term(terms, part, d)
+                else:
+                    terms[part] = d
         return Chunk.of(self.n, (), terms) if terms else ZERO
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Chunk:
