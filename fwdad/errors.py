@@ -174,6 +174,8 @@ class MissingRuleError(FwdadError):
 class MissingTransposeError(FwdadError):
     """A linear primitive has no transpose, so it cannot be run backwards."""
 
+    noted = True
+
 
 class DuplicateRuleError(FwdadError):
     """A function was given a second rule without ``override=True``."""

@@ -42,6 +42,11 @@ def set_lifter(lift: Callable[[Any], Any]) -> None:
     _lift_body[:] = [lift]
 
 
+def lifted(body: Any) -> Any:
+    """A function of this library, as it runs on duals."""
+    return _lift_body[0](body)
+
+
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a rule's function on arguments of which some are duals."""
     bound, options = rule.binder.bind(args, kwargs)
@@ -68,11 +73,13 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     for t in tangents:
         if isinstance(t, Undefined):
             t.use()
-    body = rule.body
-    if top_tag(inner) is None:
-        y, y_dot = body(inner, tangents, **options)
+    nested = top_tag(inner) is not None
+    body = lifted(rule.body) if nested else rule.body
+    if tag.record is not None:
+        y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
     else:
-        y, y_dot = _lift_body[0](body)(inner, tangents, **options)
+        y, y_dot = body(inner, tangents, **options)
+    if nested:
         (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
     if not rule.mutates:
@@ -92,6 +99,8 @@ def _as_array(x: Any, rule: Rule) -> Any:
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
     """Make duals out of what a rule answered."""
+    if tag.record is not None:
+        y_dot = tag.record.adopt(y_dot)
     if isinstance(y_dot, Zero):
         return _unaliased(y, inputs)
     if isinstance(y, (tuple, list)):
@@ -129,6 +138,8 @@ def scalar(y: Any, y_dot: Chunk, tag: Tag) -> Scalar:
     parts = parts_of(y_dot, ()) if tag.eager else None
     if parts is not None:
         return number(y, parts, tag)
+    if tag.record is not None:
+        return Scalar(y, tag.record.scalar_terms(y_dot), tag)
     terms = {}
     for lanes, d in y_dot.terms.items():
         if lanes.basis is None and lanes.array.ndim != 1:
@@ -204,9 +215,9 @@ def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
 
 
 def _unary_tangent(partial: Any, t: Any, p: np.ndarray, y: np.ndarray) -> Any:
-    if type(t) is not Chunk:
+    if type(t) is Undefined:
         t.use()
-    if len(t.terms) == 1:
+    if type(t) is Chunk and len(t.terms) == 1:
         ((lanes, held),) = t.terms.items()
         if held is not None:
             # no name for the partial: NumPy multiplies into a large array that nobody else holds
@@ -219,7 +230,7 @@ def _unary_tangent(partial: Any, t: Any, p: np.ndarray, y: np.ndarray) -> Any:
 def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:
     """A rule's partials, lifted where they meet duals of an enclosing call."""
     if isinstance_dual(y):
-        return tuple(_lift_body[0](partial) for partial in rule.partials)
+        return tuple(lifted(partial) for partial in rule.partials)
     return rule.partials
 
 
@@ -247,7 +258,7 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
     partials = _partials(rule, y)
     for k, x in active:
         t = x.t
-        if type(t) is not Chunk:
+        if type(t) is Undefined:
             t.use()
         kept = _unscaled(t)
         d = own_partial(partials[k](*numbers, y), numbers, y, kept=kept)

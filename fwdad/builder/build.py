@@ -59,10 +59,12 @@ class Run:
     eager : bool, default False
         Whether numbers have their tangents multiplied out (outside of other derivatives, whose
         duals might be among the coefficients).
+    tag : Tag, optional
+        The call's tag, if it is made already.
     """
 
-    def __init__(self, n: int, *, eager: bool = False) -> None:
-        self.tag = Tag(n, eager=eager and STATE.run is None)
+    def __init__(self, n: int, *, eager: bool = False, tag: Tag | None = None) -> None:
+        self.tag = tag or Tag(n, eager=eager and STATE.run is None)
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}

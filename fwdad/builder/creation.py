@@ -70,6 +70,9 @@ def _from_scalars(items: list[Any], tag: Tag) -> Array:
     if dtype.kind not in "fc":
         p = p.astype(float)
         dtype = p.dtype
+    if tag.record is not None:
+        rows = [x.terms if type(x) is Scalar and x.tag is tag else None for x in items]
+        return Array(p, tag.record.gather(rows, dtype), tag)
     if nested:
         return Array(p, _general(items, tag, p), tag)
     places: list[int] = []

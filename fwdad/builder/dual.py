@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.memory import SHADOWED, Shadow, find_shadow
 from fwdad.builder.run import Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
@@ -105,6 +105,8 @@ class Scalar(Dual):
     @property
     def t(self) -> Chunk:
         """The tangent."""
+        if self.tag.record is not None:
+            return self.tag.record.tangent((), self.terms)
         chunk = Chunk.of(self.tag.n, (), self.terms)
         if self.tag.eager or self.tag.most == 1:
             for held in self.terms:
@@ -157,6 +159,10 @@ class Array(Dual):
             return held[i]
         p = self.p[i]
         chunk = self._t
+        if self.tag.record is not None:
+            terms = self.tag.record.scalar_terms(chunk[(i,)])
+            made = held[i] = Scalar(p, terms, self.tag)
+            return made
         if self.tag.eager:
             parts = parts_of(chunk, (i,))
             if parts is not None:
@@ -189,7 +195,7 @@ class Array(Dual):
             raw = self.p if type(self.p) is np.ndarray else plain(self.p)
             shadow = find_shadow(raw)
             if shadow is not None and self.tag in shadow.lanes:
-                return Chunk(_read(shadow.view(self.tag, raw)))
+                return _read(shadow, self.tag, raw)
         return self._t
 
 
@@ -236,6 +242,8 @@ def fewer(terms: dict[Any, Any], tag: Tag) -> dict[Any, Any]:
     Unit directions become one term with an array of coefficients. The arithmetic on one lane is
     what it was, so the width of the chunk, on which the length depends, leaves no trace.
     """
+    if tag.record is not None:
+        return tag.record.fewer(terms) if len(terms) > tag.most else terms
     own = {held: d for held, d in terms.items() if held.lane != UNKNOWN}
     if len(terms) <= MAX_SCALAR_TERMS and all(held.lane != SEVERAL for held in own):
         return terms
@@ -290,9 +298,10 @@ _ALL = slice(None)
 DOUBLE = np.dtype(np.float64)
 
 
-def _read(lanes: np.ndarray) -> Any:
-    """Copy lanes out of shadow memory, with the tangents that enclosing calls keep for them."""
-    return wrap(lanes, copy=True)
+def _read(shadow: Shadow, tag: Tag, a: np.ndarray) -> Any:
+    """Copy tangents out of shadow memory, with those that enclosing calls keep for them."""
+    view = shadow.view(tag, a)
+    return Chunk(wrap(view, copy=True)) if tag.record is None else view.read()
 
 
 def wrap(a: np.ndarray, *, copy: bool) -> Any:
@@ -316,10 +325,10 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
         return value
     if len(shadow.lanes) == 1:
         (tag,) = shadow.lanes
-        if shadow.only(tag):
+        if shadow.only(tag) and tag.record is None:
             return Array(value, Chunk(shadow.view(tag, a).copy()), tag)
     for tag in sorted(shadow.lanes, key=lambda t: t.order):
-        value = Array(value, Chunk(_read(shadow.view(tag, a))), tag)
+        value = Array(value, _read(shadow, tag, a), tag)
     return value
 
 
@@ -351,7 +360,7 @@ def settled(y: Any) -> Any:
         y = y.p
     shadow = find_shadow(y)
     if shadow is not None:
-        tangents |= {tag: Chunk(_read(shadow.view(tag, y))) for tag in shadow.lanes}
+        tangents |= {tag: _read(shadow, tag, y) for tag in shadow.lanes}
     value: Any = y.copy()
     for tag in sorted(tangents, key=lambda t: t.order):
         value = Array(value, tangents[tag], tag)

@@ -181,23 +181,49 @@ def run_forward(
             if start or stop < seeds.count:
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]
-            args = arguments.with_duals(run, seeds.lanes(start, stop))
-            _forbid_aliased_writes(arguments, args, run)
-            y = run_on_duals(f, tuple(args), arguments.kwargs)
-            run.raise_swallowed()
-            y = _chosen(f, y, args, run, outputs)
-            aux = None
-            if has_aux:
-                y, aux = _with_aux(f, y, run)
-            leaves, structure = flatten(_numbers(y))
-            pairs = [run.parts(leaf) for leaf in leaves]
-            _keep_constants(structure, run)
+            pairs, structure, aux = run_once(
+                f, arguments, run, seeds.lanes(start, stop), has_aux=has_aux, outputs=outputs
+            )
             collector.add(start, stop, pairs, structure, aux)
         if stop >= seeds.count:
             return collector.outcome()
         run.rewind_generators()
         step = width(collector.values) if callable(width) else width
         start, stop = stop, min(stop + step, seeds.count)
+
+
+def run_once(
+    f: Callable[..., Any],
+    arguments: Arguments,
+    run: Run,
+    tangents: list[Any],
+    *,
+    has_aux: bool,
+    outputs: str,
+) -> tuple[list[tuple[Any, Any]], Structure, Any]:
+    """Run f inside a :class:`Run`, with a tangent for each leaf of its arguments.
+
+    Returns
+    -------
+    pairs : list
+        Each leaf of the value with its tangent.
+    structure : Structure
+        The value without its leaves.
+    aux : object
+        What came beside the value with ``has_aux``.
+    """
+    args = arguments.with_duals(run, tangents)
+    _forbid_aliased_writes(arguments, args, run)
+    y = run_on_duals(f, tuple(args), arguments.kwargs)
+    run.raise_swallowed()
+    y = _chosen(f, y, args, run, outputs)
+    aux = None
+    if has_aux:
+        y, aux = _with_aux(f, y, run)
+    leaves, structure = flatten(_numbers(y))
+    pairs = [run.parts(leaf) for leaf in leaves]
+    _keep_constants(structure, run)
+    return pairs, structure, aux
 
 
 def _numbers(y: Any) -> Any:

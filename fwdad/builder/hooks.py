@@ -422,7 +422,7 @@ def getitem(o: Any, index: Any) -> Any:
     t = type(o)
     if t is Array:
         u = type(index)
-        if (u is int or u is slice) and o.tag.alive and type(o._t) is Chunk:
+        if (u is int or u is slice) and o.tag.alive and isinstance(o._t, Chunk):
             p = o.p
             if type(p) is np.ndarray and (not SHADOWED or untouched(p)):
                 if u is slice:
@@ -700,8 +700,12 @@ def iterate_deep(o: Any) -> Any:
 
 
 def _deep(item: Any) -> Any:
+    """What an item is unpacked into; one that holds no array with tangents is itself."""
     if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
-        return [_deep(i) for i in item]
+        parts = [_deep(i) for i in item]
+        if all(part is i for part, i in zip(parts, item, strict=True)):
+            return item
+        return tuple(parts) if isinstance(item, tuple) else parts
     return explicit(item)
 
 

@@ -20,7 +20,7 @@ _ALIGNMENT = 64
 _VIEWS_KEPT = 64
 
 # a view of the memory, its shape, strides and dtype, and the lanes seen in the same way
-_Held = tuple["weakref.ref[np.ndarray]", tuple[int, ...], tuple[int, ...], Any, np.ndarray]
+_Held = tuple["weakref.ref[np.ndarray]", tuple[int, ...], tuple[int, ...], Any, Any]
 
 
 class Shadow:
@@ -32,19 +32,26 @@ class Shadow:
         self.owner = owner
         self.low = low
         self.nbytes = nbytes
-        self.lanes: dict[Tag, np.ndarray] = {}
+        self.lanes: dict[Tag, Any] = {}
         self.views: dict[Tag, dict[int, _Held]] = {}
 
     def allocate(self, tag: Tag) -> None:
-        """Make zero lanes for a call."""
+        """Make zero lanes for a call, or what records its loads and stores."""
+        if tag.record is not None:
+            self.lanes[tag] = tag.record.memory(self.owner, self.nbytes)
+            self.views[tag] = {}
+            return
         row = -(-self.nbytes // _ALIGNMENT) * _ALIGNMENT or _ALIGNMENT
         raw = np.zeros(tag.n * row + _ALIGNMENT, np.uint8)
         start = -address(raw) % _ALIGNMENT
         self.lanes[tag] = raw[start : start + tag.n * row].reshape(tag.n, row)
         self.views[tag] = {}
 
-    def view(self, tag: Tag, a: np.ndarray) -> np.ndarray:
-        """The lanes of the view ``a``: shape ``(N, *a.shape)``, written through."""
+    def view(self, tag: Tag, a: np.ndarray) -> Any:
+        """The lanes of the view ``a``: shape ``(N, *a.shape)``, written through.
+
+        A call that records has no lanes, but a view with ``read``, ``load`` and ``assign``.
+        """
         views = self.views[tag]
         held = views.get(id(a))
         # an array's shape, strides and dtype can be assigned to
@@ -56,7 +63,11 @@ class Shadow:
         buffer = self.lanes[tag]
         whole = a is self.owner and a.flags.forc
         offset = 0 if whole or not a.size else address(a) - self.low
-        found = np.ndarray((tag.n, *shape), dtype, buffer, offset, (buffer.strides[0], *strides))
+        if tag.record is not None:
+            found = buffer.view(offset, shape, strides, dtype)
+        else:
+            rows = (buffer.strides[0], *strides)
+            found = np.ndarray((tag.n, *shape), dtype, buffer, offset, rows)
         if len(views) >= _VIEWS_KEPT:
             views.clear()
         views[id(a)] = (weakref.ref(a), shape, strides, dtype, found)
@@ -73,6 +84,17 @@ class Shadow:
         if len(lanes) != 1 or tag not in lanes:
             return False
         return len(SHADOWED) == 1 or id(owner_of(lanes[tag])) not in SHADOWED
+
+
+KEPT: dict[int, list[Any]] = {}
+"""id of the owner of a piece of memory -> what reads it later, and is told before it is written."""
+
+
+def before_write(owner: Any) -> None:
+    """Let whoever reads some memory later make its copy: the memory is about to be written."""
+    copies: dict[int, Any] = {}
+    for keeper in KEPT.pop(id(owner), ()):
+        keeper.copy_from(owner, copies)
 
 
 SHADOWED: dict[int, Shadow] = {}

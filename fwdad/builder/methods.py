@@ -474,7 +474,7 @@ Array.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 def _transposed(o: Array) -> Any:
     """``o.T``: without a rule where plain numbers are in the array, and none were stored."""
     t = o._t
-    simple = type(o.p) is np.ndarray and type(t) is Chunk and o.tag.alive
+    simple = type(o.p) is np.ndarray and isinstance(t, Chunk) and o.tag.alive
     if simple and (not SHADOWED or untouched(o.p)):
         return Array(o.p.T, t.T, o.tag, root_of(o))
     return call(np.transpose, o)

@@ -27,16 +27,19 @@ class Tag:
         How many terms the tangent of a number may have; 1 once some have arrays of coefficients.
     alive : bool
         False once the call has ended.
+    record : object or None
+        Where tangents are written down, instead of being computed; then there are no lanes.
     """
 
-    __slots__ = ("alive", "eager", "most", "n", "order")
+    __slots__ = ("alive", "eager", "most", "n", "order", "record")
 
-    def __init__(self, n: int, *, eager: bool = False) -> None:
+    def __init__(self, n: int, *, eager: bool = False, record: Any = None) -> None:
         self.order = next(_order)
         self.n = n
         self.eager = eager
         self.most = 1 if eager and n > 1 else MAX_SCALAR_TERMS
         self.alive = True
+        self.record = record
 
 
 class _State(threading.local):

@@ -59,8 +59,11 @@ def as_index(index: Any) -> tuple[Any, ...]:
     return index if type(index) is tuple else (index,)
 
 
-def assign_to_lanes(target: np.ndarray, index: tuple[Any, ...], t: Any) -> None:
+def assign_to_lanes(target: Any, index: tuple[Any, ...], t: Any) -> None:
     """Store a chunk into lanes ``(N, *shape)`` under the primal's index; ``ZERO`` stores zeros."""
+    if type(target) is not np.ndarray:  # a view that records
+        target.assign(index, t)
+        return
     last = target.transpose((*range(1, target.ndim), 0))
     at = lane_last_index(index)
     if not isinstance(t, Chunk):
@@ -117,7 +120,7 @@ def _hides_tangents(a: np.ndarray) -> bool:
     fields = getattr(getattr(shadow.owner, "dtype", None), "fields", None)
     if not fields or all(a.dtype != field[0].base for field in fields.values()):
         return True
-    return any(np.any(shadow.view(tag, a)) for tag in list(shadow.lanes))
+    return any(tag.record is not None or np.any(shadow.view(tag, a)) for tag in list(shadow.lanes))
 
 
 def store(o: Any, index: Any, v: Any) -> None:
@@ -157,6 +160,9 @@ def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:
     if shadow is None:
         return False
     a[index] = v.p
+    if tag.record is not None:
+        shadow.view(tag, a).assign_terms(at, v.terms)
+        return True
     column = shadow.view(tag, a)[(_ALL, *at)]
     if len(v.terms) != tag.n:
         column.fill(0.0)
@@ -226,22 +232,30 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     if not isinstance_dual(b) or a.dtype.kind != "f":
         return False
     tag, p, t = b.tag, b.p, b.t
-    if type(t) is not Chunk or isinstance_dual(p) or not tag.alive or len(t.shape) > a.ndim:
+    if not isinstance(t, Chunk) or isinstance_dual(p) or not tag.alive or len(t.shape) > a.ndim:
         return False
+    _log(a)
     shadow = shadow_for(a, tag)
     if shadow is None:
         return False
-    lanes = t.broadcast_to(a.shape).lanes
-    if type(lanes) is not np.ndarray or lanes.dtype.kind == "c":
+    adds = operation is operator.add
+    wide = t.broadcast_to(a.shape)
+    if tag.record is None:
+        lanes = wide.lanes
+        if type(lanes) is not np.ndarray or lanes.dtype.kind == "c":
+            return False
+    elif wide.dtype.kind == "c":
         return False
-    _log(a)
-    if operation is operator.add:
+    if adds:
         a += p
-        view = shadow.view(tag, a)
-        view += lanes
     else:
         a -= p
-        view = shadow.view(tag, a)
+    view = shadow.view(tag, a)
+    if tag.record is not None:
+        view.accumulate(wide if adds else -wide)
+    elif adds:
+        view += lanes
+    else:
         view -= lanes
     return True
 
@@ -269,6 +283,8 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
             (tag,) = shadow.lanes
             if shadow.only(tag):
                 p, lanes = a[index], shadow.view(tag, a)
+                if tag.record is not None:
+                    return Scalar(p, {lanes.load(index): 1.0}, tag)
                 if tag.eager and a.dtype is DOUBLE:
                     x_dot = lanes[across_lanes(tag.n, index)]
                     return number(p, [(x_dot if tag.n == 1 else x_dot.copy(), None)], tag)
@@ -297,6 +313,8 @@ def load_records(a: np.ndarray, index: Any) -> np.ndarray:
     for tag in list(shadow.lanes):
         if not shadow.only(tag):
             raise UnsupportedTypeError(records("a nested derivative copies"))
+        if tag.record is not None:
+            raise UnsupportedTypeError(records("reverse mode copies the records of"))
         made.allocate(tag)
         source, target = shadow.view(tag, a), made.view(tag, found)
         for k in range(tag.n):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.memory import SHADOWED, Shadow, owner_of
+from fwdad.builder.memory import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError
 
 _MISSING = object()
@@ -39,6 +39,8 @@ class UndoLog:
         """Keep the memory behind an array, and the tangents that it carries."""
         owner = a if a.base is None else owner_of(a)
         key = id(owner)
+        if KEPT and key in KEPT:
+            before_write(owner)
         if key in self._arrays:
             return
         if key in self.shared:
@@ -128,6 +130,7 @@ class UndoLog:
             _restore_name(target, content)
         for owner, content, lanes in reversed(self._arrays.values()):
             whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
+            before_write(owner)
             _restore_array(whole, content)
             shadow: Shadow | None = SHADOWED.get(id(owner))
             if shadow is not None:

@@ -173,7 +173,7 @@ def multilinear(
                     x_dot.use()
                 if isinstance(x_dot, Zero):
                     continue
-                y_dot = y_dot + _linear_term(resolved, binder, primals, k, x_dot, options)
+                y_dot = y_dot + _linear_term(resolved, binder, primals, k, x_dot, options, y)
             return y, y_dot
 
         kind = "linear" if count == 1 else "multilinear"
@@ -189,6 +189,7 @@ def _linear_term(
     k: int,
     x_dot: Any,
     options: dict[str, Any],
+    y: Any,
 ) -> Any:
     if type(x_dot) is not Chunk:
         for part in x_dot if isinstance(x_dot, (tuple, list)) else (x_dot,):
@@ -197,8 +198,9 @@ def _linear_term(
                     function,
                     (*primals[:k], x_dot, *primals[k + 1 :]),
                     options,
-                    lambda value: _linear_term(function, binder, primals, k, value, options),
+                    lambda value: _linear_term(function, binder, primals, k, value, options, y),
                     x_dot,
+                    y,
                 )
     if function in LAWS:
         args, kwargs = binder.unbind((*primals[:k], x_dot, *primals[k + 1 :]), options)

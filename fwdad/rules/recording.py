@@ -23,8 +23,10 @@ from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.zero import Undefined, Zero
 
 
-class OpaqueTangentError(Exception):
+class OpaqueTangentError(MissingTransposeError):
     """A rule looked into its tangent: ``x_dot.lanes`` or ``map_lanes``."""
+
+    noted = False  # a transpose of the rule's own may stand in
 
 
 @dataclass(eq=False)
@@ -57,7 +59,8 @@ class RecordingTangent(Chunk):
     """Stands for a ``Chunk`` in a rule body, and records what is done to it.
 
     It carries the chunk's value along, so that shapes, dtypes and errors are the chunk's own; only
-    the explicit escapes (``lanes``, ``terms``) are closed.
+    the explicit escapes (``lanes``, ``terms``) are closed. A subclass may have a cheaper stand-in
+    for the value, and keep operations in its own way (``_made``).
 
     Parameters
     ----------
@@ -95,12 +98,30 @@ class RecordingTangent(Chunk):
 
     # -- recording
 
+    def _made(self, value: Chunk, operation: Operation) -> Any:
+        """What stands for the result of an operation."""
+        return RecordingTangent(value, operation)
+
     def __fwdad_linear__(
-        self, function: Any, arguments: tuple[Any, ...], options: Any, apply: Any, x_dot: Any
+        self,
+        function: Any,
+        arguments: tuple[Any, ...],
+        options: Any,
+        apply: Any,
+        x_dot: Any,
+        y: Any = None,
     ) -> Any:
-        """Record one application of a linear primitive (see ``fwdad.rules.define``)."""
-        value = apply(_values(x_dot))
-        return RecordingTangent(value, Operation(function, arguments, options))
+        """Record one application of a linear primitive (see ``fwdad.rules.define``).
+
+        ``y``, where it is known, is what the function answered: it has the result's shape.
+        """
+        value = self._applied(apply, x_dot, y)
+        if not isinstance(value, Chunk):
+            return value
+        return self._made(value, Operation(function, arguments, options))
+
+    def _applied(self, apply: Callable[[Any], Any], x_dot: Any, _y: Any) -> Any:
+        return apply(_values(x_dot))
 
     def _record(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         value = LAWS[function](*_values(args), **kwargs)
@@ -115,7 +136,7 @@ class RecordingTangent(Chunk):
         elif not isinstance(function, np.ufunc):
             binder = binder_for(function, function_name(function), _SIGNATURES.get(function), None)
             args, kwargs = binder.bind(tuple(args), kwargs)
-        return RecordingTangent(value, Operation(function, tuple(args), kwargs))
+        return self._made(value, Operation(function, tuple(args), kwargs))
 
     # -- operators
 
@@ -214,7 +235,7 @@ class RecordingTangent(Chunk):
     def astype(self, dtype: Any) -> Any:
         """Record a cast."""
         value = self.value.astype(dtype)
-        return RecordingTangent(value, Operation(Chunk.astype, (self, dtype), {}))
+        return self._made(value, Operation(Chunk.astype, (self, dtype), {}))
 
     # -- NumPy's protocols
 
@@ -291,12 +312,33 @@ def recorded_in(primals: Any) -> list[tuple[Path, RecordingTangent]]:
     return [(path, v) for path, v in walk(primals) if isinstance(v, RecordingTangent)]
 
 
-def transpose_one(operation: Operation, y_bar: Chunk) -> list[tuple[RecordingTangent, Any]]:
-    """The cotangent of each recorded argument of one operation."""
+def transpose_one(
+    operation: Operation, y_bar: Any, lift: Callable[[Any], Any] | None = None
+) -> list[tuple[RecordingTangent, Any]]:
+    """The cotangent of each recorded argument of one operation.
+
+    Parameters
+    ----------
+    operation : Operation
+        The operation.
+    y_bar : Chunk or array
+        The cotangents of its result, or a single one.
+    lift : callable, optional
+        What makes a transpose run on the duals of an enclosing derivative.
+    """
     sources = recorded_in(operation.primals)
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
-    known = TRANSPOSES.get(operation.function, {})
     answers: dict[int, Any] = {}
+    for k, body in transposes_for(operation, sources).items():
+        body = body if lift is None else lift(body)
+        answers[k] = body(y_bar, *spaces, **operation.options)
+    return [(source, pick(answers[path[0]], path[1:])) for path, source in sources]
+
+
+def transposes_for(operation: Operation, sources: list[tuple[Path, Any]]) -> dict[int, Any]:
+    """The transposes that an operation needs, by the position of the argument."""
+    known = TRANSPOSES.get(operation.function, {})
+    needed = {}
     for k in sorted({path[0] for path, _ in sources}):
         if k not in known:
             name = function_name(operation.function)
@@ -305,8 +347,8 @@ def transpose_one(operation: Operation, y_bar: Chunk) -> list[tuple[RecordingTan
                 f"@transpose({name}, argnum={k})"
             )
             raise MissingTransposeError(message)
-        answers[k] = known[k](y_bar, *spaces, **operation.options)
-    return [(source, pick(answers[path[0]], path[1:])) for path, source in sources]
+        needed[k] = known[k]
+    return needed
 
 
 def _space(value: Any) -> Any:
@@ -330,4 +372,12 @@ def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: An
     cotangents[id(tangent)] = x_bar if known is None else known + x_bar
 
 
-__all__ = ["OpaqueTangentError", "Operation", "RecordingTangent", "pull_back"]
+__all__ = [
+    "OpaqueTangentError",
+    "Operation",
+    "RecordingTangent",
+    "pull_back",
+    "recorded_in",
+    "transpose_one",
+    "transposes_for",
+]

@@ -154,6 +154,17 @@ def unpacking_in_comprehensions(x):
 
 
 @program(X)
+def containers_unpacked_in_comprehensions(x):
+    a = np.zeros(2)
+    a[0] = x[0] * x[1]
+    pairs = [((), 1.0), ((1, 2), 1.5)]
+    weights = {key: 2 * w for key, w in pairs}  # a tuple stays one: it is hashed
+    lists = [[], []]
+    [seen.append(k) for k, seen in enumerate(lists)]  # a list stays the same object
+    return np.array([weights[()], weights[1, 2], *lists[0], *lists[1]]) * a[0]
+
+
+@program(X)
 def flat_iterators(x):
     a = np.zeros((3, 1))
     a[:, 0] = x

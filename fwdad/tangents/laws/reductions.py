@@ -44,7 +44,7 @@ def _total(x_dot: Chunk) -> Any:
         full = array.shape[1:] == x_dot.shape
         if d is None or not getattr(d, "shape", ()) or not full or not _finite(d):
             return np.sum(x_dot.lanes, axis=tuple(range(1, x_dot.ndim + 1)))
-        term = array.reshape(x_dot.n, -1) @ d.reshape(-1)
+        term = array.reshape(x_dot.n, x_dot.size) @ d.reshape(-1)
         total = term if total is None else total + term
     return np.zeros(x_dot.n) if total is None else total
 

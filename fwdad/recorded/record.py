@@ -1,0 +1,246 @@
+"""The record of one run: every operation on tangents, in the order in which they happened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.dual import Array, isinstance_dual
+from fwdad.builder.memory import KEPT, owner_of
+from fwdad.builder.run import Tag
+from fwdad.errors import MissingTransposeError
+from fwdad.recorded.memory import Memory
+from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
+from fwdad.recorded.tangent import Node, Recorded
+from fwdad.rules.adjoints import TRANSPOSES
+from fwdad.rules.recording import (
+    OpaqueTangentError,
+    Operation,
+    recorded_in,
+    transposes_for,
+)
+from fwdad.rules.registry import Rule
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.zero import ZERO, Zero
+
+_PARTS_KEPT = 4096
+_OPERATION_BYTES = sys.getsizeof(Combination(Node((), np.dtype(float)), {})) + sys.getsizeof(
+    Node((), np.dtype(float))
+)
+
+
+class Record:
+    """What a recorded run writes down; the builder reaches it as ``tag.record``.
+
+    Attributes
+    ----------
+    tag : Tag
+        The tag of the run's duals. It has no lanes.
+    operations : list
+        In the order in which they happened.
+    closed : bool
+        Whether the run has ended.
+    most : int
+        How many scaled nodes the tangent of a number may have, before the sum is made a node.
+    """
+
+    most = 6
+
+    def __init__(self) -> None:
+        self.tag = Tag(0, record=self)
+        self.tag.most = self.most
+        self.operations: list[Any] = []
+        self.closed = False
+        self.append = self.operations.append
+        self._kept: dict[int, tuple[Any, list[Call]]] = {}
+
+    # -- tangents
+
+    def input(self, leaf: Any) -> Recorded:
+        """The tangent of a leaf of the arguments."""
+        node = Node(leaf_shape(leaf), leaf_dtype(plain(leaf)))
+        return Recorded.made(self, node.shape, {node: None})
+
+    def tangent(self, shape: tuple[int, ...], terms: Terms) -> Recorded:
+        """A sum of scaled nodes as a tangent."""
+        return Recorded.made(self, shape, terms)
+
+    def adopt(self, t: Any) -> Any:
+        """A tangent of this run as it is kept, ``ZERO`` for zeros that a rule wrote out."""
+        if type(t) is Recorded or not isinstance(t, Chunk):
+            return t
+        # scaled nodes that somebody has combined as a chunk's lanes
+        terms = {node: d for node, d in t.terms.items() if isinstance(node, Node)}
+        return Recorded.made(self, t.shape, terms) if terms else ZERO
+
+    def product(self, a_dot: Recorded, b_dot: Recorded, p: Any, q: Any) -> Recorded:
+        """The tangent of ``p * q``, of one shape; a primal that becomes a scaling is copied."""
+        first, second = a_dot.factors(), b_dot.factors()
+        terms = {}
+        for node, d in first.items():
+            if node not in second:
+                terms[node] = q.copy() if d is None else d * q
+        for node, e in second.items():
+            if node not in first:
+                terms[node] = p.copy() if e is None else e * p
+            else:
+                d = first[node]
+                terms[node] = (q if d is None else d * q) + (p if e is None else e * p)
+        return Recorded.short(self, a_dot.shape, terms)
+
+    def scalar_terms(self, t: Any) -> Terms:
+        """The terms of a number's tangent; its scalings are Python numbers."""
+        return {node: 1.0 if d is None else _number(d) for node, d in t.terms.items()}
+
+    def fewer(self, terms: Terms) -> Terms:
+        """A long sum as one node."""
+        return {self.combination(terms, (), Recorded.made(self, (), terms).dtype): 1.0}
+
+    def combination(self, terms: Terms, shape: tuple[int, ...], dtype: Any) -> Node:
+        """Write a sum of scaled nodes down."""
+        node = Node(shape, dtype)
+        self.append(Combination(node, terms))
+        return node
+
+    def gather(self, rows: list[Terms | None], dtype: Any) -> Recorded:
+        """The tangent of an array of numbers."""
+        node = Node((len(rows),), dtype)
+        self.append(Gathered(node, rows))
+        return Recorded.made(self, node.shape, {node: None})
+
+    def element(self, source: Node, index: tuple[int, ...]) -> Node:
+        """The node of one element, written down once."""
+        parts = source.parts
+        if parts is None:
+            parts = source.parts = {}
+        part = parts.get(index)
+        if part is None:
+            part = self.indexed(source, index, ())
+            if len(parts) < _PARTS_KEPT:
+                parts[index] = part
+        return part
+
+    def indexed(self, source: Node, index: tuple[Any, ...], shape: tuple[int, ...]) -> Node:
+        """The node of a part of an array."""
+        node = Node(shape, source.dtype)
+        self.append(Indexed(node, source, index))
+        return node
+
+    def memory(self, owner: Any, nbytes: int) -> Memory:
+        """What records the loads and stores of one piece of memory."""
+        return Memory(self, owner, nbytes)
+
+    # -- linear primitives
+
+    def operation(self, value: Chunk, operation: Operation) -> Recorded:
+        """Write down an operation of the closed list, or a linear primitive."""
+        sources = recorded_in(operation.primals)
+        transposes_for(operation, sources)  # one that is missing is told where it is needed
+        for _, source in sources:
+            source.settle()  # type: ignore[attr-defined]
+        node = Node(value.shape, value.dtype)
+        call = Call(node, operation)
+        self.append(call)
+        self._keep(call)
+        return Recorded.made(self, node.shape, {node: None})
+
+    def run_rule(
+        self, rule: Rule, body: Callable[..., Any], primals: Any, tangents: Any, options: Any
+    ) -> tuple[Any, Any]:
+        """Run a rule's body; one that looks into its tangents is known by its transposes only."""
+        try:
+            return body(primals, tangents, **options)
+        except OpaqueTangentError as error:
+            own = TRANSPOSES.get(rule.function, {})
+            active = [k for k, t in enumerate(tangents) if not isinstance(t, Zero)]
+            if not set(active) <= set(own):
+                message = (
+                    f"the frule of {rule.name} cannot be run backwards: it looks into its "
+                    "tangents. Write it with the operations of a Chunk, or, if the function is "
+                    f"linear, give it a transpose, @fwdad.transpose({rule.name}, argnum=...)"
+                )
+                raise MissingTransposeError(message) from error
+        y = body(primals, (ZERO,) * len(primals), **options)[0]
+        value = Chunk(np.empty((0, *np.shape(plain(y))), leaf_dtype(plain(y))))
+        y_dot: Any = ZERO
+        for k in active:
+            arguments = (*primals[:k], tangents[k], *primals[k + 1 :])
+            y_dot = y_dot + self.operation(value, Operation(rule.function, arguments, options))
+        return y, y_dot
+
+    # -- arrays that are read backwards
+
+    def _keep(self, call: Call) -> None:
+        for v in call.arrays():
+            owner = owner_of(plain(v))
+            self._kept.setdefault(id(owner), (owner, []))[1].append(call)
+            KEPT.setdefault(id(owner), []).append(call)
+
+    def release(self) -> None:
+        """Take copies of what somebody else could still write; the run has ended."""
+        kept, self._kept = self._kept, {}
+        while kept:
+            key, (owner, calls) = kept.popitem()
+            told = KEPT.get(key)
+            if told is None:  # written meanwhile, and copied then
+                continue
+            told[:] = [call for call in told if call not in calls]
+            if not told:
+                del KEPT[key]
+            # a run that has failed is read by nobody
+            if self.closed and _references(owner, calls) > _OUR_REFERENCES:
+                copies: dict[int, Any] = {}
+                for call in calls:
+                    call.copy_from(owner, copies)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the record holds; what operations share counts once."""
+        arrays: dict[int, int] = {}
+        total = 0
+        for op in self.operations:
+            total += _OPERATION_BYTES
+            for v in op.held():
+                raw = plain(v)
+                if isinstance(raw, np.ndarray):
+                    arrays[id(raw)] = raw.nbytes
+                else:
+                    total += sys.getsizeof(raw)
+        return total + sum(arrays.values())
+
+
+def _number(d: Any) -> Any:
+    if isinstance_dual(d):
+        return d[()] if type(d) is Array else d  # type: ignore[index]
+    return d.item() if isinstance(d, (np.generic, np.ndarray)) else d
+
+
+def _references(owner: Any, calls: list[Call]) -> int:
+    """How many references to an array there are beside those of some calls of the record.
+
+    A view counts as one more: nobody knows who else has it.
+    """
+    held = 0
+    if type(owner) is not np.ndarray:
+        return sys.maxsize
+    for call in calls:
+        for v in call.arrays():
+            held += v is owner
+        del v
+    return sys.getrefcount(owner) - held
+
+
+def _our_references() -> int:
+    """What :func:`_references` answers in :meth:`Record.release` for an array of nobody else's."""
+    kept: dict[int, tuple[Any, list[Call]]] = {0: (np.zeros(1), [])}
+    operation = Operation(np.multiply, (kept[0][0],), {})
+    kept[0][1].append(Call(Node((), np.dtype(float)), operation))
+    _, (owner, calls) = kept.popitem()
+    return _references(owner, calls)
+
+
+_OUR_REFERENCES = _our_references()
