@@ -43,7 +43,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from fwdad.backends import compiled_math
+from fwdad.backends import compiled_math, vector_functions, vector_math
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
@@ -170,6 +170,7 @@ def _platform() -> list[str]:
         f"LLVM {llvm.llvm_version_info}",
         f"{platform.system()} {platform.machine()}",
         *map(str, codegen.magic_tuple()),  # the triple, the processor and its features
+        vector_math.description(),
     ]
 
 
@@ -194,6 +195,8 @@ def _meaning(name: str, value: Any) -> str | None:
         return f"module {value.__name__}" if value in (np, math) else None
     if getattr(compiled_math, name, None) is value:
         return f"compiled_math.{name}"
+    if vector_functions.FUNCTIONS.get(name) is value:
+        return f"vector_functions.{name}"
     lanes = _LANES.match(name)
     if lanes is not None and getattr(compiled_lanes(int(lanes[2])), lanes[1]) is value:
         return f"compiled_lanes({lanes[2]}).{lanes[1]}"

@@ -317,6 +317,14 @@ def broadcast_length(context, builder, m, n):
 
 
 @_lengths
+def equal_length(context, builder, m, n):
+    """The length of two arrays that are read together, of which none repeats."""
+    same = builder.icmp_signed("==", m, n)
+    require(context, builder, same, ValueError, "operands could not be broadcast together")
+    return m
+
+
+@_lengths
 def check_length(context, builder, m, n):
     """Make sure that m values can be written into n places; the step from one to the next."""
     same, m_is_one = (builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1))))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fwdad.backends import vector_functions
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import Term, cast
 from fwdad.backends.numba_support import HELPERS, CannotCompileError
@@ -51,7 +52,9 @@ class BaseWriter(Writer):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self._used.update(HELPERS)
+        self._used.update(list(vector_functions.FUNCTIONS))
         self.helpers: set[str] = set()
+        self.vector_functions: set[str] = set()
         self.types: dict[str, Type] = {}  # the types that the compiled names must have
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)

@@ -20,6 +20,7 @@ from fwdad.backends import (
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
     compiled_math,
+    vector_functions,
 )
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import cast
@@ -27,6 +28,8 @@ from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
 from fwdad.backends.numba_support import CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source
+from fwdad.backends.region_source import write_region
+from fwdad.backends.regions import Plan
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.ops import (
     Apply,
@@ -60,6 +63,23 @@ class NumbaWriter(StoreWriter):
         super().__init__(program)
         self.stack = ""  # the name of the place where the stack was when a first program was called
         self.answers: dict[int, list[Type]] = {}  # of the programs that are called
+
+    def body(self, block: Block) -> None:
+        """Write the operations of a block; those of a region in one place."""
+        plan = Plan(block, lambda v: v not in self.lanes)
+        for k, op in enumerate(block.ops):
+            self._regions(plan, k)
+            if id(op) not in plan.members:
+                self._op(op, block, k)
+        self._regions(plan, len(block.ops))
+
+    def _regions(self, plan: Plan, k: int) -> None:
+        """Write the regions that end before an operation."""
+        outer = self._op_now
+        for region in plan.before.get(k, ()):
+            self._op_now = region.base[0]
+            write_region(self, region)
+        self._op_now = outer
 
     def _op(self, op: Op, block: Block, k: int) -> None:
         outer, self._op_now = self._op_now, op
@@ -213,9 +233,10 @@ class NumbaWriter(StoreWriter):
         """A writer for a program that is called, which writes its lines after this one's."""
         made = super().follow(program)
         assert isinstance(made, NumbaWriter)
-        made.helpers, made.lane_functions, made.answers = (
+        made.helpers, made.lane_functions, made.vector_functions, made.answers = (
             self.helpers,
             self.lane_functions,
+            self.vector_functions,
             self.answers,
         )
         made._used.update(list(self.lane_functions))
@@ -277,6 +298,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     helpers = {h: getattr(compiled_math, h) for h in sorted(writer.helpers)}
     for h, (what, n) in writer.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
+    helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
     text = "\n".join(writer.lines) + "\n"
     return Source(name, text, namespace, writer.places, called=called), writer.types

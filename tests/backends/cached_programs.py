@@ -38,6 +38,11 @@ def solved(a, b):
     return np.linalg.solve(a, b).sum()
 
 
+def waves(x):
+    """Functions of the C library's vector library, where there is one."""
+    return np.sin(x) * np.exp(-x)
+
+
 def element(x, k):
     return x[k] * 2.0
 
@@ -70,6 +75,7 @@ def answers():
         answer(element, x, 7),
         answer(doubled_below, x.copy(), 4.0),
         answer(doubled_below, x.copy(), 1.0),
+        answer(waves, np.linspace(0.1, 3, 21)),
     ]
 
 

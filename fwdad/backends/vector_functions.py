@@ -1,0 +1,204 @@
+"""Functions of neighbouring elements of arrays, and those that read and write them, by name.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from fwdad.backends import vector_math
+from fwdad.backends.vectors import (
+    FLOATS,
+    VectorType,
+    common,
+    constant,
+    flat,
+    llvm_type,
+    mask_of_floats,
+    same_float,
+    spread,
+    vector_read,
+    vector_write,
+)
+
+types: Any = _types
+
+
+def _function(
+    arity: int, result: Callable[..., Any], code: Callable[..., Any], doc: str, name: str
+) -> Any:
+    """A function of vectors, of which some may be numbers."""
+
+    def made(_typing, *given):
+        given = flat(given)
+        t = common(*given) if len(given) == arity else None
+        answer = None if t is None else result(t)
+        if t is None or answer is None:
+            message = f"{name} of {', '.join(map(str, given))}"
+            raise TypingError(message)
+
+        def lower(context, builder, sig, args):
+            held = cgutils.unpack_tuple(builder, args[0], arity)
+            pairs = zip(sig.args[0], held, strict=True)
+            return code(builder, t, *[spread(context, builder, a, x, t) for a, x in pairs])
+
+        return answer(types.StarArgTuple.from_types(given)), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = doc
+    return intrinsic(made)
+
+
+def _call(builder: Any, name: str, t: VectorType, *args: Any) -> Any:
+    module, vector = builder.module, llvm_type(t)
+    found = module.globals.get(name)
+    if found is None:
+        found = ir.Function(module, ir.FunctionType(vector, [vector] * len(args)), name)
+        found.attributes.add("nounwind")
+        found.attributes.add("readnone")
+    return builder.call(found, args)
+
+
+def _of_library(name: str) -> Any:
+    def code(builder: Any, t: VectorType, *args: Any) -> Any:
+        symbol = vector_math.symbol(name, t.dtype.bitwidth // 8, t.n)
+        if symbol is None:
+            message = f"no vector function {name} of {t}"
+            raise NotImplementedError(message)
+        return _call(builder, symbol, t, *args)
+
+    doc = f"``{name}`` of each element, by the C library's vector function: exact to 4 ulp."
+    return _function(vector_math.ARGUMENTS[name], same_float, code, doc, f"vector_{name}")
+
+
+def _suffix(t: VectorType) -> str:
+    return f"v{t.n}{'f64' if t.dtype == types.float64 else 'f32'}"
+
+
+def _of_llvm(name: str, intrinsic_name: str | None = None, arity: int = 1) -> Any:
+    def code(builder: Any, t: VectorType, *args: Any) -> Any:
+        return _call(builder, f"llvm.{intrinsic_name or name}.{_suffix(t)}", t, *args)
+
+    doc = f"``np.{name}`` of each element."
+    return _function(arity, same_float, code, doc, f"vector_{name}")
+
+
+def _is_nan(builder: Any, x: Any) -> Any:
+    return builder.fcmp_unordered("uno", x, x)
+
+
+def _extreme(symbol: str, *, skip_nan: bool) -> Callable[..., Any]:
+    def code(builder: Any, _t: VectorType, x: Any, y: Any) -> Any:
+        first = builder.or_(
+            builder.fcmp_ordered(symbol, x, y), _is_nan(builder, y if skip_nan else x)
+        )
+        return builder.select(first, x, y)
+
+    return code
+
+
+def _sign(builder: Any, t: VectorType, x: Any) -> Any:
+    zero = constant(t, 0.0)
+    positive = builder.fcmp_ordered(">", x, zero)
+    negative = builder.fcmp_ordered("<", x, zero)
+    rest = builder.select(_is_nan(builder, x), x, zero)
+    below = builder.select(negative, constant(t, -1.0), rest)
+    return builder.select(positive, constant(t, 1.0), below)
+
+
+def _compared_with_inf(symbol: str) -> Callable[..., Any]:
+    def code(builder: Any, t: VectorType, x: Any) -> Any:
+        size = _call(builder, f"llvm.fabs.{_suffix(t)}", t, x)
+        return builder.fcmp_ordered(symbol, size, constant(t, float("inf")))
+
+    return code
+
+
+def _scaled(builder: Any, t: VectorType, d: Any, x: Any) -> Any:
+    zero = constant(t, 0.0)
+    return builder.select(builder.fcmp_ordered("==", x, zero), zero, builder.fmul(d, x))
+
+
+@intrinsic
+def vector_where(_typing, condition, a, b):
+    """Elements of one of two, by a mask or a bool."""
+    t = common(a, b)
+    is_mask = isinstance(condition, VectorType) and condition.dtype == types.boolean
+    if t is None:
+        held = {x for x in (a, b) if isinstance(x, types.Float)}
+        if not is_mask or len(held) != 1:
+            return None
+        t = VectorType(held.pop(), condition.n)
+    if not is_mask and not isinstance(condition, types.Boolean):
+        return None
+
+    def code(context, builder, sig, args):
+        mask = spread(context, builder, sig.args[0], args[0], VectorType(types.boolean, t.n))
+        x, y = (spread(context, builder, sig.args[k], args[k], t) for k in (1, 2))
+        return builder.select(mask, x, y)
+
+    return t(condition, a, b), code
+
+
+def _converted(to: Any, name: str) -> Any:
+    def made(_typing, x):
+        if not isinstance(x, VectorType):
+            return None
+        answer = VectorType(to, x.n)
+
+        def lower(_context, builder, sig, args):
+            given, vector = sig.args[0].dtype, llvm_type(answer)
+            if given == to:
+                return args[0]
+            if given in FLOATS:
+                widen = given == types.float32
+                return (builder.fpext if widen else builder.fptrunc)(args[0], vector)
+            signed = given != types.boolean and given.signed
+            return (builder.sitofp if signed else builder.uitofp)(args[0], vector)
+
+        return answer(x), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"Each element as a {to}."
+    return intrinsic(made)
+
+
+_TWO: dict[str, tuple[Callable[..., Any], str]] = {
+    "scale": (_scaled, "``d * x``; an element of x that is zero stays zero, whatever d is."),
+    "maximum": (_extreme(">=", skip_nan=False), "The larger one, or the NaN."),
+    "minimum": (_extreme("<=", skip_nan=False), "The smaller one, or the NaN."),
+    "fmax": (_extreme(">=", skip_nan=True), "The larger one that is a number."),
+    "fmin": (_extreme("<=", skip_nan=True), "The smaller one that is a number."),
+}
+_ASKED: dict[str, tuple[Callable[..., Any], str]] = {
+    "isnan": (lambda b, _t, x: _is_nan(b, x), "Whether it is NaN."),
+    "isfinite": (_compared_with_inf("<"), "Whether it is a finite number."),
+    "isinf": (_compared_with_inf("=="), "Whether it is infinite."),
+}
+
+FUNCTIONS: dict[str, Any] = {
+    f.__name__: f
+    for f in (
+        vector_read,
+        vector_write,
+        vector_where,
+        _converted(types.float64, "vector_float64"),
+        _converted(types.float32, "vector_float32"),
+        *(_function(2, same_float, c, doc, f"vector_{f}") for f, (c, doc) in _TWO.items()),
+        *(_function(1, mask_of_floats, c, doc, f"vector_{f}") for f, (c, doc) in _ASKED.items()),
+        _function(1, same_float, _sign, "-1, 0 or 1, or the NaN.", "vector_sign"),
+        *map(_of_llvm, ("sqrt", "floor", "ceil", "trunc", "rint")),
+        _of_llvm("abs", "fabs"),
+        _of_llvm("copysign", arity=2),
+        *map(_of_library, sorted(vector_math.ARGUMENTS)),
+    )
+}
+"""What generated code may call, by name."""
