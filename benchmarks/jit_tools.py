@@ -50,6 +50,13 @@ def explained(row: Row) -> str:
         return f"failed: {type(problem).__name__}"
 
 
+def _warm_fwdad() -> None:
+    """One trivial function of Numba's, and the backend's modules, which ``jit`` imports late."""
+    import fwdad.backends.entry  # noqa: F401
+
+    warm_numba()
+
+
 def _fwdad(row: Row) -> Prepared:
     derivative, program, given = fwdad_functions(row)
     problem = problem_of(row)
@@ -161,7 +168,7 @@ JIT_TOOLS = {
             "primal", "Numba primal by hand", NUMBA, _hand_primal, _hand_inside("primal"),
             warm_numba,
         ),
-        JitTool("fwdad", "fwdad", NUMBA, _fwdad, _fwdad_inside, warm_numba),
+        JitTool("fwdad", "fwdad", NUMBA, _fwdad, _fwdad_inside, _warm_fwdad),
         *(
             JitTool(name, title, NUMBA, _hand(style), _hand_inside(style), warm_numba)
             for name, title, style in (

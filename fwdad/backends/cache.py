@@ -297,8 +297,9 @@ def _packed(made: CompileResult) -> bytes:
         made.fndesc.llvm_cpython_wrapper_name,
         made.fndesc.llvm_cfunc_wrapper_name,
     }
-    module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
-    if _hide(module, own):
+    if _visible(made.library._final_module, own):
+        module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
+        _hide(module, own)
         code = made.codegen._tm.emit_object(module)
         shared = llvm.parse_bitcode(bitcode)
         _hide(shared, own)
@@ -306,9 +307,9 @@ def _packed(made: CompileResult) -> bytes:
     return dumps(((name, kind, (code, bitcode)), *rest))
 
 
-def _hide(module: Any, kept: set[str]) -> bool:
-    """Make functions internal; those of Numba's run time (``NRT_…``) are the same everywhere."""
-    found = [
+def _visible(module: Any, kept: set[str]) -> list[Any]:
+    """The functions that others could call; those of Numba's run time are the same everywhere."""
+    return [
         f
         for f in module.functions
         if not f.is_declaration
@@ -316,6 +317,11 @@ def _hide(module: Any, kept: set[str]) -> bool:
         and not f.name.startswith("NRT_")
         and f.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)
     ]
+
+
+def _hide(module: Any, kept: set[str]) -> bool:
+    """Make functions internal; answer whether there were any."""
+    found = _visible(module, kept)
     for f in found:
         f.linkage = llvm.Linkage.internal
     return bool(found)

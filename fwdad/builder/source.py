@@ -150,7 +150,7 @@ def _definitions(
     found: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]] = {}
 
     def visit(node: ast.AST, classes: tuple[str, ...]) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in children_of(node):
             inside = classes
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 decorators = getattr(child, "decorator_list", [])
@@ -162,6 +162,18 @@ def _definitions(
             visit(child, inside)
 
     visit(tree, ())
+    return found
+
+
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """What :func:`ast.iter_child_nodes` yields, in less time."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif type(value) is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
     return found
 
 

@@ -139,8 +139,13 @@ def binder_for(
     name: str,
     signature: str | None,
     argnums: int | str | Sequence[int | str] | None,
+    *,
+    late: bool = False,
 ) -> Binder:
-    """Make the binder of a function, from its own signature or from one given as text."""
+    """Make the binder of a function, from its own signature or from one given as text.
+
+    A late one looks at the function when it is used: many are not.
+    """
     if isinstance(argnums, (int, str)):
         argnums = (argnums,)
     if signature is not None:
@@ -148,9 +153,36 @@ def binder_for(
     if isinstance(function, np.ufunc):
         names = ["x"] if function.nin == 1 else [f"x{k + 1}" for k in range(function.nin)]
         return Binder(name, parse_signature(f"({', '.join(names)}, /)"), argnums)
+    return (_LateBinder if late else _bound_binder)(function, name, argnums)
+
+
+def _bound_binder(
+    function: Callable[..., Any], name: str, argnums: Sequence[int | str] | None
+) -> Binder:
+    return Binder(name, _own_signature(function, name), argnums)
+
+
+def _own_signature(function: Callable[..., Any], name: str) -> inspect.Signature:
     try:
-        own = inspect.signature(function)
+        return inspect.signature(function)
     except (ValueError, TypeError) as error:
         message = f"{name} tells no signature: give one, signature='(a, b, /, *, axis=-1)'"
         raise ValueError(message) from error
-    return Binder(name, own, argnums)
+
+
+class _LateBinder(Binder):
+    """A binder that reads the function's signature when somebody first asks it for anything."""
+
+    def __init__(
+        self, function: Callable[..., Any], name: str, argnums: Sequence[int | str] | None
+    ) -> None:
+        self._given = (function, name, argnums)
+
+    def __getattr__(self, attribute: str) -> Any:
+        given = self.__dict__.get("_given")
+        if given is None or attribute.startswith("__"):
+            raise AttributeError(attribute)
+        function, name, argnums = given
+        Binder.__init__(self, name, _own_signature(function, name), argnums)
+        self.__dict__.pop("_given", None)  # another thread may have been first
+        return getattr(self, attribute)

@@ -69,7 +69,13 @@ def frule(
 
     def register(body: Body) -> Body:
         def make(resolved: Any) -> Rule:
-            binder = binder_for(resolved, function_name(resolved), signature, argnums)
+            binder = binder_for(
+                resolved,
+                function_name(resolved),
+                signature,
+                argnums,
+                late=isinstance(function, str),
+            )
             return Rule(resolved, "frule", body, binder, mutates=tuple(mutates))
 
         enter(function, make, override=override)
@@ -101,7 +107,9 @@ def elementwise(
     """
 
     def make(resolved: Any) -> Rule:
-        binder = binder_for(resolved, function_name(resolved), signature, None)
+        binder = binder_for(
+            resolved, function_name(resolved), signature, None, late=isinstance(function, str)
+        )
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
             y = resolved(*primals, **options)
@@ -161,7 +169,9 @@ def multilinear(
     """
 
     def make(resolved: Any) -> Rule:
-        binder = binder_for(resolved, function_name(resolved), signature, argnums)
+        binder = binder_for(
+            resolved, function_name(resolved), signature, argnums, late=isinstance(function, str)
+        )
         count = len(binder.primals)
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
 
-from fwdad.builder.source import Definition
+from fwdad.builder.source import Definition, children_of
 from fwdad.tape.symbol import UNBOUND
 
 FLOW = ("$break", "$continue", "$return")
@@ -151,7 +151,7 @@ def _collect(node: ast.AST, found: Names, *, inside: bool) -> None:
     elif isinstance(node, ast.MatchMapping) and node.rest:
         found.own.add(node.rest)
     inside = inside or isinstance(node, _COMPREHENSIONS)
-    for child in ast.iter_child_nodes(node):
+    for child in children_of(node):
         _collect(child, found, inside=inside)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import find_source
+from fwdad.builder.source import children_of, find_source
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
@@ -111,11 +111,11 @@ def implementation_of(f: Any) -> types.FunctionType | None:
 
 def is_generator(node: Any) -> bool:
     """Whether a function's definition yields."""
-    stack = list(ast.iter_child_nodes(node))
+    stack = list(children_of(node))
     while stack:
         inner = stack.pop()
         if isinstance(inner, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
-            stack.extend(ast.iter_child_nodes(inner))
+            stack.extend(children_of(inner))
     return False
