@@ -7,7 +7,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,13 @@ from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.trace import Tape, trace_flat
+from fwdad.tracing.specialise import Shapes, may_gain, small_shapes, trace_optimised
+from fwdad.tracing.trace import Tape
 
 whole.install(call, build_frule)
 
 _KEPT = 256  # specialisations of one function
+_OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
 class CacheInfo(NamedTuple):
@@ -121,8 +123,21 @@ class _Specialisation:
     """A function for one kind of arguments: its tape, and the functions made of it."""
 
     tape: Tape
-    run: _Runner
-    pushed: dict[Any, tuple[_Runner, list[np.ndarray]]]
+    backend: str
+    pushed: dict[Any, tuple[_Runner, list[np.ndarray]]] = field(default_factory=dict)
+    tried: set[Shapes] | None = None  # if its loops might gain from lengths: those that were tried
+
+    @functools.cached_property
+    def run(self) -> _Runner:
+        """The tape's function."""
+        return _Runner(self.tape.program, self.backend)
+
+    def left_to_others(self, leaves: list[Any]) -> Shapes:
+        """The shapes of small arrays for which a tape of their own has not been tried."""
+        if self.tried is None or len(self.tried) >= _OWN_TAPES:
+            return ()
+        shapes = small_shapes(leaves)
+        return () if shapes in self.tried else shapes
 
 
 # Arguments of these classes, and arrays, can be told apart without taking them apart.
@@ -206,20 +221,42 @@ class Jitted:
     def _known(self, flat: Flattened) -> tuple[_Specialisation, list[Any]] | None:
         for made in self._table.get(flat.key, ()):
             leaves = made.tape.leaves(flat.leaves)
-            if made.tape.holds(leaves):
+            if made.tape.holds(leaves) and not made.left_to_others(leaves):
                 return made, leaves
         return None
 
     def _trace(self, flat: Flattened) -> _Specialisation:
-        tape = trace_flat(self.__wrapped__, flat)
-        optimise(tape.program)
-        made = _Specialisation(tape, _Runner(tape.program, self._backend), {})
-        self.traces += 1
-        self.last = made
         if len(self._table) >= _KEPT:
             self._table.clear()
-        self._table.setdefault(flat.key, []).append(made)
+        held = self._table.setdefault(flat.key, [])
+        general = self._wide(held, flat)
+        if general is None:
+            tape = trace_optimised(self.__wrapped__, flat)
+            general = _Specialisation(tape, self._backend)
+            compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
+            general.tried = set() if compiles and may_gain(tape.program) else None
+            held.append(general)
+        made = self._own_tape(general, flat) if flat.examples else general
+        if made is not general:
+            held.insert(0, made)
+        self.traces += 1
+        self.last = made
         return made
+
+    def _wide(self, held: list[_Specialisation], flat: Flattened) -> _Specialisation | None:
+        """A tape that fits, beside which small arrays may have their own."""
+        fits = (m for m in held if m.tried is not None and m.tape.holds(m.tape.leaves(flat.leaves)))
+        return next(fits, None) if flat.examples else None
+
+    def _own_tape(self, general: _Specialisation, flat: Flattened) -> _Specialisation:
+        """A tape for small arrays of these shapes, if loops gain from it."""
+        shapes = general.left_to_others(general.tape.leaves(flat.leaves))
+        if not shapes or general.tried is None:
+            return general
+        general.tried.add(shapes)
+        tape = trace_optimised(self.__wrapped__, flat, small=True)
+        gained = tape.split > general.tape.split
+        return _Specialisation(tape, self._backend) if gained else general
 
     def _note_quick(self, made: _Specialisation, args: Any, kwargs: Any) -> None:
         """Let calls like this one find their tape at once: no leaf needs to be looked at."""

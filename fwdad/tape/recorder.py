@@ -224,6 +224,7 @@ class Recorder:
         self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.rewinds = 0
         self.derives = False  # whether derivatives are among what is written
+        self.split = 0  # how many arrays in loops became numbers
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
 

@@ -94,7 +94,10 @@ class Writer:
             k = self._used[wanted]
             made = wanted if k == 1 else f"{wanted}_{k}"
             if not keyword.iskeyword(made) and not hasattr(builtins, made) and made not in _TAKEN:
-                if k == 1 or made not in self._used:
+                if k == 1:
+                    return made
+                if made not in self._used:
+                    self._used[made] += 1  # the user may have a name like that, too
                     return made
 
     def reserve(self, name: str) -> None:

@@ -162,8 +162,10 @@ def leaf_key(x: Any) -> Hashable:
     return (t.dtype, t.python)
 
 
-def leaf_type(x: Any, k: int, *, example: bool = True) -> Type:
-    """The type of input k: lengths of two and more are unknown."""
+def leaf_type(x: Any, k: int, *, example: bool = True, at_most: int = 0) -> Type:
+    """The type of input k: lengths of two and more are unknown, but for arrays of few elements."""
+    if example and isinstance(x, np.ndarray) and x.size <= at_most:
+        return ArrayType(x.dtype, x.shape)
     if isinstance(x, np.ndarray):
         shape = tuple(
             n if n < 2 else Size((k, axis), n if example else None)

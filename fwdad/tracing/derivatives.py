@@ -14,6 +14,7 @@ from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.ops import Block, Program, Value
+from fwdad.tape.passes import split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
@@ -96,6 +97,7 @@ class _Differentiated:
         for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
             args[k] = tree(inner[part])
         mark = recorder.mark()
+        derives, recorder.derives = recorder.derives, False
         with recorder.region(block) as region:
             y = self.tracer.call(self.f, tuple(args), self.kwargs)
             if region.changes():
@@ -106,6 +108,9 @@ class _Differentiated:
                 raise UntraceableError(message, self.tracer.location())
         leaves, tree = flatten(y)
         block.results = [recorder.operand(leaf) for leaf in leaves]
+        if not recorder.derives:  # lanes of an inner derivative stay as they are
+            recorder.split += split_arrays(Program("", block)).in_loops
+        recorder.derives |= derives
         recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))
         own = [

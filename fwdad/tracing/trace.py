@@ -91,6 +91,8 @@ class Tape:
         it changes as f does.
     key : hashable
         The structure and types of the arguments.
+    split : int
+        How many small arrays in loops became numbers.
     """
 
     program: Program
@@ -100,6 +102,7 @@ class Tape:
     object_guards: list[tuple[Any, Any]]
     rebuild: Results
     key: Any
+    split: int = 0
     _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -209,12 +212,15 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     return trace_flat(f, Flattened(args, kwargs))
 
 
-def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
-    """:func:`trace` for arguments that are taken apart already."""
+def trace_flat(f: Callable[..., Any], flat: Flattened, small: int = 0) -> Tape:
+    """:func:`trace` for arguments that are taken apart already.
+
+    The lengths of arrays with at most ``small`` elements are taken as those of the example.
+    """
     recursive: dict[int, Any] = {}
     while True:
         try:
-            return _trace(f, flat, recursive)
+            return _trace(f, flat, recursive, small)
         except RecursionFound as found:
             if id(found.key) in recursive:
                 message = "calls are nested too deep to be traced"
@@ -222,7 +228,7 @@ def trace_flat(f: Callable[..., Any], flat: Flattened) -> Tape:
             recursive[id(found.key)] = found.key
 
 
-def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) -> Tape:
+def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], small: int) -> Tape:
     recorder = Recorder()
     recorder.assumes = True
     tracer = Interpreter(recorder)
@@ -230,12 +236,12 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) ->
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = []
     for k, leaf in enumerate(flat.leaves):
-        value = Value(leaf_type(leaf, k, example=flat.examples))
+        value = Value(leaf_type(leaf, k, example=flat.examples, at_most=small))
         inputs.append(value)
         recorder.measure(value)
         if isinstance(value.type, Number) and flat.examples:
             recorder.examples[value] = (k, leaf)
-    captures = _Captures(recorder, len(inputs))
+    captures = _Captures(recorder, len(inputs), small)
     tracer.capture_value = captures.value
     recorder.capture = captures.array
     tracer.capture_container = captures.container
@@ -259,11 +265,12 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any]) ->
     return Tape(
         program,
         captures.found,
-        recorder.length_guards,
+        [*recorder.length_guards, *captures.assumed(flat.leaves)],
         recorder.value_guards,
         [*_unique(tracer.guards), *captures.structures],
         rebuild,
         flat.key,
+        recorder.split,
     )
 
 
@@ -291,9 +298,10 @@ def _raise(raised: AlwaysRaises) -> None:
 class _Captures:
     """What is captured, each place and each array once."""
 
-    def __init__(self, recorder: Recorder, arguments: int) -> None:
+    def __init__(self, recorder: Recorder, arguments: int, small: int) -> None:
         self.recorder = recorder
         self.arguments = arguments
+        self.small = small
         self.found: list[Capture] = []
         self.structures: list[tuple[Any, Any]] = []
         self._by_place: dict[Any, Symbol] = {}
@@ -305,13 +313,23 @@ class _Captures:
             place = ("array", id(x))
         if place not in self._by_place:
             k = self.arguments + len(self.found)
-            value = Value(leaf_type(x, k), name)
+            value = Value(leaf_type(x, k, at_most=self.small), name)
             if isinstance(value.type, Number):
                 self.recorder.examples[value] = (k, x)
             self.recorder.measure(value)
             self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
+
+    def assumed(self, arguments: list[Any]) -> list[tuple[int, int, int]]:
+        """The lengths of small arrays, for which the tape is written."""
+        return [
+            (k, axis, n)
+            for k, x in enumerate([*arguments, *(c.fetch() for c in self.found)])
+            if isinstance(x, np.ndarray) and x.size <= self.small
+            for axis, n in enumerate(x.shape)
+            if n > 1
+        ]
 
     def container(self, x: Any, path: Any, name: str) -> Any:
         """A list or dict from outside: its numbers and arrays become inputs, it may not change."""

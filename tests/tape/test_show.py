@@ -234,3 +234,11 @@ def test_growing_slices_read_as_slices():
         "        a_2 = a[j, :j]",
         "        s = s + np.sum(a_2 * a[j + 1, :j]) + np.sum(a_2)",
     ]
+
+
+def test_a_name_that_ends_like_a_numbered_one_stays_apart():
+    x = Value(FLOAT, "x")
+    made = [Value(FLOAT, name) for name in ("z", "z", "z_2", "z_2_2", "z_2")]
+    ops = [Apply(operator.add, (x, float(k)), outputs=(v,)) for k, v in enumerate(made)]
+    source = numpy_source(Program("f", Block([x], ops, [*made, *made])))
+    assert compiled(source)(1.0) == (1.0, 2.0, 3.0, 4.0, 5.0) * 2, source.text

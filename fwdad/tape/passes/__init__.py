@@ -10,6 +10,7 @@ from fwdad.tape.passes.dead import dead
 from fwdad.tape.passes.fold import fold
 from fwdad.tape.passes.hoist import hoist
 from fwdad.tape.passes.simplify import simplify
+from fwdad.tape.passes.small import SMALL, split_arrays
 
 PASSES = (fold, simplify, cse, dead)
 _ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
@@ -60,4 +61,6 @@ def _called_from(program: Program) -> list[Program]:
     return found
 
 
-__all__ = ["PASSES", "cse", "dead", "fold", "hoist", "optimise", "simplify"]
+__all__ = [
+    "PASSES", "SMALL", "cse", "dead", "fold", "hoist", "optimise", "simplify", "split_arrays",
+]  # fmt: skip
