@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,19 @@ from fwdad.tangents.chunk import scale_lanes
 from fwdad.tape.forward import load_lanes, zero_lanes
 from fwdad.tape.infer import infer
 from fwdad.tape.ops import Apply, Operand, Value, is_array
-from fwdad.tape.types import number_type
+from fwdad.tape.types import Dimension, number_type
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 FLOAT64 = np.dtype(float)
 HANDLERS: dict[Any, Callable[..., str | None]] = {}
+
+
+class Leaf(NamedTuple):
+    """An array that an elementwise expression reads: its name and its lengths."""
+
+    name: str
+    shape: tuple[Dimension, ...]
+    value: Value | None
 
 
 def handles(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

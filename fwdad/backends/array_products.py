@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fwdad.backends.array_functions import (
-    FLOAT64,
+    Leaf,
     as_array,
     fill_new,
     handles,
     length_text,
-    reading,
+    tuple_text,
 )
 from fwdad.backends.array_reductions import SUM, WIDE
 from fwdad.backends.elementwise import Term, literal, numpy_number, numpy_term
 from fwdad.tape.notation import ATOM
-from fwdad.tape.ops import Value, is_array
+from fwdad.tape.ops import Value
 from fwdad.tape.types import ArrayType
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
-def _as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
+def as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
+    """The name of an array of a dtype."""
     name = w.array(a)
     if a.type.dtype == dtype:
         return name
@@ -33,7 +36,59 @@ def _as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
     return made
 
 
-@handles(operator.matmul, np.matmul, np.dot)
+def stack(
+    w: Writer, *arrays: tuple[str, Value], core: Sequence[int]
+) -> tuple[list[str], list[str], list[str]]:
+    """A loop over stacks, broadcast: its lengths, its indices, and one item of each as source.
+
+    ``core`` are the ranks of the items.
+    """
+    held = [
+        (name, v, v.type.shape[: v.type.ndim - rank])
+        for (name, v), rank in zip(arrays, core, strict=True)
+    ]
+    ndim = max(len(shape) for _, _, shape in held)
+    lengths, steps = w.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
+    index = w.index_names(ndim)
+    parts = [
+        f"{name}[{w.at(w.index_into(name, shape, index, steps))}]" if shape else name
+        for name, _, shape in held
+    ]
+    return lengths, index, parts
+
+
+@handles(operator.matmul, np.matmul)
+def _matmul(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    if max(a.type.ndim, b.type.ndim) <= 2:
+        return _dot(w, op, a, b)
+    dtype = op.outputs[0].type.dtype
+    if dtype.kind not in "fc" or min(a.type.ndim, b.type.ndim) < 1:
+        message = "of stacks of ints"
+        raise TypeError(message)
+    m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
+    if b.type.ndim <= 2:
+        return _rows_times(a, m, n, b.type.ndim)
+    name, ranks = w.name(op.outputs[0]), [min(2, a.type.ndim), 2]
+    lengths, index, (left, right) = stack(w, (m, a), (n, b), core=ranks)
+    rows = [f"{m}.shape[{a.type.ndim - 2}]"] if ranks[0] == 2 else []
+    shape = [*lengths, *rows, f"{n}.shape[{b.type.ndim - 1}]"]
+    w.line(f"{name} = {w.empty(shape, dtype)}")
+    w.open_loops(lengths)
+    w.line(f"np.dot({left}, {right}, {name}[{w.at(index)}])")
+    w.close_loops(index)
+    return None
+
+
+def _rows_times(a: Value, m: str, n: str, rank: int) -> str:
+    """A stack of matrices times one matrix or vector, as one product of all their rows."""
+    *outer, depth = [f"{m}.shape[{k}]" for k in range(a.type.ndim)]
+    rows = f"np.ascontiguousarray({m}).reshape(({' * '.join(outer)}, {depth}))"
+    shape = [*outer, f"{n}.shape[1]"] if rank == 2 else outer
+    return f"np.dot({rows}, {n}).reshape({tuple_text(shape)})"
+
+
+@handles(np.dot)
 def _dot(w, op, a, b):
     a, b = as_array(w, a), as_array(w, b)
     ranks = (a.type.ndim, b.type.ndim)
@@ -43,7 +98,7 @@ def _dot(w, op, a, b):
     out = op.outputs[0]
     dtype = out.type.dtype
     if dtype.kind in "fc" and ranks != (1, 1):
-        return f"np.dot({_as_dtype(w, a, dtype)}, {_as_dtype(w, b, dtype)})"
+        return f"np.dot({as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)})"
     m, n = w.array(a), w.array(b)
     depth, other = f"{m}.shape[{ranks[0] - 1}]", f"{n}.shape[0]"
     if a.type.shape[-1] != b.type.shape[0]:
@@ -92,42 +147,62 @@ def _outer(w, op, a, b):
     w.close_loops([i, j])
 
 
-@handles(np.linalg.norm)
-def _norm(w, op, a):
-    if not is_array(a) or a.type.dtype.kind not in "fc":
-        message = "of ints"
+@handles(np.inner, np.vdot)
+def _inner(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
+        message = "of such arrays"
         raise TypeError(message)
-    dtype = op.outputs[0].type.dtype
-    total = w.temporary("total", numpy_number(FLOAT64))
-    w.line(f"{total} = 0.0")
-    with reading(w, a) as (value, lengths, steps):
-        index = w.open_loops(lengths)
-        item = w.temporary("item", numpy_number(value.type.dtype))
-        w.line(f"{item} = {w.element(value, index, steps).text}")
-        square = (
-            f"{item}.real**2 + {item}.imag**2"
-            if value.type.dtype.kind == "c"
-            else f"{item} * {item}"
-        )
-        w.line(f"{total} += {square}")
-        w.close_loops(index)
-    return w.stored(Term(f"math.sqrt({total})", ATOM, numpy_number(FLOAT64)), dtype)
+    return _dot(w, op, a, b)
 
 
-@handles(np.linalg.solve)
-def _solve(w, op, a, b):
-    if a.type.ndim != 2 or b.type.ndim not in (1, 2):
-        message = "of a stack of systems"
+@handles(np.einsum)
+def _einsum(w, op, subscripts, *operands, optimize=False):
+    """Loops over all letters: those of the result outside, the sums inside."""
+    out = op.outputs[0]
+    dtype = out.type.dtype
+    plain = isinstance(subscripts, str) and "." not in subscripts
+    if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
+        message = "with such subscripts"
         raise TypeError(message)
-    dtype = op.outputs[0].type.dtype
-    return f"np.linalg.solve({_as_dtype(w, a, dtype)}, {_as_dtype(w, b, dtype)})"
-
-
-@handles(np.linalg.inv, np.linalg.cholesky, np.linalg.det, np.linalg.eigvalsh, np.linalg.eigh,
-         np.linalg.qr, np.linalg.slogdet)  # fmt: skip
-def _of_matrix(w, op, a):
-    wide = np.result_type(a.type.dtype, np.float32)
-    if a.type.ndim != 2 or a.type.dtype.kind not in "fc":
-        message = "of such matrices"
-        raise TypeError(message)
-    return f"np.linalg.{op.function.__name__}({_as_dtype(w, a, wide)})"
+    inputs, _, result = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if "->" not in subscripts:
+        letters = "".join(terms)
+        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    arrays = [as_array(w, a) for a in operands]
+    names = [w.array(a) for a in arrays]
+    lengths: dict[str, str] = {}
+    for term, a, name in zip(terms, arrays, names, strict=True):
+        if len(term) != a.type.ndim:
+            message = "with such subscripts"
+            raise TypeError(message)
+        for axis, (letter, d) in enumerate(zip(term, a.type.shape, strict=True)):
+            own = length_text(d, name, axis)
+            if lengths.setdefault(letter, own) != own:
+                w.line(f"if {own} != {lengths[letter]}:")
+                w.line("    raise ValueError('operands of einsum do not fit')")
+    summed = [c for c in lengths if c not in result]
+    index = dict(zip([*result, *summed], w.index_names(len(lengths)), strict=True))
+    wide = WIDE.get(dtype, dtype)
+    total = w.temporary("total", numpy_number(wide))
+    if result:
+        w.line(f"{w.name(out)} = {w.empty([lengths[c] for c in result], dtype)}")
+    w.open_loops([lengths[c] for c in result])
+    w.line(f"{total} = {literal(0, numpy_number(wide))}")
+    for letter in summed:
+        w.line(f"for {index[letter]} in range({lengths[letter]}):")
+        w._indent += 1
+    product = functools.reduce(
+        lambda x, y: numpy_term(np.multiply, [x, y]),
+        [Term(f"{name}[{w.at([index[c] for c in term])}]", ATOM, numpy_number(a.type.dtype))
+         for term, a, name in zip(terms, arrays, names, strict=True)],
+    )  # fmt: skip
+    w.line(SUM.step(w, total, product, wide))
+    w._indent -= len(summed)
+    made = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    if not result:
+        return made
+    w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")
+    w._indent -= len(result)
+    return None

@@ -43,7 +43,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from fwdad.backends import compiled_math, vector_functions, vector_math
+from fwdad.backends import compiled_linalg, compiled_math, vector_functions, vector_math
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
@@ -193,8 +193,9 @@ def _meaning(name: str, value: Any) -> str | None:
     """What a global name of generated source means, in words that every process understands."""
     if isinstance(value, ModuleType):
         return f"module {value.__name__}" if value in (np, math) else None
-    if getattr(compiled_math, name, None) is value:
-        return f"compiled_math.{name}"
+    for module in (compiled_math, compiled_linalg):
+        if getattr(module, name, None) is value:
+            return f"{module.__name__}.{name}"
     if vector_functions.FUNCTIONS.get(name) is value:
         return f"vector_functions.{name}"
     lanes = _LANES.match(name)

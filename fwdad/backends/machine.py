@@ -12,8 +12,9 @@ from typing import Any
 
 import numba
 
+from fwdad.backends.compiled_linalg import provide
 from fwdad.backends.numba_pipeline import ProgramCompiler
-from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined, filename
 from fwdad.errors import Location
 from fwdad.tape.types import ArrayType, Type
@@ -37,6 +38,8 @@ class Machine:
 
     def __init__(self, source: Source, digest: str | None) -> None:
         self.source = source
+        if LINALG_HELPERS.intersection(source.namespace):
+            provide()
         run = defined(source)
         self.called = {}
         for callee in source.called:

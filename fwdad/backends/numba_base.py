@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends import vector_functions
-from fwdad.backends.array_functions import tuple_text
+from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.elementwise import Term, cast
-from fwdad.backends.numba_support import HELPERS, CannotCompileError
+from fwdad.backends.numba_support import HELPERS, LINALG_HELPERS, CannotCompileError
 from fwdad.backends.registers import in_registers, lane_memory, width
 from fwdad.tape.alias import memory_of
 from fwdad.tape.notation import words
@@ -29,15 +29,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.show import Writer
-from fwdad.tape.types import Dimension, Type, number_type
-
-
-class Leaf(NamedTuple):
-    """An array that an elementwise expression reads: its name and its lengths."""
-
-    name: str
-    shape: tuple[Dimension, ...]
-    value: Value | None
+from fwdad.tape.types import Type, number_type
 
 
 class BaseWriter(Writer):
@@ -51,7 +43,7 @@ class BaseWriter(Writer):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._used.update(HELPERS)
+        self._used.update(HELPERS | LINALG_HELPERS)
         self._used.update(list(vector_functions.FUNCTIONS))
         self.helpers: set[str] = set()
         self.vector_functions: set[str] = set()
@@ -98,7 +90,7 @@ class BaseWriter(Writer):
         return made
 
     def help(self, name: str) -> str:
-        """A function of ``compiled_math``, from now on a global of the source."""
+        """A function of ``compiled_math`` or ``compiled_linalg``, from now on a global."""
         self.helpers.add(name)
         return name
 

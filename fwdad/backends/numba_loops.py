@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fwdad.backends import array_functions
-from fwdad.backends.array_functions import length_text
+from fwdad.backends.array_functions import Leaf, length_text
 from fwdad.backends.elementwise import (
     Term,
     as_ufunc,
@@ -16,7 +16,6 @@ from fwdad.backends.elementwise import (
     numpy_term,
     where_term,
 )
-from fwdad.backends.numba_base import Leaf
 from fwdad.backends.numba_lanes import LaneWriter
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Block, Op, Operand, Value, is_array, values_in

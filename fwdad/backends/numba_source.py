@@ -15,10 +15,12 @@ import numpy as np
 
 from fwdad.backends import (
     array_functions,
-    array_places,  # noqa: F401 (their handlers are registered)
+    array_linalg,  # noqa: F401 (their handlers are registered)
+    array_places,  # noqa: F401
     array_products,  # noqa: F401
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
+    compiled_linalg,
     compiled_math,
     vector_functions,
 )
@@ -26,7 +28,7 @@ from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import cast
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
-from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.region_source import write_region
 from fwdad.backends.regions import Plan
@@ -45,6 +47,7 @@ from fwdad.tape.ops import (
     Program,
     Store,
     Update,
+    Value,
     is_array,
 )
 from fwdad.tape.types import ArrayType, Number, Type
@@ -63,15 +66,17 @@ class NumbaWriter(StoreWriter):
         super().__init__(program)
         self.stack = ""  # the name of the place where the stack was when a first program was called
         self.answers: dict[int, list[Type]] = {}  # of the programs that are called
+        self.factors: dict[tuple[Value, Any], str] = {}  # of matrices, by dtype
 
     def body(self, block: Block) -> None:
         """Write the operations of a block; those of a region in one place."""
-        plan = Plan(block, lambda v: v not in self.lanes)
+        plan, factors = Plan(block, lambda v: v not in self.lanes), dict(self.factors)
         for k, op in enumerate(block.ops):
             self._regions(plan, k)
             if id(op) not in plan.members:
                 self._op(op, block, k)
         self._regions(plan, len(block.ops))
+        self.factors = factors  # what is known inside is forgotten at the end
 
     def _regions(self, plan: Plan, k: int) -> None:
         """Write the regions that end before an operation."""
@@ -295,7 +300,10 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         follower = writer.follow(inner)
         follower.reserve(name)
         called.append(follower.callee(inner_name))
-    helpers = {h: getattr(compiled_math, h) for h in sorted(writer.helpers)}
+    helpers = {
+        h: getattr(compiled_linalg if h in LINALG_HELPERS else compiled_math, h)
+        for h in sorted(writer.helpers)
+    }
     for h, (what, n) in writer.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
     helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))

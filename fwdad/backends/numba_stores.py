@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import array_indices
-from fwdad.backends.array_functions import length_text
+from fwdad.backends.array_functions import Leaf, length_text
 from fwdad.backends.elementwise import Term, numpy_number
-from fwdad.backends.numba_base import Leaf
 from fwdad.backends.numba_loops import LoopWriter
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array

@@ -1,0 +1,151 @@
+"""Linear algebra in compiled code against NumPy, and its derivatives against those at once."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+pytest.importorskip("numba")
+
+from fwdad.backends.numba_source import numba_source
+from fwdad.backends.numpy_source import compiled, numpy_source
+from fwdad.tape.passes import optimise
+from fwdad.tracing.trace import trace
+
+rng = np.random.default_rng(3)
+A = rng.normal(size=(3, 3)) + 4 * np.eye(3)
+STACK = rng.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+V, B = rng.normal(size=3), rng.normal(size=(3, 2))
+STACK_B = rng.normal(size=(2, 3, 2))
+TALL = rng.normal(size=(5, 3))
+
+
+def systems(a, v, b):
+    return np.linalg.solve(a, v), np.linalg.solve(a, b), np.linalg.solve(a.T, b)
+
+
+def stacked_systems(t, a, b, c):
+    return (
+        np.linalg.solve(t, c), np.linalg.solve(t, b), np.linalg.solve(a, c), np.linalg.inv(t),
+        np.linalg.solve(t[0], c[0, :, 0]),
+    )  # fmt: skip
+
+
+def products(a, t, b, c, v):
+    return (
+        t @ a, t @ b, a @ t, t @ t, t @ v, v @ c, t[:, ::-1] @ c, np.einsum("kij,jl->kil", t, b),
+        np.einsum("i,kij", v, t), np.einsum("kii->k", t), np.inner(v, v), t[:1] @ c,
+    )  # fmt: skip
+
+
+def symmetric(a, tall):
+    s = a @ a.T
+    low = np.linalg.cholesky(s)
+    return low, np.linalg.eigvalsh(s), np.linalg.norm(tall, axis=1), np.linalg.norm(tall)
+
+
+PROGRAMS = [
+    (systems, (A, V, B)), (stacked_systems, (STACK, A, B, STACK_B)),
+    (products, (A, STACK, B, STACK_B, V)), (symmetric, (A, TALL)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p[0].__name__)
+def test_derivatives_are_compiled(program):
+    f, args = program
+    both = fwdad.jit(lambda *args: (f(*args), fwdad.jacfwd(f)(*args)))
+    y, jacobians = both(*args)
+    for found, wanted in zip(y, f(*args), strict=True):
+        assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
+    for found, wanted in zip(jacobians, fwdad.jacfwd(f)(*args), strict=True):
+        assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+    assert fwdad.explain(both).endswith("run by Numba")
+
+
+def decompositions(a, t, tall):
+    u, s, vt = np.linalg.svd(tall, full_matrices=False)
+    q, r = np.linalg.qr(tall)
+    low, vectors = np.linalg.eigh(a + a.T, UPLO="U")
+    return (
+        u * s @ vt, np.abs(q @ r), np.linalg.det(t), np.linalg.slogdet(a)[1],
+        vectors * low @ vectors.T, np.linalg.svd(tall)[0].shape[1],
+    )  # fmt: skip
+
+
+def test_decompositions():
+    f = fwdad.jit(decompositions)
+    for found, wanted in zip(f(A, STACK, TALL), decompositions(A, STACK, TALL), strict=True):
+        assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+    assert fwdad.explain(f).endswith("run by Numba")
+
+
+def test_complex_and_narrow_systems():
+    f = fwdad.jit(lambda a, b: np.linalg.solve(a, b) @ b.T)
+    for dtype, eps in ((complex, 1e-13), (np.float32, 1e-4), (np.complex64, 1e-4)):
+        a, b = (
+            (A + (0.5j * A.T if np.dtype(dtype).kind == "c" else 0)).astype(dtype),
+            B.astype(dtype),
+        )
+        found = f(a, b)
+        assert found.dtype == dtype
+        assert_allclose(found, np.linalg.solve(a, b) @ b.T, rtol=eps, atol=eps)
+        assert fwdad.explain(f).endswith("run by Numba")
+
+
+def test_errors_are_numpy_s():
+    f = fwdad.jit(lambda a, b: np.linalg.solve(a, b))
+    assert_allclose(f(A, B), np.linalg.solve(A, B), rtol=1e-13)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        f(np.ones((3, 3)), B)
+    for a, b in ((TALL, B), (A, TALL), (A[:2], B)):
+        with pytest.raises(Exception) as wanted:  # noqa: PT011 (whatever NumPy raises)
+            np.linalg.solve(a, b)
+        with pytest.raises(type(wanted.value), match=str(wanted.value)[:20]):
+            f(a, b)
+    empty = f(np.empty((0, 0)), np.empty((0, 2)))
+    assert empty.shape == (0, 2)
+
+
+def factorisations(f, *args):
+    program = trace(f, *args).program
+    optimise(program)
+    return numba_source(program)[0].text.count("lu_factor(")
+
+
+def test_one_factorisation_serves_the_lanes():
+    def f(a, v):
+        return np.linalg.solve(a, v)
+
+    assert factorisations(fwdad.jacfwd(f), A, V) == 1
+    assert factorisations(fwdad.jacfwd(f, argnums=(0, 1)), A, V) == 1
+
+    def written(a, v):
+        x = np.linalg.solve(a, v)
+        a[0, 0] += 1.0
+        return x + np.linalg.solve(a, v)
+
+    assert factorisations(written, A.copy(), V) == 2
+
+    def branched(a, v, flag):
+        x = np.linalg.solve(a, v) if flag else v
+        return x + np.linalg.solve(a, 2 * v)
+
+    assert factorisations(branched, A, V, True) == 2  # the first may not have run
+
+
+def test_systems_in_a_loop_keep_their_matrices():
+    def f(a, v, n):
+        x = v
+        for k in range(n):
+            m = a + k * np.outer(x, x)
+            x = np.linalg.solve(m, x) + np.linalg.solve(a, v) + np.linalg.solve(m, v)
+        return x
+
+    program = trace(f, A, V, 3).program
+    optimise(program)
+    plain = compiled(numpy_source(program))
+    g = fwdad.jit(f)
+    assert_allclose(g(A, V, 3), f(A, V, 3), rtol=1e-12)
+    assert_allclose(plain(A, V, 3)[0], f(A, V, 3), rtol=1e-12)
+    assert factorisations(f, A, V, 3) == 2
