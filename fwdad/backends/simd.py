@@ -322,7 +322,9 @@ def compiled_lanes(n: int) -> LaneFunctions:
         def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
             zero = _zeros(n)
             product = builder.fmul(_splat(builder, args[0], n), args[1])
-            return builder.select(builder.fcmp_ordered("==", args[1], zero), zero, product)
+            # in this order it is one instruction, a product under a mask
+            moves = builder.fcmp_unordered("!=", args[1], zero)
+            return builder.select(moves, product, zero)
 
         return lanes(sizes, value), code
 
