@@ -26,6 +26,7 @@ from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
 from fwdad.tracing.arguments import Flattened
+from fwdad.tracing.shortcuts import AGAIN, key_of, shortcut
 from fwdad.tracing.specialise import Shapes, may_gain, small_shapes, trace_optimised
 from fwdad.tracing.trace import Tape
 
@@ -125,6 +126,7 @@ class _Specialisation:
     tape: Tape
     backend: str
     pushed: dict[Any, tuple[_Runner, list[np.ndarray]]] = field(default_factory=dict)
+    shortcuts: dict[Any, Any] = field(default_factory=dict)
     tried: set[Shapes] | None = None  # if its loops might gain from lengths: those that were tried
 
     @functools.cached_property
@@ -140,15 +142,7 @@ class _Specialisation:
         return () if shapes in self.tried else shapes
 
 
-# Arguments of these classes, and arrays, can be told apart without taking them apart.
-_PLAIN = (float, int, complex, np.float64)
-
-
-def _quick_key(args: tuple[Any, ...]) -> Any:
-    if len(args) == 1:
-        (a,) = args
-        return (a.dtype, a.shape) if type(a) is np.ndarray else type(a)
-    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
+_ARRAY = np.ndarray
 
 
 class Jitted:
@@ -159,29 +153,44 @@ class Jitted:
         self.__wrapped__ = f
         self._backend = backend
         self._table: dict[Any, list[_Specialisation]] = {}
-        self._quick: dict[Any, tuple[Any, Any, Any]] = {}
+        self._shortcuts: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.traces = 0
-        self.hits = 0
+        self._hits = [0]
+        self._latest: tuple[Any, Any, Any] = (None, None, None)  # of one array
         self.last: _Specialisation | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         if not kwargs:
-            quick = self._quick.get(_quick_key(args))
-            if quick is not None:
-                run, rebuild, guards = quick
-                for names, name, held in guards:
-                    if names.get(name) is not held:
-                        break
+            if len(args) == 1:  # what a call of a small function costs beside its code
+                (a,) = args
+                dtype, shape, run = self._latest
+                if type(a) is _ARRAY and a.dtype is dtype and a.shape == shape:
+                    y = run(a)
                 else:
-                    self.hits += 1
-                    values = run(*args)
-                    return values[0] if rebuild is None else rebuild(values, ())
+                    y = self._by_shortcut(args)
+            else:
+                y = self._by_shortcut(args)
+            if y is not AGAIN:
+                return y
         made, leaves, containers = self.find(args, kwargs)
         if made.tape.entangled(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
+
+    def _by_shortcut(self, args: tuple[Any, ...]) -> Any:
+        run = self._shortcuts.get(key_of(args))
+        if run is None:
+            return AGAIN
+        if len(args) == 1 and type(args[0]) is _ARRAY:
+            self._latest = (args[0].dtype, args[0].shape, run)
+        return run(*args)
+
+    @property
+    def hits(self) -> int:
+        """How many calls have found their tape."""
+        return self._hits[0]
 
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -214,8 +223,9 @@ class Jitted:
                 if found is None:
                     made = self._trace(flat)
                     return made, made.tape.leaves(flat.leaves), flat.containers
-        self.hits += 1
-        self._note_quick(found[0], args, kwargs)
+        self._hits[0] += 1
+        if not kwargs:
+            self._note_shortcut(found[0], args)
         return *found, flat.containers
 
     def _known(self, flat: Flattened) -> tuple[_Specialisation, list[Any]] | None:
@@ -258,20 +268,18 @@ class Jitted:
         gained = tape.split > general.tape.split
         return _Specialisation(tape, self._backend) if gained else general
 
-    def _note_quick(self, made: _Specialisation, args: Any, kwargs: Any) -> None:
+    def _note_shortcut(self, made: _Specialisation, args: tuple[Any, ...]) -> None:
         """Let calls like this one find their tape at once: no leaf needs to be looked at."""
-        tape = made.tape
-        plain = all(type(a) is np.ndarray or type(a) in _PLAIN for a in args)
-        named = all(path[0] == "item" for path, _ in tape.object_guards)
-        if kwargs or not (plain and named) or tape.captures or tape.value_guards:
+        key = key_of(args)
+        if key not in made.shortcuts:
+            made.shortcuts[key] = shortcut(made.tape, made.run.function, args, self._hits)
+        run = made.shortcuts[key]
+        if run is None:
             return
-        if any(tape.program.written):
-            return
-        if len(self._quick) >= _KEPT:
-            self._quick.clear()
-        guards = [(path[1], path[2], held) for path, held in tape.object_guards]
-        rebuild = None if tape.rebuild.single else tape.rebuild
-        self._quick[_quick_key(args)] = (made.run.function, rebuild, guards)
+        if len(self._shortcuts) >= _KEPT:
+            self._shortcuts.clear()
+        self._shortcuts[key] = run
+        self._latest = (None, None, None)
 
     def push(self, made: _Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

@@ -1,0 +1,101 @@
+"""The shortest way from a call to its compiled code, for arguments that need no taking apart.
+
+What a tape assumes beside its arguments' types and shapes (functions that are not replaced) and
+what it reads (numbers of closures and modules) is looked up by a function written for that tape:
+a call costs no loop and no object of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.tracing.trace import Tape
+
+AGAIN = object()
+"""What a shortcut answers where the tape does not hold any more."""
+
+# Arguments of these classes, and arrays, can be told apart without taking them apart.
+_PLAIN = (float, int, complex, np.float64)
+
+
+def key_of(args: tuple[Any, ...]) -> Any:
+    """What calls have in common that take the same shortcut."""
+    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
+
+
+def shortcut(
+    tape: Tape, run: Callable[..., Any], args: tuple[Any, ...], hits: list[int]
+) -> Callable[..., Any] | None:
+    """A function of a tape's arguments that answers f's value, or ``AGAIN``.
+
+    Parameters
+    ----------
+    tape : Tape
+        What is run.
+    run : callable
+        Its compiled code, of the leaves of the arguments and what the tape reads beside them.
+    args : tuple
+        Of a call that the tape serves.
+    hits : list of int
+        Whose only number counts the calls that took the shortcut.
+
+    Returns
+    -------
+    callable or None
+        None where more has to be looked at, or put together, than a shortcut does.
+    """
+    if tape.value_guards or any(tape.program.written):
+        return None
+    if not all(type(a) is np.ndarray or type(a) in _PLAIN for a in args):
+        return None
+    captured = [c.fetch() for c in tape.captures]
+    if not all(type(x) in _PLAIN for x in captured):
+        return None
+    namespace: dict[str, Any] = {"hits": hits, "run": run, "again": AGAIN}
+    checks: list[str] = []
+    for k, (path, held) in enumerate(tape.object_guards):
+        place = _place(path, f"guard{k}", namespace)
+        if place is None:
+            return None
+        namespace[f"held{k}"] = held
+        checks += [f"if {place} is not held{k}:", "    return again"]
+    for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
+        place = _place(capture.path, f"capture{k}", namespace)
+        if place is None:
+            return None
+        namespace[f"class{k}"] = type(x)
+        checks += [f"c{k} = {place}", f"if type(c{k}) is not class{k}:", "    return again"]
+    names = [f"x{k}" for k in range(len(args))]
+    leaves = ", ".join([*names, *(f"c{k}" for k in range(len(captured)))])
+    answer = f"run({leaves})[0]"
+    if not tape.rebuild.single:
+        namespace["rebuild"] = tape.rebuild
+        answer = f"rebuild(run({leaves}), ())"
+    return _defined(tape.program.name, names, checks, answer, namespace)
+
+
+def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
+    """What stands in a place of the world outside, as an expression."""
+    kind, *where = path
+    namespace[name] = where[0]
+    if kind == "item" and type(where[0]) is dict:
+        return f"{name}[{where[1]!r}]"
+    return f"{name}.cell_contents" if kind == "cell" else None
+
+
+def _defined(
+    title: str, names: list[str], checks: list[str], answer: str, namespace: dict[str, Any]
+) -> Callable[..., Any]:
+    lines = [f"def shortcut({', '.join(names)}):"]
+    if checks:
+        lines += ["    try:", *(f"        {line}" for line in checks)]
+        # a name that is gone, a cell that is empty
+        lines += ["    except (KeyError, ValueError):", "        return again"]
+    lines += ["    hits[0] += 1", f"    return {answer}"]
+    text = "\n".join(lines) + "\n"
+    exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
+    made: Callable[..., Any] = namespace["shortcut"]
+    return made

@@ -1,0 +1,139 @@
+"""Calls that find their tape by the types and shapes of their arguments alone."""
+
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+FACTOR = 2.0
+
+
+def scaled(x):
+    return x * FACTOR + np.sum(x)
+
+
+def doubled(x):
+    return 2 * x
+
+
+HELPER = doubled
+
+
+def helped(x):
+    return HELPER(x)
+
+
+def calls(f, *args, times=4):
+    """The same call again and again: the first traces, the second notes, the others are short."""
+    found = [f(*args) for _ in range(times)]
+    for y in found[1:]:
+        assert_allclose(y, found[0], rtol=0)
+    return found[0]
+
+
+def test_captured_numbers_are_read_at_each_call(monkeypatch):
+    f = fwdad.jit(scaled, backend="numpy")
+    x = np.array([1.0, 2.0])
+    assert_allclose(calls(f, x), [5.0, 7.0])
+    assert f._latest[2] is not None
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    assert_allclose(calls(f, x), [6.0, 9.0])
+    assert fwdad.cache_info(f).traces == 1
+    monkeypatch.setitem(globals(), "FACTOR", np.array([1.0, 0.0]))  # of another type
+    assert_allclose(calls(f, x), [4.0, 3.0])
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    assert_allclose(calls(f, x), [5.0, 7.0])
+    assert fwdad.cache_info(f) == (2, 14)
+    monkeypatch.delitem(globals(), "FACTOR")
+    with pytest.raises(NameError):
+        f(x)
+
+
+def test_functions_are_compared_at_each_call(monkeypatch):
+    f = fwdad.jit(helped, backend="numpy")
+    x = np.array([1.0, 2.0])
+    assert_allclose(calls(f, x), [2.0, 4.0])
+    monkeypatch.setitem(globals(), "HELPER", lambda x: x + 1)
+    assert_allclose(calls(f, x), [2.0, 3.0])
+    assert fwdad.cache_info(f).traces == 2
+    assert f._latest[2] is not None
+    assert fwdad.cache_info(f).hits == 6
+
+
+def test_cells_are_read_at_each_call():
+    factor = 2.0
+
+    @fwdad.jit(backend="numpy")
+    def f(x):
+        return x * factor
+
+    assert calls(f, 3.0) == 6.0
+    factor = 5.0
+    assert calls(f, 3.0) == 15.0
+    assert fwdad.cache_info(f).traces == 1
+
+
+def test_other_arguments_take_another_way():
+    f = fwdad.jit(lambda x: x * 2, backend="numpy")
+    x = np.array([1.0, 2.0, 3.0])
+    same = x.astype(np.dtype("f8").newbyteorder("=").newbyteorder("S").newbyteorder("S"))
+    for a in (
+        x,
+        x[::-1],
+        same,
+        x.astype(np.float32),
+        x[:1],
+        x[:0],
+        x.reshape(3, 1),
+        2.0,
+        3,
+        [x, 1],
+    ):
+        expected = [x, 1] * 2 if isinstance(a, list) else a * 2
+        for _ in range(4):
+            found = f(a)
+            assert type(found) is type(expected)
+            if not isinstance(a, list):
+                assert np.shape(found) == np.shape(a)
+                assert getattr(found, "dtype", None) == getattr(a, "dtype", None)
+                assert_allclose(found, expected, rtol=0)
+
+    class Own(np.ndarray):
+        pass
+
+    with pytest.raises(fwdad.errors.FwdadError):
+        f(x.view(Own))
+    assert_allclose(calls(f, x), 2 * x)
+    with pytest.raises(TypeError):
+        f()
+    with pytest.raises(TypeError):
+        f(x, x)
+
+
+def test_results_in_a_structure_are_put_together():
+    f = fwdad.jit(lambda a, b: {"sum": a + b, "parts": (a, [b])}, backend="numpy")
+    for _ in range(4):
+        found = f(1.0, np.ones(2))
+        assert found["parts"][0] == 1.0
+        assert_allclose(found["sum"], [2.0, 2.0])
+    first, second = f(1.0, np.ones(2)), f(1.0, np.ones(2))
+    assert first["parts"][1] is not second["parts"][1]
+
+
+def test_threads_share_shortcuts():
+    f = fwdad.jit(scaled, backend="numpy")
+    failed = []
+
+    def work(n):
+        x = np.arange(float(n))
+        failed.extend(n for _ in range(200) if not np.array_equal(f(x), scaled(x)))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (2, 3, 4, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
