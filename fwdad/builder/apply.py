@@ -273,7 +273,12 @@ def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any]
 
 
 def _unscaled(t: Chunk) -> bool:
-    """Whether some lanes have no scaling yet: a partial then becomes it, and is not multiplied."""
+    """Whether some lanes have no scaling yet: a partial then becomes it, and is not multiplied.
+
+    So it does where a recorded sum is made one node first.
+    """
+    if type(t) is not Chunk and len(t.terms) > 1:
+        return True
     for held in t.terms.values():  # noqa: SIM110  (a generator costs as much as a small product)
         if held is None:
             return True

@@ -120,7 +120,8 @@ def _hides_tangents(a: np.ndarray) -> bool:
     fields = getattr(getattr(shadow.owner, "dtype", None), "fields", None)
     if not fields or all(a.dtype != field[0].base for field in fields.values()):
         return True
-    return any(tag.record is not None or np.any(shadow.view(tag, a)) for tag in list(shadow.lanes))
+    views = [(tag, shadow.view(tag, a)) for tag in list(shadow.lanes)]
+    return any(np.any(v) if tag.record is None else v.touched() for tag, v in views)
 
 
 def store(o: Any, index: Any, v: Any) -> None:

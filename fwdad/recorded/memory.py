@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from fwdad.errors import UnsupportedTypeError
 from fwdad.recorded.operations import Terms, is_unique, own_index
 from fwdad.recorded.tangent import Node, Recorded
+from fwdad.tangents.lanes import is_basic, lane_last_index
 
 
 class Memory:
@@ -88,10 +92,35 @@ class View:
         self._store(index, terms, ())
 
     def _store(self, index: tuple[Any, ...], terms: Terms | None, shape: Any) -> None:
-        if self.overlaps:
+        if self.overlaps and self._stores_twice(index):
             message = "a store into a view whose elements share memory has no reverse mode"
             raise UnsupportedTypeError(message)
         self.memory.record.append(Store(self, index, terms, shape))
+
+    def _stores_twice(self, index: tuple[Any, ...]) -> bool:
+        """Whether a part of a view with overlaps has some itself; no memory is looked at."""
+        if not is_basic(index):
+            return True
+        part = as_strided(np.empty(1, self.dtype), self.shape, self.strides)
+        target = part[(*index, Ellipsis) if Ellipsis not in index else index]
+        return _overlaps(target.shape, target.strides, self.dtype.itemsize)
+
+    def touched(self) -> bool:
+        """Whether a tangent was stored where this view looks, whatever it takes the bytes for."""
+        marks = np.zeros(self.memory.nbytes, np.uint8)
+        for op in self.memory.record.operations:
+            if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
+                if op.view.memory is self.memory:
+                    op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
+        return bool(np.any(self._bytes(marks)))
+
+    def mark(self, marks: np.ndarray, index: tuple[Any, ...]) -> None:
+        """Set the bytes of the elements at an index."""
+        self._bytes(marks)[lane_last_index(index)] = 1
+
+    def _bytes(self, buffer: np.ndarray) -> np.ndarray:
+        shape = (*self.shape, self.dtype.itemsize)
+        return np.ndarray(shape, np.uint8, buffer, self.offset, (*self.strides, 1))
 
     def accumulate(self, t: Recorded) -> None:
         """Add a tangent of the view's shape to the whole view."""

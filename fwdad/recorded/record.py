@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.builder.dual import Array, isinstance_dual
 from fwdad.builder.memory import KEPT, owner_of
 from fwdad.builder.run import Tag
-from fwdad.errors import MissingTransposeError
+from fwdad.errors import MissingTransposeError, NonlinearTangentError
 from fwdad.recorded.memory import Memory
 from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
 from fwdad.recorded.tangent import Node, Recorded
@@ -39,7 +39,7 @@ class Record:
     Attributes
     ----------
     tag : Tag
-        The tag of the run's duals. It has no lanes.
+        The tag of the run's duals.
     operations : list
         In the order in which they happened.
     closed : bool
@@ -51,7 +51,7 @@ class Record:
     most = 6
 
     def __init__(self) -> None:
-        self.tag = Tag(0, record=self)
+        self.tag = Tag(1, record=self)
         self.tag.most = self.most
         self.operations: list[Any] = []
         self.closed = False
@@ -75,7 +75,15 @@ class Record:
             return t
         # scaled nodes that somebody has combined as a chunk's lanes
         terms = {node: d for node, d in t.terms.items() if isinstance(node, Node)}
-        return Recorded.made(self, t.shape, terms) if terms else ZERO
+        if terms:
+            return Recorded.made(self, t.shape, terms)
+        if t.n != 1 or np.any(plain(t.lanes) != 0):
+            message = (
+                f"a rule answers {t!r}, whose lanes do not come from its tangents: a rule is "
+                "linear in its tangents"
+            )
+            raise NonlinearTangentError(message)
+        return ZERO
 
     def product(self, a_dot: Recorded, b_dot: Recorded, p: Any, q: Any) -> Recorded:
         """The tangent of ``p * q``, of one shape; a primal that becomes a scaling is copied."""

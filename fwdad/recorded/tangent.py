@@ -49,8 +49,8 @@ _NO_LANES = "reverse mode has no lanes here: what reads them cannot be run backw
 class Recorded(RecordingTangent):
     """``sum_k d_k * node_k``, with the scalings deferred as a chunk's are.
 
-    There are no lanes (``n`` is 0): shapes and dtypes of results come from the laws themselves,
-    applied to chunks of no lanes, which costs no arithmetic.
+    It passes for one lane that nobody may read. Shapes and dtypes of results come from the laws
+    themselves, applied to chunks of no lanes, which costs no arithmetic.
     """
 
     __slots__ = ("record", "terms")
@@ -62,7 +62,7 @@ class Recorded(RecordingTangent):
         """Make one from scaled nodes; the scalings must belong to nobody else."""
         tangent = cls.__new__(cls)
         tangent.record = record
-        tangent.n = 0
+        tangent.n = 1
         tangent.shape = shape
         tangent.terms = terms
         return tangent
@@ -84,7 +84,7 @@ class Recorded(RecordingTangent):
     @property
     def value(self) -> Any:  # type: ignore[override]
         """A chunk of no lanes, for shapes and dtypes."""
-        return Chunk(np.empty((0, *self.shape), self.dtype))
+        return _no_lanes(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -106,6 +106,10 @@ class Recorded(RecordingTangent):
 
     def _made(self, value: Chunk, operation: Operation) -> Any:
         return self.record.operation(value, operation)
+
+    @staticmethod
+    def _values(value: Any) -> Any:
+        return rebuild(value, lambda _, v: _no_lanes(v) if isinstance(v, Chunk) else v)
 
     def _applied(self, apply: Callable[[Any], Any], x_dot: Any, y: Any) -> Any:
         if isinstance(plain(y), (np.ndarray, np.generic)):
@@ -198,6 +202,10 @@ class Recorded(RecordingTangent):
         if method == "__call__" and ufunc is np.negative and not options:
             return -self
         return RecordingTangent.__array_ufunc__(self, ufunc, method, *inputs, **options)
+
+
+def _no_lanes(t: Chunk) -> Chunk:
+    return Chunk(np.empty((0, *t.shape), t.dtype))
 
 
 def _one_lane(t: Chunk) -> Chunk:

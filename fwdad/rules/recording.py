@@ -120,11 +120,16 @@ class RecordingTangent(Chunk):
             return value
         return self._made(value, Operation(function, arguments, options))
 
+    @staticmethod
+    def _values(value: Any) -> Any:
+        """The chunks that recorded tangents stand for, also inside containers."""
+        return rebuild(value, lambda _, v: v.value if isinstance(v, RecordingTangent) else v)
+
     def _applied(self, apply: Callable[[Any], Any], x_dot: Any, _y: Any) -> Any:
-        return apply(_values(x_dot))
+        return apply(self._values(x_dot))
 
     def _record(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        value = LAWS[function](*_values(args), **kwargs)
+        value = LAWS[function](*self._values(args), **kwargs)
         return self._recorded(value, function, args, kwargs)
 
     def _recorded(self, value: Any, function: Any, args: Any, kwargs: Any) -> Any:
@@ -146,7 +151,7 @@ class RecordingTangent(Chunk):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, (Zero, Undefined)):
             return Chunk.__add__(self, other)
-        value = self.value + _values(other)
+        value = self.value + self._values(other)
         return self._recorded(value, np.add, (self, other), {})
 
     __radd__ = __add__
@@ -154,7 +159,7 @@ class RecordingTangent(Chunk):
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, (Zero, Undefined)):
             return Chunk.__sub__(self, other)
-        value = self.value - _values(other)
+        value = self.value - self._values(other)
         return self._recorded(value, np.subtract, (self, other), {})
 
     def __rsub__(self, other: Any) -> Any:
@@ -163,7 +168,7 @@ class RecordingTangent(Chunk):
     def __mul__(self, factor: Any) -> Any:
         if isinstance(factor, (Zero, Undefined)):
             return NotImplemented
-        value = self.value * _values(factor)
+        value = self.value * self._values(factor)
         return self._recorded(value, np.multiply, (self, factor), {})
 
     __rmul__ = __mul__
@@ -173,7 +178,7 @@ class RecordingTangent(Chunk):
         return self._recorded(self.value.scale(d, shape), np.multiply, (self, d), {})
 
     def __truediv__(self, divisor: Any) -> Any:
-        value = self.value / _values(divisor)
+        value = self.value / self._values(divisor)
         return self._recorded(value, np.divide, (self, divisor), {})
 
     def __matmul__(self, other: Any) -> Any:
@@ -240,7 +245,7 @@ class RecordingTangent(Chunk):
     # -- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        value = getattr(ufunc, method)(*_values(inputs), **options)  # a chunk's own errors
+        value = getattr(ufunc, method)(*self._values(inputs), **options)  # a chunk's own errors
         if method == "reduce":
             options = {name: v for name, v in options.items() if v is not None}
             return self._recorded(value, np.sum, inputs, options)
@@ -255,13 +260,8 @@ class RecordingTangent(Chunk):
             return Chunk.__array_function__(self, func, types, args, kwargs)
         if func in _IDENTITIES:
             return self
-        value = LAWS[func](*_values(args), **kwargs)
+        value = LAWS[func](*self._values(args), **kwargs)
         return self._recorded(value, func, args, kwargs)
-
-
-def _values(value: Any) -> Any:
-    """The chunks that recorded tangents stand for, also inside containers."""
-    return rebuild(value, lambda _, v: v.value if isinstance(v, RecordingTangent) else v)
 
 
 def pull_back(outputs: list[tuple[RecordingTangent, Chunk]]) -> dict[int, Chunk]:

@@ -11,7 +11,9 @@ import fwdad
 from fwdad.builder.memory import KEPT, SHADOWED
 from fwdad.errors import (
     ChunkMismatchError,
+    ChunkOperationError,
     MissingTransposeError,
+    NonlinearTangentError,
     NonScalarOutputError,
     NoOutputError,
     UnsupportedTypeError,
@@ -88,6 +90,24 @@ def test_the_callers_arrays_may_change_afterwards(rng):
     assert_array_equal(second, kept)
     (many,) = outcome.pull([Chunk(np.stack([b, 2 * b, -b])) for b in y_bars])
     assert_allclose(many.lanes, [kept, 2 * kept, -kept], rtol=1e-13)
+
+
+def test_a_partial_of_a_sum_may_change_afterwards():
+    """A rule's partial may be the user's array: the record has a copy, also beside a sum."""
+    table = np.arange(1.0, 6.0)
+    fwdad.elementwise(doubled, lambda x, y: table)
+
+    def f(x, y):
+        total = doubled(2.0 * x + 3.0 * y)
+        table[:] = 0.0
+        return np.sum(total)
+
+    try:
+        x_bar, y_bar = record(f, X, X.copy(), argnums=(0, 1)).pull([1.0])
+    finally:
+        del RULES[doubled]
+    assert_allclose(x_bar, 2.0 * table, rtol=1e-15)
+    assert_allclose(y_bar, 3.0 * table, rtol=1e-15)
 
 
 def test_an_array_that_the_value_holds_is_copied_once_and_scratch_is_not():
@@ -239,6 +259,51 @@ def test_an_opaque_linear_rule_with_a_transpose():
         assert_allclose(x_bar, 2 * X * np.arange(5.0)[::-1], rtol=1e-14)
     finally:
         del RULES[reverse]
+
+
+def doubled(x):
+    return 2.0 * x
+
+
+def lane_by_lane(x, x_dot):
+    lanes = np.zeros((x_dot.n, *x.shape))
+    for k in range(x_dot.n):
+        lanes[k] = 2.0 * x_dot.lanes[k]
+    return fwdad.Chunk(lanes)
+
+
+@pytest.mark.parametrize(
+    ("tangent", "error"),
+    [
+        (lane_by_lane, MissingTransposeError),
+        (lambda x, x_dot: fwdad.Chunk(2.0 * x_dot.lanes), MissingTransposeError),
+        (lambda x, x_dot: fwdad.Chunk(np.ones((x_dot.n, *x.shape))), NonlinearTangentError),
+        (lambda x, x_dot: x_dot * x_dot, NonlinearTangentError),
+        (lambda x, x_dot: x_dot + 1.0, ChunkOperationError),
+    ],
+)
+def test_a_rule_that_would_lose_its_tangent_raises(tangent, error):
+    @fwdad.frule(doubled)
+    def doubled_frule(primals, tangents):
+        return doubled(*primals), tangent(*primals, *tangents)
+
+    try:
+        with pytest.raises(error):
+            record(lambda x: np.sum(doubled(x)), X)
+    finally:
+        del RULES[doubled]
+
+
+def test_zeros_that_a_rule_writes_out():
+    @fwdad.frule(doubled)
+    def doubled_frule(primals, tangents):
+        (x,), (x_dot,) = primals, tangents
+        return doubled(x), fwdad.Chunk(np.zeros((x_dot.n, *x.shape))) + 2.0 * x_dot
+
+    try:
+        assert_array_equal(gradient(lambda x: np.sum(doubled(x)), X), np.full(5, 2.0))
+    finally:
+        del RULES[doubled]
 
 
 def test_wrong_cotangents():
