@@ -12,6 +12,7 @@ from fwdad.builder.forward import Arguments, run_forward
 from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import Structure
+from fwdad.tangents.lanes import BLOCK
 from fwdad.tangents.seeds import GivenSeeds, leaf_dtype, leaf_shape, random_seeds
 
 Function = Callable[..., Any]
@@ -20,7 +21,6 @@ Argnums = int | Sequence[int]
 # Lanes are chosen so that the lanes of one array stay near a core's cache, and never fewer than
 # eight, below which the work done once per run is not shared (benchmarks/README.md). The first run
 # tells how large the value is; it takes 64 directions at most.
-_CACHE_BYTES = 8 * 2**20
 _FEWEST_LANES = 8
 _FIRST_LANES = 64
 
@@ -72,7 +72,7 @@ class AutoWidth:
     def __call__(self, value_leaves: list[Any] | None) -> int:
         """The width of the next run; ``value_leaves`` is None before the first."""
         nbytes = self.nbytes if value_leaves is None else max(self.nbytes, _nbytes(value_leaves))
-        width = max(_FEWEST_LANES, _CACHE_BYTES // max(nbytes, 1))
+        width = max(_FEWEST_LANES, BLOCK // max(nbytes, 1))
         if value_leaves is None:
             width = min(width, _FIRST_LANES)
         return max(1, min(self.count, width))

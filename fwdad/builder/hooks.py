@@ -80,13 +80,17 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     formats = name == "mod"  # "%.2f" % x shows the primal
     of_scalar = getattr(Scalar, forward, function)
     of_array = getattr(Array, forward, function)
+    reflected_of_array = getattr(Array, reflected, lambda b, a: function(a, b))
 
     def hook(a: Any, b: Any) -> Any:
         t, u = type(a), type(b)
         if t is Scalar and (u is Scalar or u is float):  # what Python would find by itself
             return of_scalar(a, b)
-        if t is Array and (u is Array or u is float or u is int):
-            return of_array(a, b)
+        if t is Array:
+            if u is Array or u is float or u is int or u is np.ndarray:
+                return of_array(a, b)
+        elif u is Array and (t is np.ndarray or t is float or t is int):
+            return reflected_of_array(b, a)
         if t in _DIRECT and u in _DIRECT:
             if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)

@@ -11,7 +11,7 @@ import numpy as np
 from fwdad.builder import apply, store
 from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.creation import make_array
-from fwdad.builder.dual import Array, Scalar, check_alive, explicit, fewer, top_tag
+from fwdad.builder.dual import DOUBLE, Array, Scalar, check_alive, explicit, fewer, top_tag
 from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
@@ -397,6 +397,29 @@ def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
     return Chunk.of(a_dot.n, a_dot.shape, terms)
 
 
+def _beside(a: Array, b: np.ndarray) -> bool:
+    """Whether a is simple, and b a plain array of its shape in the same precision."""
+    p = a.p
+    return (
+        _is_simple(a)
+        and b.shape == p.shape
+        and b.dtype is DOUBLE
+        and p.dtype is DOUBLE
+        and (not SHADOWED or untouched(b))
+    )
+
+
+def _by_array(t: Chunk, b: np.ndarray) -> Chunk:
+    terms = {lanes: b.copy() if d is None else d * b for lanes, d in t.terms.items()}
+    return Chunk.of(t.n, t.shape, terms)
+
+
+def _by_quotient(t: Chunk, b: np.ndarray) -> Chunk:
+    d = 1 / b
+    terms = {lanes: d if held is None else held * d for lanes, held in t.terms.items()}
+    return Chunk.of(t.n, t.shape, terms)
+
+
 def _alike(a: Array, b: Array) -> bool:
     """Whether both are simple, of one call and of one shape."""
     p, q, tag = a.p, b.p, a.tag
@@ -419,11 +442,15 @@ def _a_add(a: Array, b: Any) -> Any:
         return Array(a.p + b.p, quiet()(_sum_tangent, a._t, b._t), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p + b, a._t, a.tag)
+    if t is np.ndarray and _beside(a, b):
+        return Array(a.p + b, a._t, a.tag)
     return _slow("add", a, b)
 
 
 def _a_radd(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and _is_simple(a):
+        return Array(b + a.p, a._t, a.tag)
+    if type(b) is np.ndarray and _beside(a, b):
         return Array(b + a.p, a._t, a.tag)
     return _slow_reflected("add", a, b)
 
@@ -434,12 +461,16 @@ def _a_sub(a: Array, b: Any) -> Any:
         return Array(a.p - b.p, quiet()(_difference_tangent, a._t, b._t), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p - b, a._t, a.tag)
+    if t is np.ndarray and _beside(a, b):
+        return Array(a.p - b, a._t, a.tag)
     return _slow("sub", a, b)
 
 
 def _a_rsub(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and _is_simple(a):
         return Array(b - a.p, -a._t, a.tag)
+    if type(b) is np.ndarray and _beside(a, b):
+        return Array(b - a.p, quiet()(operator.neg, a._t), a.tag)
     return _slow_reflected("sub", a, b)
 
 
@@ -449,18 +480,24 @@ def _a_mul(a: Array, b: Any) -> Any:
         return Array(a.p * b.p, quiet()(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
     if (t is float or t is int) and _is_simple(a):
         return Array(a.p * b, _scaled_by(a._t, float(b)), a.tag)
+    if t is np.ndarray and _beside(a, b):
+        return Array(a.p * b, quiet()(_by_array, a._t, b), a.tag)
     return _slow("mul", a, b)
 
 
 def _a_rmul(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and _is_simple(a):
         return Array(b * a.p, _scaled_by(a._t, float(b)), a.tag)
+    if type(b) is np.ndarray and _beside(a, b):
+        return Array(b * a.p, quiet()(_by_array, a._t, b), a.tag)
     return _slow_reflected("mul", a, b)
 
 
 def _a_truediv(a: Array, b: Any) -> Any:
     if (type(b) is float or type(b) is int) and b and _is_simple(a):
         return Array(a.p / b, _scaled_by(a._t, 1.0 / b), a.tag)
+    if type(b) is np.ndarray and _beside(a, b):
+        return Array(a.p / b, quiet()(_by_quotient, a._t, b), a.tag)
     return _slow("truediv", a, b)
 
 

@@ -114,6 +114,13 @@ class Binder:
         self, primals: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Put primals and options back into the arguments of one call."""
+        if self._simple and len(primals) == len(self.primals):
+            rest, args = dict(options), [*primals]
+            for name in self.positional[len(primals) :]:
+                if name not in rest:
+                    break
+                args.append(rest.pop(name))
+            return tuple(args), rest
         values = dict(zip(self.primals, primals, strict=False))
         extra = primals[len(self.primals) :]
         values.update(options)

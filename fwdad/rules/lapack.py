@@ -388,15 +388,16 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
     result = np.result_type(lower, a_dot.dtype)
     dtype = np.complex128 if result.kind == "c" else np.float64
     triangle = _writeable(lower, dtype)
-    lanes = np.ascontiguousarray(np.where(_lower(len(triangle)), a_dot.lanes, 0), dtype)
+    lanes = np.array(a_dot.lanes, dtype, order="C", copy=True)
+    np.copyto(lanes, 0, where=_upper(len(triangle)))
     lapack().differentiate_cholesky(triangle, lanes)
     return Chunk(lanes.astype(result, copy=False))
 
 
 @functools.lru_cache(maxsize=64)
-def _lower(n: int) -> np.ndarray:
-    """A mask of a lower triangle."""
-    return np.tri(n, dtype=bool)
+def _upper(n: int) -> np.ndarray:
+    """A mask of what is above the diagonal."""
+    return ~np.tri(n, dtype=bool)
 
 
 def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Elementwise rules applied to dual arrays: the short way for one array, and whose memory it is."""
 
 import math
+import operator
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from fwdad import Chunk
 from fwdad.builder import apply
 from fwdad.builder.build import Run
 from fwdad.builder.dual import Array
+from fwdad.builder.hooks import OPERATORS
 from fwdad.errors import DeadDualError, UndefinedDerivativeError
 from fwdad.rules.registry import RULES
 from fwdad.tangents.zero import undefined
@@ -138,3 +140,38 @@ def test_a_large_partial_that_somebody_holds_is_not_written():
     assert_array_equal(values[2], np.exp(np.sin(x)))
     assert_array_equal(table, held)
     assert_allclose(by_table, table * np.cos(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv"])
+@pytest.mark.parametrize("constant_first", [False, True])
+def test_a_constant_array_beside_an_array_is_as_in_general(name, constant_first, rng):
+    """To the last bit, and whatever is written into the constant afterwards."""
+    p, c = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+    c[0, 0] = 0.0
+    lanes, other = Chunk(rng.normal(size=(4, 2, 3))), Chunk(rng.normal(size=(4, 2, 3)))
+    function = getattr(operator, name)
+    ufunc = getattr(np, {"sub": "subtract", "mul": "multiply", "truediv": "divide"}.get(name, name))
+    hook = OPERATORS[name]
+    with Run(4) as run, np.errstate(all="ignore"):
+        for t in (lanes, 2.5 * lanes, p * lanes, lanes + p * other):
+            x, kept = Array(p, t, run.tag), c.copy()
+            pair = (kept, x) if constant_first else (x, kept)
+            general = apply.apply_elementwise(RULES[ufunc], function, pair)
+            expected = general.p, general.t.lanes.copy()
+            short = hook(*pair)
+            kept[:] = 7.0
+            assert_array_equal(short.p, expected[0])
+            assert_array_equal(short.t.lanes, expected[1])
+
+
+def test_a_constant_array_that_was_written_carries_tangents():
+    def f(x):
+        c = np.zeros(2)
+        c[:] = 3.0 * x
+        return x * c + c * x, x - c, c / x
+
+    x = np.array([0.5, -2.0])
+    _, (square, difference, quotient) = fwdad.jvp(f, x, np.ones(2))
+    assert_allclose(square, 12.0 * x, rtol=1e-15)
+    assert_allclose(difference, [-2.0, -2.0], rtol=1e-15)
+    assert_allclose(quotient, [0.0, 0.0], atol=1e-14)
