@@ -13,7 +13,7 @@ from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array, values_in
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
-_STRIP = 512  # elements whose partials wait in the cache for the lanes
+_CACHED = 2**17  # bytes of partials that wait in the cache for the lanes
 _LONGEST = 88  # characters of an expression inside another one
 _CALLS = re.compile(r"\bvector_\w+")
 
@@ -46,6 +46,7 @@ class _RegionWriter:
         self.index: list[str] = []
         self.stop = ""
         self.strips: dict[Value, str] = {}  # partials that wait for the lanes
+        self.strip = 0  # how many elements' partials wait
         self.start = ""
 
     def write(self) -> None:
@@ -57,7 +58,7 @@ class _RegionWriter:
             own = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
             self._line(f"{self.w.name(v)} = {self.w.empty(own, v.type.dtype)}", self.made[v])
         if lanes is not None:
-            self._name_strips()
+            self._name_strips(n)
         names = self.w.open_loops(outer)
         if lanes is not None:
             self._in_strips(names, n, lanes)
@@ -119,22 +120,24 @@ class _RegionWriter:
 
     # -- loops
 
-    def _name_strips(self) -> None:
+    def _name_strips(self, n: str) -> None:
         """Room for what the lanes need of some elements."""
         wanted = {v for op in self.region.lanes for v in values_in(op.operands())}
-        for op in self.region.base:
-            v = op.outputs[0]
-            if v in wanted and v not in self.kept:
+        values = [op.outputs[0] for op in self.region.base if op.outputs[0] in wanted]
+        self.strip = _CACHED >> (3 + (len(values) - 1).bit_length())
+        room = f"min({self.strip}, {n} + {self.width})"  # vectors are written as a whole
+        for v in values:
+            if v not in self.kept:
                 self.strips[v] = self.w.temporary(v.name or "part")
-                self._line(f"{self.strips[v]} = {self.w.empty([str(_STRIP)], v.type.dtype)}")
+                self._line(f"{self.strips[v]} = {self.w.empty([room], v.type.dtype)}")
 
     def _in_strips(self, outer: list[str], n: str, lanes: str) -> None:
         """The elements of a strip, then its lanes in turn."""
         w = self.w
         self.start, stop = w.temporary("start"), w.temporary("stop")
-        self._line(f"for {self.start} in range(0, {n}, {_STRIP}):")
+        self._line(f"for {self.start} in range(0, {n}, {self.strip}):")
         with w.indented():
-            self._line(f"{stop} = min({self.start} + {_STRIP}, {n})")
+            self._line(f"{stop} = min({self.start} + {self.strip}, {n})")
             self._loop(self.region.base, outer, self.start, stop)
             lane = w.index_names(len(outer) + 2)[-1]
             self._line(f"for {lane} in range({lanes}):")

@@ -81,7 +81,7 @@ def test_one_loop_for_the_lanes(rng):
     assert text.count("np.empty((n,)") == text.count("np.empty((n_2, n)") == 1
     assert text.count("np.empty") == 3
     assert text.count("vector_exp") == 2  # of two arguments
-    for n in (511, 512, 513, 1030):
+    for n in (16383, 16384, 16385, 33000):
         x, v = rng.standard_normal(n), rng.standard_normal((2, n))
         assert_near(call(x, v), fwdad.jvp(transcendental, x, v))
 
