@@ -15,7 +15,7 @@ from fwdad.backends.simd import compiled_lanes
 
 LANES = compiled_lanes(WIDTH)
 load, store, splat = LANES.load, LANES.store, LANES.splat
-STRIP = 512  # elements whose slopes wait in the cache for the tangents
+STRIP = 16384  # elements whose slopes wait in the cache for the tangents
 
 
 @njit
@@ -93,8 +93,11 @@ def lanes(x, x_dot):
             store(y_by, made, i)
             store(slope_by, slopes, i - start // WIDTH)
         for k in range(x_dot.shape[0]):
-            for i in range(start, stop):
-                y_dot[k, i] = slope[i - start] * x_dot[k, i]
+            x_dot_by = x_dot[k, :whole].reshape(-1, WIDTH).T
+            y_dot_by = y_dot[k, :whole].reshape(-1, WIDTH).T
+            for i in range(start // WIDTH, stop // WIDTH):
+                slopes = load(slope_by, i - start // WIDTH)
+                store(y_dot_by, multiply(slopes, load(x_dot_by, i)), i)
     for i in range(whole, n):
         y[i], d = value_and_slope(x[i])
         for k in range(x_dot.shape[0]):
