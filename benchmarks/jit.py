@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.jit_base import JitTool
 from benchmarks.jit_first import first_calls
-from benchmarks.jit_floor import floor_rounds
+from benchmarks.jit_floor import FORMS, floor_rounds
 from benchmarks.jit_growth import growth
 from benchmarks.jit_problems import all_rows, reference, relative_error, tolerance
 from benchmarks.jit_targets import jit_targets, speed_of
@@ -191,6 +191,17 @@ def report(found: dict[str, Any], tools: Sequence[JitTool]) -> str:
         )
     if found["inside"]:
         add(f"Inside compiled code {ratios}", time_table(found["inside"], tools, time_text))
+    if found["floor"]:
+        floor = found["floor"]
+        body = [
+            [
+                FORMS.get(name, "primal"),
+                speed_of(rounds),
+                f"{three_digits(paired_ratio(rounds, floor['primal']))}×",
+            ]
+            for name, rounds in floor.items()
+        ]
+        add("The floor: POLLU by hand, over 8 points", table(["form", "time", "× primal"], body))
     if found["first"]:
         names = list(dict.fromkeys(first.tool for first in found["first"]))
         by = {(first.row, first.tool): first.text() for first in found["first"]}

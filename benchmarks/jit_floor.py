@@ -12,6 +12,9 @@ from benchmarks.problems import pollu_problem
 
 _COUNT = 8192
 
+FORMS = {"lanes": "SIMD lanes", "entries": "entries"}
+"""The ways to write the Jacobian: columns together as SIMD values, and a formula for each entry."""
+
 
 def floor_rounds(rounds: int, round_seconds: float) -> dict[str, list[float]]:
     """Seconds of one evaluation of "primal", "lanes" and "entries", in loops over other points.
@@ -24,6 +27,10 @@ def floor_rounds(rounds: int, round_seconds: float) -> dict[str, list[float]]:
     except ImportError:
         return {}
     points = with_points(pollu_problem()).points
+    expected = hand.entries(points[0])
+    if not np.allclose(hand.lanes(points[0]), expected, rtol=1e-13, atol=0):
+        message = "the hand-written Jacobians of POLLU differ"
+        raise AssertionError(message)
     calls = {
         name: _loop(f, points, np.zeros(shape))
         for name, f, shape in (

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.jit_floor import FORMS
 from benchmarks.measure import paired_ratio
 from benchmarks.table import duration, three_digits
 from benchmarks.targets import Target
@@ -30,6 +31,16 @@ def _median(rounds: Rounds, row: str, scale: float) -> float | None:
     return None if a is None else statistics.median(a) * scale
 
 
+def _floor(floor: Mapping[str, list[float]]) -> Target:
+    """The best hand-written form over the primal: a floor under what any tool can reach."""
+    ratios = {
+        title: paired_ratio(floor[way], floor["primal"]) for way, title in FORMS.items() if floor
+    }
+    best = min(ratios, key=ratios.__getitem__, default="any form")
+    title = f"the floor: POLLU Jacobian by hand, {best} / its primal, inside compiled code"
+    return Target(title, 4.5, ratios.get(best))
+
+
 def jit_targets(found: Mapping[str, Any]) -> list[Target]:
     """Compare a run with the figures to reach.
 
@@ -41,15 +52,7 @@ def jit_targets(found: Mapping[str, Any]) -> list[Target]:
     outside = {(c.row, c.tool): c.rounds for c in found["cells"] if c.rounds}
     own = {(c.row, c.tool): c.own for c in found["cells"] if c.own}
     inside = {(c.row, c.tool): c.rounds for c in found["inside"] if c.rounds}
-    floor = found["floor"]
-    targets = [
-        Target(
-            f"the floor: POLLU Jacobian by hand ({title}) / its primal, inside compiled code",
-            4.5,
-            paired_ratio(floor[way], floor["primal"]) if floor else None,
-        )
-        for way, title in (("lanes", "SIMD lanes"), ("entries", "entries"))
-    ]
+    targets = [_floor(found["floor"])]
     targets += [
         Target(f"{row}: fwdad / by hand, inside compiled code", 1.25,
                _ratio(inside, row, "fwdad", "hand"))
