@@ -148,10 +148,13 @@ _ARRAY = np.ndarray
 class Jitted:
     """A function that is traced once for each kind of arguments; made by :func:`jit`."""
 
-    def __init__(self, f: Callable[..., Any], backend: str) -> None:
+    def __init__(
+        self, f: Callable[..., Any], backend: str = "auto", *, parallel: bool = False
+    ) -> None:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
         self._backend = backend
+        self._parallel = parallel
         self._table: dict[Any, list[_Specialisation]] = {}
         self._shortcuts: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
@@ -196,7 +199,8 @@ class Jitted:
         return self if owner is None else functools.partial(self, owner)
 
     def __reduce__(self) -> Any:
-        return (jit, (self.__wrapped__,))
+        made = functools.partial(jit, backend=self._backend, parallel=self._parallel)
+        return (made, (self.__wrapped__,))
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
@@ -242,6 +246,7 @@ class Jitted:
         general = self._wide(held, flat)
         if general is None:
             tape = trace_optimised(self.__wrapped__, flat)
+            tape.program.parallel = self._parallel
             general = _Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
             general.tried = set() if compiles and may_gain(tape.program) else None
@@ -265,6 +270,7 @@ class Jitted:
             return general
         general.tried.add(shapes)
         tape = trace_optimised(self.__wrapped__, flat, small=True)
+        tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split
         return _Specialisation(tape, self._backend) if gained else general
 
@@ -288,11 +294,14 @@ class Jitted:
             with self._lock:
                 program, constants = push_forward(made.tape.program, n, list(active))
                 optimise(program)
+                program.parallel = self._parallel
                 made.pushed[key] = (_Runner(program, self._backend), constants)
         return made.pushed[key]
 
 
-def jit(f: Callable[..., Any] | None = None, *, backend: str = "auto") -> Any:
+def jit(
+    f: Callable[..., Any] | None = None, *, backend: str = "auto", parallel: bool = False
+) -> Any:
     """Trace a function once for each kind of arguments, and compile what was traced.
 
     Parameters
@@ -301,6 +310,12 @@ def jit(f: Callable[..., Any] | None = None, *, backend: str = "auto") -> Any:
         A Python function whose source can be read. Without it, a decorator is returned.
     backend : {"auto", "numpy", "numba"}
         What runs the traced program; ``"auto"`` is Numba where it is installed and can compile it.
+
+    parallel : bool
+        Whether loops over the elements of long arrays, lanes among them, run on Numba's threads
+        (``NUMBA_NUM_THREADS``). Results have the same bits; short arrays are computed as without.
+        Such code is not kept on disk. Numba must find OpenMP or TBB, else it has no effect, as
+        under NumPy; do not fork the process after a call.
 
     Returns
     -------
@@ -345,8 +360,8 @@ def jit(f: Callable[..., Any] | None = None, *, backend: str = "auto") -> Any:
     CacheInfo(traces=1, hits=1)
     """
     if f is None:
-        return lambda g: jit(g, backend=backend)
-    return f if isinstance(f, Jitted) else Jitted(f, backend)
+        return lambda g: jit(g, backend=backend, parallel=parallel)
+    return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
 
 
 def _jitted(f: Any) -> Jitted:

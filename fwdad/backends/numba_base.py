@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.backends import vector_functions
+from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.elementwise import Term, cast
 from fwdad.backends.numba_support import HELPERS, LINALG_HELPERS, CannotCompileError
@@ -45,6 +45,9 @@ class BaseWriter(Writer):
         super().__init__(program)
         self._used.update(HELPERS | LINALG_HELPERS)
         self._used.update(list(vector_functions.FUNCTIONS))
+        self._used.update(numba_parallel.namespace().keys())
+        if program.parallel:
+            self._used.update(numba_parallel.RESERVED)
         self.helpers: set[str] = set()
         self.vector_functions: set[str] = set()
         self.types: dict[str, Type] = {}  # the types that the compiled names must have
@@ -62,6 +65,7 @@ class BaseWriter(Writer):
         self._loose = merged_arrays(program.block) - self.lanes
         self._op_now: Op | None = None
         self._indices: list[str] = []
+        self.outlined: list[str] = []  # functions of their own, before the program
 
     # -- reports and names
 
@@ -159,6 +163,36 @@ class BaseWriter(Writer):
     def close_loops(self, names: Sequence[str]) -> None:
         """End the loops of :meth:`open_loops`."""
         self._indent -= len(names)
+
+    def spread(self, start: int, lengths: Sequence[str]) -> None:
+        """Let the nest of loops that was written since a line run on several cores if it is long.
+
+        Each iteration must write one element of its own, and read nothing that another one writes.
+        """
+        if not (self.program.parallel and lengths and numba_parallel.can_nest()):
+            return
+        name = self._unique("loop")
+        made = numba_parallel.spread(self.lines[start:], name, lengths, self._unique)
+        if made is None:
+            return
+        function, call = made
+        place = next((p for p in self.places[start:] if p is not None), None)
+        self.outlined += function
+        self.lines[start:] = call
+        self.places[start:] = [place] * len(call)
+
+    def spread_region(self, start: int, length: str, work: str) -> None:
+        """Make the lines from one on, which go from ``first`` to ``last``, a function of their own.
+
+        It is called for all, or on several cores for parts of the length if there is much work.
+        """
+        name = self._unique("region")
+        made = numba_parallel.region(self.lines[start:], name, length, work)
+        function, call = made
+        place = next((p for p in self.places[start:] if p is not None), None)
+        self.outlined += function
+        self.lines[start:] = call
+        self.places[start:] = [place] * len(call)
 
     def index_names(self, n: int) -> list[str]:
         """Names for the indices of nested loops."""

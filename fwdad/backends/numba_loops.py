@@ -91,10 +91,12 @@ class LoopWriter(LaneWriter):
         leaves = self.prepare(op)
         lengths, steps = self.lengths(leaves, t.ndim)
         self.line(f"{name} = {self.empty(lengths, t.dtype)}", op)
+        start = len(self.lines)
         with_index = self.open_loops(lengths)
         term = self._element_of(op, with_index, steps)
         self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
         self.close_loops(with_index)
+        self.spread(start, lengths)
         self._done_inside(op)
 
     def prepare(self, op: Apply) -> list[Leaf]:

@@ -22,6 +22,7 @@ from fwdad.backends import (
     array_shapes,  # noqa: F401
     compiled_linalg,
     compiled_math,
+    numba_parallel,
     vector_functions,
 )
 from fwdad.backends.array_functions import tuple_text
@@ -308,5 +309,8 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         helpers[h] = getattr(compiled_lanes(n), what)
     helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
-    text = "\n".join(writer.lines) + "\n"
-    return Source(name, text, namespace, writer.places, called=called), writer.types
+    if writer.outlined:
+        namespace |= numba_parallel.namespace()
+    code = "\n".join([*writer.outlined, *writer.lines]) + "\n"
+    places = [*[None] * len(writer.outlined), *writer.places]
+    return Source(name, code, namespace, places, called=called), writer.types

@@ -108,6 +108,7 @@ class StoreWriter(LoopWriter):
         else:
             self._terms[value] = self.atom(self.term(value))  # also a constant
         lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
+        start = len(self.lines)
         index = self.open_loops(lengths)
         new = self._terms.pop(value) if not is_array(value) else self.element(value, index, steps)
         place = f"{target.name}[{self.at(index)}]"
@@ -117,6 +118,8 @@ class StoreWriter(LoopWriter):
             old = Term(place, ATOM, numpy_number(dtype))
             self.line(f"{place} = {self.combined(function, old, new, dtype)}")
         self.close_loops(index)
+        if not self.roots(target.value) & self._params:  # an argument might overlap itself
+            self.spread(start, lengths)
         self._standin.clear()
         if is_array(value):
             self.done(value)

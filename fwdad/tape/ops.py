@@ -401,6 +401,8 @@ class Program:
         For each parameter, whether the program writes into it.
     quiet : bool
         Whether it holds derivative arithmetic, which gives no floating-point warnings.
+    parallel : bool
+        Whether long loops over elements may run on several cores.
     """
 
     name: str
@@ -408,6 +410,7 @@ class Program:
     filename: str = ""
     written: list[bool] = field(default_factory=list)
     quiet: bool = False
+    parallel: bool = False
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

@@ -71,7 +71,8 @@ def test_lines_of_the_user_stand_above_what_comes_from_them():
 
 def test_one_comment_for_each_run_of_lines():
     pytest.importorskip("numba")
-    shown = fwdad.show(fwdad.jacfwd(diffuse), *ARGS, backend="numba")
+    u = np.linspace(0, 5, 70)  # of a few elements each would have lines of its own
+    shown = fwdad.show(fwdad.jacfwd(diffuse), u, *ARGS[1:], backend="numba")
     first = diffuse.__code__.co_firstlineno
     for k in (1, 2, 4, 5, 6, 9, 10):
         text = diffuse_lines()[k].strip()
