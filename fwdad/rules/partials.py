@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         if dtype is not _DOUBLE or d.dtype is not _DOUBLE:  # not the commonest
             dtype = _floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
-            if not kept or (d is not y and not _among(d, primals)):
+            if not kept or getrefcount(d) <= _ALONE:  # y, a primal, a table of the user's
                 return d
         return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
@@ -65,6 +66,11 @@ def _among(d: Any, primals: Sequence[Any]) -> bool:
     return False
 
 
+def _references(d: Any) -> int:
+    return getrefcount(d)
+
+
+_ALONE = _references(np.zeros(1))  # of an array that nobody but the function it is given to holds
 _DOUBLE = np.dtype(np.float64)
 _SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
