@@ -410,12 +410,16 @@ def _beside(a: Array, b: np.ndarray) -> bool:
 
 
 def _by_array(t: Chunk, b: np.ndarray) -> Chunk:
+    if type(t) is not Chunk:
+        return t.scale_quietly(b.copy(), t.shape)
     terms = {lanes: b.copy() if d is None else d * b for lanes, d in t.terms.items()}
     return Chunk.of(t.n, t.shape, terms)
 
 
 def _by_quotient(t: Chunk, b: np.ndarray) -> Chunk:
     d = 1 / b
+    if type(t) is not Chunk:
+        return t.scale_quietly(d, t.shape)
     terms = {lanes: d if held is None else held * d for lanes, held in t.terms.items()}
     return Chunk.of(t.n, t.shape, terms)
 

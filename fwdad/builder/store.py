@@ -314,13 +314,26 @@ def load_records(a: np.ndarray, index: Any) -> np.ndarray:
     for tag in list(shadow.lanes):
         if not shadow.only(tag):
             raise UnsupportedTypeError(records("a nested derivative copies"))
-        if tag.record is not None:
-            raise UnsupportedTypeError(records("reverse mode copies the records of"))
         made.allocate(tag)
+        if tag.record is not None:
+            _copy_fields(shadow, a, index, made, found, tag)
+            continue
         source, target = shadow.view(tag, a), made.view(tag, found)
         for k in range(tag.n):
             target[k] = source[k][index]
     return found
+
+
+def _copy_fields(
+    source: Shadow, a: np.ndarray, index: Any, made: Shadow, found: np.ndarray, tag: Any
+) -> None:
+    """The tangents of ``a[index]`` field by field, where they are recorded."""
+    for name in a.dtype.names or ():
+        field, copied = a[name], found[name]
+        if field.dtype.kind == "V":
+            _copy_fields(source, field, index, made, copied, tag)
+        elif field.dtype.kind in "fc":
+            made.view(tag, copied).assign((Ellipsis,), source.view(tag, field).read()[index])
 
 
 def _scalar(value: Any, zero_d: Any) -> Any:

@@ -160,6 +160,7 @@ class Record:
         self, rule: Rule, body: Callable[..., Any], primals: Any, tangents: Any, options: Any
     ) -> tuple[Any, Any]:
         """Run a rule's body; one that looks into its tangents is known by its transposes only."""
+        tangents = tuple([self.adopt(t) if type(t) is Chunk else t for t in tangents])
         try:
             return body(primals, tangents, **options)
         except OpaqueTangentError as error:

@@ -31,6 +31,7 @@ class Node:
     __slots__ = ("dtype", "parts", "shape")
     lane = UNKNOWN
     basis = hot = None
+    placed = False
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape = shape

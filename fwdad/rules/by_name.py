@@ -72,6 +72,7 @@ def apply_linear(
     k: int,
     solve: Callable[[Any], Any],
     by_lane: bool = False,
+    y: Any = None,
     **options: Any,
 ) -> Any:
     """Apply a function that takes plain arrays only to the tangent at position k.
@@ -89,6 +90,9 @@ def apply_linear(
         columns of one matrix, all lanes at once; one of more axes lane by lane.
     by_lane : bool, default False
         Hand over lane by lane in any case.
+    y : ndarray, optional
+        An array of the result's shape and dtype, where there is one: a tangent that is recorded
+        then needs no solution to know its shape.
     **options
         The other arguments of the function.
     """
@@ -109,7 +113,7 @@ def apply_linear(
         return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
 
     if type(x_dot) is not Chunk and hasattr(x_dot, "__fwdad_linear__"):
-        return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot)
+        return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot, y)
     return law_of(x_dot)
 
 

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.by_name import Lazy
+from fwdad.rules.adjoints import into, transpose
+from fwdad.rules.by_name import Lazy, apply_linear
 from fwdad.rules.define import frule
 from fwdad.rules.scipy_solvers import sylvester
-from fwdad.tangents.chunk import Chunk, map_lanes, plain
+from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.zero import Zero
 
 linalg = Lazy("scipy.linalg")
@@ -116,12 +117,21 @@ def sqrtm_frule(primals, tangents, **options):
     return x, sylvester(x, x, a_dot)
 
 
-@frule("scipy.linalg.logm", argnums="A")
-def logm_frule(primals, tangents, **options):
-    r"""Push tangents through ``scipy.linalg.logm``, by the block-triangular identity.
+def logm_derivative(a, e):
+    r"""The Fréchet derivative of the logarithm at A along E, by the block-triangular identity.
 
     .. math:: f\begin{pmatrix} A & E \\ 0 & A \end{pmatrix}
         = \begin{pmatrix} f(A) & L(A, E) \\ 0 & f(A) \end{pmatrix}
+    """
+    n = len(a)
+    top = np.concatenate([a, e], axis=1)
+    bottom = np.concatenate([0 * a, a], axis=1)
+    return linalg.logm(np.concatenate([top, bottom]))[:n, n:]
+
+
+@frule("scipy.linalg.logm", argnums="A")
+def logm_frule(primals, tangents, **options):
+    r"""Push tangents through ``scipy.linalg.logm``: :func:`logm_derivative` of each lane.
 
     Cost: a logarithm of twice the size per lane.
     Source: Higham (2008), theorem 3.6.
@@ -131,13 +141,18 @@ def logm_frule(primals, tangents, **options):
     if isinstance(y, tuple):
         message = "scipy.linalg.logm(disp=False) has no frule: leave disp out"
         raise MissingRuleError(message)
-    n = len(y)
-
-    def derivative(lane: Any) -> Any:
-        top = np.concatenate([a, lane], axis=1)
-        bottom = np.concatenate([0 * a, a], axis=1)
-        return linalg.logm(np.concatenate([top, bottom]))[:n, n:]
-
-    y_dot = map_lanes(derivative, a_dot)
+    y_dot = _logm_along(a, a_dot)
     real = np.asarray(plain(y)).dtype.kind != "c"
     return y, np.real(y_dot) if real and isinstance(y_dot, Chunk) else y_dot
+
+
+def _logm_along(a: Any, e_dot: Any) -> Any:
+    return apply_linear(
+        logm_derivative, (a, e_dot), 1, lambda e: logm_derivative(a, e), by_lane=True
+    )
+
+
+@transpose(logm_derivative, argnum=1)
+def logm_derivative_transpose(y_bar, a, e):
+    """The adjoint of L(A, .) is L(Aᴴ, .)."""
+    return into(e, _logm_along(np.conj(np.swapaxes(a, -1, -2)), y_bar))

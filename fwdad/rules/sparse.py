@@ -15,7 +15,6 @@ from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.by_name import apply_linear
 from fwdad.rules.define import call_rule, frule, linear, multilinear
 from fwdad.rules.registry import when_imported
-from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
 from fwdad.tangents.zero import ZERO
@@ -53,6 +52,23 @@ def sparse_product_x_transpose(y_bar, data, x, layout, major, minor, shape):
     return cast(np.reshape(x_bar, x.shape), x.dtype)
 
 
+def sparse_solution(data, b, layout, indptr, indices, options):
+    """``x`` of :func:`sparse_solve` alone: it is linear in b."""
+    return sparse_solve(data, b, layout, indptr, indices, options)[0]
+
+
+def _solve_columns(data: Any, b_dot: Any, y: Any, **places: Any) -> Any:
+    """Solve for a tangent, all lanes as columns of one right-hand side."""
+    return apply_linear(
+        sparse_solution,
+        (data, b_dot),
+        1,
+        lambda columns: sparse_solution(data, columns.astype(data.dtype), **places),
+        y=y,
+        **places,
+    )
+
+
 @frule(sparse_solve, argnums=("data", "b"))
 def sparse_solve_frule(primals, tangents, *, layout, indptr, indices, options):
     r"""Push tangents through ``scipy.sparse.linalg.spsolve``.
@@ -77,12 +93,15 @@ def sparse_solve_frule(primals, tangents, *, layout, indptr, indices, options):
         minor=indices,
         shape=(n, n),
     )
-    rest = b_dot - moved
-    if not isinstance(rest, Chunk):
-        return (x, info), (ZERO, ZERO)
-    columns = np.reshape(np.moveaxis(rest.lanes, 0, -1), (n, -1)).astype(x.dtype)
-    solved = np.reshape(sparse_solve(data, columns, **places)[0], (*np.shape(x), rest.n))
-    return (x, info), (Chunk(np.moveaxis(solved, -1, 0)), ZERO)
+    return (x, info), (_solve_columns(data, b_dot - moved, x, **places), ZERO)
+
+
+@transpose(sparse_solution, argnum=1)
+def sparse_solution_transpose(y_bar, data, b, layout, indptr, indices, options):
+    """The adjoint of A⁻¹ is A⁻ᴴ: the same elements, told by columns instead of by rows."""
+    layout = {"csr": "csc", "csc": "csr"}[layout]
+    places = {"layout": layout, "indptr": indptr, "indices": indices, "options": options}
+    return into(b, _solve_columns(np.conj(data), y_bar, None, **places))
 
 
 # -- factors that are kept

@@ -92,7 +92,25 @@ def swapped_buffers(x):
     return old
 
 
+def records_copied(x):
+    y = np.zeros(4, [("a", float), ("b", float, 2), ("n", int)])
+    y["a"], y["n"] = x, [1, 2, 3, 4]
+    y["b"][:, 0] = x * x[::-1]
+    z = y[[2, 0, 2]]
+    y["a"] = 0.0
+    return z["a"] * z["b"][:, 0] + z["n"] * x[0]
+
+
+def constant_arrays_beside(x):
+    w = np.arange(1.0, 5.0)
+    y = (w * x) * w / w - (x / w) * 2.0 + (w - x) * (w + 3.0 * x)
+    w[:] = 0.0
+    return y
+
+
 PROGRAMS = [
+    records_copied,
+    constant_arrays_beside,
     repeated_places,
     repeated_under_two_indices,
     overlapping_windows,

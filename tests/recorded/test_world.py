@@ -4,7 +4,6 @@ import copy
 
 import numpy as np
 import pytest
-import scipy.linalg
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
@@ -219,28 +218,6 @@ def test_complex_values_under_the_real_inner_product(rng):
 # -- refusals
 
 
-def test_what_cannot_be_run_backwards_is_named():
-    def f(x):
-        y = x * 2.0
-        return scipy.linalg.logm(y)
-
-    with pytest.raises(MissingTransposeError, match=r"scipy\.linalg\.logm") as caught:
-        record(f, np.eye(2) + 0.1)
-    assert caught.value.filename == __file__
-    assert caught.value.text.strip() == "return scipy.linalg.logm(y)"
-
-
-def test_a_missing_transpose_is_not_swallowed():
-    def f(x):
-        try:
-            return np.sum(scipy.linalg.logm(x))
-        except SyntaxError:
-            return x[0, 0]
-
-    with pytest.raises(MissingTransposeError):
-        record(f, np.eye(2) + 0.1)
-
-
 def test_an_opaque_linear_rule_with_a_transpose():
     def reverse(x):
         return np.asarray(x)[::-1].copy()
@@ -292,6 +269,40 @@ def test_a_rule_that_would_lose_its_tangent_raises(tangent, error):
             record(lambda x: np.sum(doubled(x)), X)
     finally:
         del RULES[doubled]
+
+
+@pytest.fixture
+def opaque():
+    @fwdad.frule(doubled)
+    def doubled_frule(primals, tangents):
+        return doubled(*primals), lane_by_lane(*primals, *tangents)
+
+    yield
+    del RULES[doubled]
+
+
+@pytest.mark.usefixtures("opaque")
+def test_what_cannot_be_run_backwards_is_named():
+    def f(x):
+        y = x * 2.0
+        return doubled(y)
+
+    with pytest.raises(MissingTransposeError, match=r"doubled cannot be run backwards") as caught:
+        record(f, X)
+    assert caught.value.filename == __file__
+    assert caught.value.text.strip() == "return doubled(y)"
+
+
+@pytest.mark.usefixtures("opaque")
+def test_a_missing_transpose_is_not_swallowed():
+    def f(x):
+        try:
+            return np.sum(doubled(x))
+        except SyntaxError:
+            return x[0]
+
+    with pytest.raises(MissingTransposeError):
+        record(f, X)
 
 
 def test_zeros_that_a_rule_writes_out():

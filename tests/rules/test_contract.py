@@ -35,8 +35,6 @@ ALLOWED = {
     ("lapack", "_as_rows", "reads .lanes"): PLAIN_ONLY,
     ("lapack", "cholesky_tangent", "reads .lanes"): PLAIN_ONLY,
     ("products", "_matmul_body", "reads .lanes"): PLAIN_ONLY,
-    ("sparse", "sparse_solve_frule", "reads .lanes"): "SuperLU takes all lanes as columns: opaque",
-    ("matrix_functions", "logm_frule", "maps over lanes"): "SciPy has no other way: opaque",
     ("lapack", "getrs", "writes into an input"): IN_PLACE,
     ("lapack", "trtrs", "writes into an input"): IN_PLACE,
 }

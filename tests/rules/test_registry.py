@@ -10,7 +10,9 @@ import pytest
 import fwdad
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.define import frule
+from fwdad.rules.matrix_functions import logm_derivative
 from fwdad.rules.registry import RULES, find_rule, function_name, import_pending
+from fwdad.rules.sparse import sparse_solution
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import listed
 
@@ -32,6 +34,8 @@ WITHOUT_TRANSPOSE = {
 TESTED_APART = {
     operator.getitem: "test_transposes.py",
     Chunk.astype: "test_transposes.py",
+    logm_derivative: "test_scipy_linalg.py",
+    sparse_solution: "test_sparse.py",
 }
 
 
