@@ -843,4 +843,3 @@ install_hooks(
         **INPLACE,
     }
 )
-__all__ = ["isinstance_dual"]

@@ -517,13 +517,9 @@ def _inplace(name: str) -> Any:
     def method(a: Array, b: Any) -> Any:
         if not _numeric(b) and not isinstance(b, (list, tuple)):
             return NotImplemented
-        return PROTOCOL["inplace"](a, function(_readable(a), b), function.__name__)
+        return PROTOCOL["inplace"](a, function(a, b), function.__name__)
 
     return method
-
-
-def _readable(a: Array) -> Any:
-    return a
 
 
 Array.__add__ = _a_add  # type: ignore[attr-defined]
