@@ -186,7 +186,7 @@ def tuple_text(items: Sequence[str]) -> str:
 
 @handles(np.zeros)
 def _zeros(w, op, shape, dtype=None, order="C"):  # noqa: ARG001
-    return w.zeros(op.outputs[0], shape_text(w, shape))
+    w.new_array(op.outputs[0], shape_text(w, shape), zeros=True)
 
 
 @handles(np.ones)
@@ -206,7 +206,7 @@ def _full(w, op, shape, fill_value, dtype=None):  # noqa: ARG001
 
 @handles(np.zeros_like)
 def _zeros_like(w, op, a, dtype=None):  # noqa: ARG001
-    return f"np.zeros({tuple_text(lengths_like(w, a))}, {w.dtype(op.outputs[0].type.dtype)})"
+    w.new_array(op.outputs[0], lengths_like(w, a), zeros=True)
 
 
 @handles(np.ones_like)
@@ -352,8 +352,17 @@ def _flat(w: Writer, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[in
 
 @handles(np.copy, np.ndarray.copy)
 def _copy(w, op, a, order="C"):  # noqa: ARG001
-    fresh = a in w._lazy
-    return w.text(a) if fresh else f"{w.array(a)}.copy()"
+    if a in w._lazy:
+        return w.text(a)
+    out = op.outputs[0]
+    if not w.has_workspace(out):
+        return f"{w.array(a)}.copy()"
+    with reading(w, a) as (value, lengths, steps):
+        w.new_array(out, lengths)
+        index = w.open_loops(lengths)
+        w.line(f"{w.name(out)}[{w.at(index)}] = {w.element(value, index, steps).text}")
+        w.close_loops(index)
+    return None
 
 
 @handles(np.ndarray.astype)

@@ -73,7 +73,7 @@ def _matmul(w, op, a, b):
     lengths, index, (left, right) = stack(w, (m, a), (n, b), core=ranks)
     rows = [f"{m}.shape[{a.type.ndim - 2}]"] if ranks[0] == 2 else []
     shape = [*lengths, *rows, f"{n}.shape[{b.type.ndim - 1}]"]
-    w.line(f"{name} = {w.empty(shape, dtype)}")
+    w.new_array(op.outputs[0], shape)
     w.open_loops(lengths)
     w.line(f"np.dot({left}, {right}, {name}[{w.at(index)}])")
     w.close_loops(index)
@@ -98,7 +98,12 @@ def _dot(w, op, a, b):
     out = op.outputs[0]
     dtype = out.type.dtype
     if dtype.kind in "fc" and ranks != (1, 1):
-        return f"np.dot({as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)})"
+        factors = f"{as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)}"
+        if not w.has_workspace(out):
+            return f"np.dot({factors})"
+        w.new_array(out, [])
+        w.line(f"np.dot({factors}, {w.name(out)})")
+        return None
     m, n = w.array(a), w.array(b)
     depth, other = f"{m}.shape[{ranks[0] - 1}]", f"{n}.shape[0]"
     if a.type.shape[-1] != b.type.shape[0]:
@@ -112,7 +117,7 @@ def _dot(w, op, a, b):
     left = [i, k] if ranks[0] == 2 else [k]
     right = [k, j] if ranks[1] == 2 else [k]
     if kept:
-        w.line(f"{w.name(out)} = {w.empty([length for _, length in kept], dtype)}")
+        w.new_array(out, [length for _, length in kept])
     for index, length in kept:
         w.line(f"for {index} in range({length}):")
         w._indent += 1
@@ -140,7 +145,7 @@ def _outer(w, op, a, b):
     dtype, name = op.outputs[0].type.dtype, w.name(op.outputs[0])
     m, n = w.array(a), w.array(b)
     lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
-    w.line(f"{name} = {w.empty(lengths, dtype)}")
+    w.new_array(op.outputs[0], lengths)
     i, j = w.open_loops(lengths)
     item = numpy_term(np.multiply, [w.element(a, [i]), w.element(b, [j])])
     w.line(f"{name}[{i}, {j}] = {w.stored(item, dtype)}")
@@ -187,7 +192,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False):
     wide = WIDE.get(dtype, dtype)
     total = w.temporary("total", numpy_number(wide))
     if result:
-        w.line(f"{w.name(out)} = {w.empty([lengths[c] for c in result], dtype)}")
+        w.new_array(out, [lengths[c] for c in result])
     w.open_loops([lengths[c] for c in result])
     w.line(f"{total} = {literal(0, numpy_number(wide))}")
     for letter in summed:

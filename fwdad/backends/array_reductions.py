@@ -75,7 +75,7 @@ def _reduce(
             return None
         name = w.name(out)
         shape = [("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept]
-        w.line(f"{name} = {w.empty(shape, dtype)}")
+        w.new_array(out, shape)
         index = w.index_names(ndim)
         place = w.at(
             [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]

@@ -9,9 +9,10 @@ import numpy as np
 
 from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
-from fwdad.backends.elementwise import Term, cast
+from fwdad.backends.elementwise import Term, cast, literal, numpy_number
 from fwdad.backends.numba_support import HELPERS, LINALG_HELPERS, CannotCompileError
 from fwdad.backends.registers import in_registers, lane_memory, width
+from fwdad.backends.workspaces import OpenLoop, temporaries
 from fwdad.tape.alias import memory_of
 from fwdad.tape.notation import words
 from fwdad.tape.ops import (
@@ -66,6 +67,8 @@ class BaseWriter(Writer):
         self._op_now: Op | None = None
         self._indices: list[str] = []
         self.outlined: list[str] = []  # functions of their own, before the program
+        self._temporaries = temporaries(program, self._roots)
+        self._open: list[OpenLoop] = []
 
     # -- reports and names
 
@@ -125,6 +128,38 @@ class BaseWriter(Writer):
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""
         return any(self.may_overlap(value, w) for w in self.writes)
+
+    def new_array(
+        self, value: Value, lengths: Sequence[str], op: Op | None = None, *, zeros: bool = False
+    ) -> None:
+        """Define an array to be filled; one that an iteration forgets is there before the loop."""
+        name, dtype = self.name(value), value.type.dtype
+        loop, shape = self._workspace(value)
+        if loop is None:
+            made = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype)
+            self.line(f"{name} = {made}", op)
+            return
+        loop.made.append(f"{name} = {self.empty(shape, dtype)}")
+        for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
+            if n != known:  # so that no element has to be checked
+                self.line(f"{self.help('equal_length')}({name}.shape[{axis}], {n})", op)
+        if zeros:
+            index = self.open_loops(shape)
+            self.line(f"{name}[{self.at(index)}] = {literal(0, numpy_number(dtype))}", op)
+            self.close_loops(index)
+
+    def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
+        """The outermost loop before which an array can be allocated, and its lengths there."""
+        if value in self._temporaries and value not in self._lane_memory:
+            for loop in self._open:
+                shape = loop.shape(value)
+                if shape is not None:
+                    return loop, shape
+        return None, []
+
+    def has_workspace(self, value: Value) -> bool:
+        """Whether an array is allocated before the loop that it is made in."""
+        return self._workspace(value)[0] is not None
 
     def empty(self, lengths: Sequence[str], dtype: np.dtype[Any]) -> str:
         """Source for a new array."""

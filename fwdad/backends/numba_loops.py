@@ -46,7 +46,7 @@ class LoopWriter(LaneWriter):
                 if is_array(a) and a in self._lazy and a in self._pending:
                     self._pending.remove(a)
             return True
-        self._write_loop(op, self.name(value))
+        self._write_loop(op)
         return True
 
     def done(self, value: Value) -> None:
@@ -67,7 +67,7 @@ class LoopWriter(LaneWriter):
         """Write an operation that waits into an array."""
         op = self._lazy[value]
         made = self.name(value)
-        self._write_loop(op, made)
+        self._write_loop(op)
         self.done(value)
         return made
 
@@ -85,12 +85,13 @@ class LoopWriter(LaneWriter):
                     text, _ = self._inlined.pop(value)
                     self.line(f"{self.name(value)} = {text}")
 
-    def _write_loop(self, op: Apply, name: str) -> None:
-        t = op.outputs[0].type
+    def _write_loop(self, op: Apply) -> None:
+        value = op.outputs[0]
+        name, t = self.name(value), value.type
         assert isinstance(t, ArrayType)
         leaves = self.prepare(op)
         lengths, steps = self.lengths(leaves, t.ndim)
-        self.line(f"{name} = {self.empty(lengths, t.dtype)}", op)
+        self.new_array(value, lengths, op)
         start = len(self.lines)
         with_index = self.open_loops(lengths)
         term = self._element_of(op, with_index, steps)

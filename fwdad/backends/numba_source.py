@@ -34,6 +34,7 @@ from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.region_source import write_region
 from fwdad.backends.regions import Plan
 from fwdad.backends.simd import compiled_lanes
+from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -51,7 +52,7 @@ from fwdad.tape.ops import (
     Value,
     is_array,
 )
-from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.types import ArrayType, Dimension, Number, Type
 
 
 class NumbaWriter(StoreWriter):
@@ -68,6 +69,8 @@ class NumbaWriter(StoreWriter):
         self.stack = ""  # the name of the place where the stack was when a first program was called
         self.answers: dict[int, list[Type]] = {}  # of the programs that are called
         self.factors: dict[tuple[Value, Any], str] = {}  # of matrices, by dtype
+        self._within: list[tuple[Block, int]] = []  # the operation at hand, and those around it
+        self._first = 0  # the line at which this function begins
 
     def body(self, block: Block) -> None:
         """Write the operations of a block; those of a region in one place."""
@@ -89,6 +92,7 @@ class NumbaWriter(StoreWriter):
 
     def _op(self, op: Op, block: Block, k: int) -> None:
         outer, self._op_now = self._op_now, op
+        self._within.append((block, k))
         try:
             if isinstance(op, (Store, Update)):
                 self.flush(op)
@@ -110,6 +114,7 @@ class NumbaWriter(StoreWriter):
             raise
         finally:
             self._op_now = outer
+            self._within.pop()
 
     # -- definitions
 
@@ -219,7 +224,33 @@ class NumbaWriter(StoreWriter):
             start, _, step = op.span
             small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
             self._bits[op.body.params[0]] = 48 if small else 64
+        loop = OpenLoop(len(self.lines), self._indent, self._known_lengths())
+        self._open.append(loop)
         super()._loop(op)
+        self._open.pop()
+        made = ["    " * loop.indent + text for text in loop.made]
+        self.lines[loop.start : loop.start] = made
+        self.places[loop.start : loop.start] = [op.location] * len(made)
+
+    def _known_lengths(self) -> dict[Dimension, str]:
+        """Source for the lengths of the arrays that have been written, by what is known of them."""
+        written = {
+            name
+            for line in self.lines[self._first :]
+            if " = " in line
+            for name in line.partition(" = ")[0].strip().rstrip(",").split(", ")
+        }
+        seen = list(self.program.block.params)
+        for block, k in self._within:
+            seen += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
+        found: dict[Dimension, str] = {}
+        for v in seen:
+            if is_array(v) and v not in self.lanes and v not in self._inlined and v in self._names:
+                name = self._names[v]
+                if name in written or v in self._params:
+                    for axis, d in enumerate(v.type.shape):
+                        found.setdefault(d, f"{name}.shape[{axis}]")
+        return found
 
     # -- programs that are called
 
@@ -245,6 +276,7 @@ class NumbaWriter(StoreWriter):
             self.vector_functions,
             self.answers,
         )
+        made.outlined = self.outlined
         made._used.update(list(self.lane_functions))
         made._loose.update(p for p in program.block.params if is_array(p))
         made.stack = made._unique("stack")
@@ -257,6 +289,7 @@ class NumbaWriter(StoreWriter):
         self.line("")
         self.line("")
         self.line(f"def {name}({', '.join(params)}):")
+        self._first = len(self.lines)
         results = self.answers[id(program)]
         with self.indented():
             self.line(f"{self.help('check_stack')}({self.stack})")

@@ -13,7 +13,7 @@ from fwdad.backends.elementwise import Term, numpy_number
 from fwdad.backends.numba_loops import LoopWriter
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array
-from fwdad.tape.types import Dimension, Number, Size
+from fwdad.tape.types import Dimension, Number, sliced
 
 
 class StoreWriter(LoopWriter):
@@ -151,10 +151,12 @@ class StoreWriter(LoopWriter):
             raise self.cannot("an array that is stored into one of lower rank")
         for axis, d in enumerate(value.type.shape):
             wanted = target.shape[axis - extra]
+            own = length_text(d, name, axis)
+            its = length_text(wanted, target.name, axis - extra)
+            if d == wanted and own != its and self.has_workspace(value):
+                self.line(f"{self.help('equal_length')}({own}, {its})")
             if d not in (wanted, 1):
                 step = self.temporary("step")
-                own = length_text(d, name, axis)
-                its = length_text(wanted, target.name, axis - extra)
                 self.line(f"{step} = {self.help('check_length')}({own}, {its})")
                 steps[(name, axis)] = step
 
@@ -175,7 +177,7 @@ def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tu
             del rest[:take]
         elif isinstance(i, slice):
             d = rest.pop(0)
-            made.append(d if i == slice(None) else Size())
+            made.append(sliced(d, i))
         else:
             rest.pop(0)
     return (*made, *rest) if not spread or rest else tuple(made)

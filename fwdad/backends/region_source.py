@@ -62,7 +62,7 @@ class _RegionWriter:
         lanes = self._lane_count() if self.region.lanes else None
         for v in self.kept:
             own = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
-            self._line(f"{self.w.name(v)} = {self.w.empty(own, v.type.dtype)}", self.made[v])
+            self.w.new_array(v, own, self.made[v])
         before = len(self.w.lines)
         spread = self.w.program.parallel and numba_parallel.can_nest()
         first, last = ("first", "last") if spread else ("0", n)

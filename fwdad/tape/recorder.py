@@ -34,7 +34,7 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
-from fwdad.tape.types import INT, ArrayType, Number, Size, Type, number_type
+from fwdad.tape.types import INT, ArrayType, Number, Size, Type, number_type, sliced
 
 
 def _dtype_of(x: Any) -> Any:
@@ -625,7 +625,9 @@ class Recorder:
                     dims.append(rest.pop(0))
             elif isinstance(i, slice):
                 whole = rest.pop(0)
-                dims.append(_sliced(whole, i))
+                parts = (i.start, i.stop, i.step)
+                keys = slice(*(x.value if type(x) is Symbol else x for x in parts))
+                dims.append(sliced(whole, keys))
                 if isinstance(dims[-1], Size) and dims[-1] is not whole and _is_plain(i):
                     self._sliced[dims[-1]] = (whole, i)
             else:
@@ -715,16 +717,3 @@ def _sample_index(a: Any, at: tuple[Any, ...]) -> Any:
 
 def _is_plain(s: slice) -> bool:
     return all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
-
-
-def _sliced(d: Any, s: slice) -> Any:
-    """The length of a slice of a dimension, where it can be told."""
-    if s.start is None and s.stop is None and s.step in (None, -1, 1):
-        return d
-    plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
-    if isinstance(d, int):
-        return len(range(*s.indices(d))) if plain else Size()
-    if plain and s.step in (None, 1) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):
-        return d.minus(int(s.start or 0) - int(s.stop or 0))
-    key = tuple(x.value if type(x) is Symbol else x for x in (s.start, s.stop, s.step))
-    return d.derive(("slice", *key))

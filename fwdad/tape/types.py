@@ -65,6 +65,26 @@ class Size:
         return made
 
 
+def sliced(d: Dimension, s: slice) -> Dimension:
+    """The length of a slice of a dimension, where it can be told.
+
+    Parameters
+    ----------
+    d : Dimension
+        The whole.
+    s : slice
+        Of ints, of None, and of hashable values that stand for ints.
+    """
+    if s.start is None and s.stop is None and s.step in (None, -1, 1):
+        return d
+    plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
+    if isinstance(d, int):
+        return len(range(*s.indices(d))) if plain else Size()
+    if plain and s.step in (None, 1) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):
+        return d.minus(int(s.start or 0) - int(s.stop or 0))
+    return d.derive(("slice", s.start, s.stop, s.step))
+
+
 def product(coefficient: int, sizes: tuple[Size, ...]) -> int | Size:
     """The product of lengths; equal products are one object."""
     factors = tuple(sorted(sizes, key=lambda s: s.number))
