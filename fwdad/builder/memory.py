@@ -8,6 +8,7 @@ offset, strides and dtype, so NumPy's own aliasing rules hold for tangents as we
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
 from typing import Any
 
@@ -88,12 +89,36 @@ class Shadow:
 
 KEPT: dict[int, list[Any]] = {}
 """id of the owner of a piece of memory -> what reads it later, and is told before it is written."""
+_KEPT_LOCK = threading.Lock()
+
+
+def keep(owner: Any, keeper: Any) -> None:
+    """Enter who reads some memory later: ``keeper.copy_from(owner, copies)`` takes its copy."""
+    with _KEPT_LOCK:
+        KEPT.setdefault(id(owner), []).append(keeper)
+
+
+def let_go(owner: Any, keepers: list[Any]) -> bool:
+    """Strike keepers off; answers whether they still read the memory itself."""
+    mine = set(map(id, keepers))
+    with _KEPT_LOCK:
+        told = KEPT.get(id(owner))
+        if told is None:
+            return False
+        rest = [keeper for keeper in told if id(keeper) not in mine]
+        if rest:
+            KEPT[id(owner)] = rest
+        else:
+            del KEPT[id(owner)]
+        return len(rest) < len(told)
 
 
 def before_write(owner: Any) -> None:
     """Let whoever reads some memory later make its copy: the memory is about to be written."""
+    with _KEPT_LOCK:
+        keepers = KEPT.pop(id(owner), ())
     copies: dict[int, Any] = {}
-    for keeper in KEPT.pop(id(owner), ()):
+    for keeper in keepers:
         keeper.copy_from(owner, copies)
 
 

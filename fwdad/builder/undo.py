@@ -130,7 +130,8 @@ class UndoLog:
             _restore_name(target, content)
         for owner, content, lanes in reversed(self._arrays.values()):
             whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
-            before_write(owner)
+            if KEPT:
+                before_write(owner)
             _restore_array(whole, content)
             shadow: Shadow | None = SHADOWED.get(id(owner))
             if shadow is not None:

@@ -99,7 +99,7 @@ class Call:
         bar = sweep.take(self.node)
         if bar is None:
             return
-        y_bar = sweep.as_argument(bar)
+        y_bar = sweep.as_argument(bar, self.operation)
         for source, x_bar in transpose_one(self.operation, y_bar, sweep.lift):
             if not isinstance(x_bar, Zero):
                 ((node, _),) = source.terms.items()

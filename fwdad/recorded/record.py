@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.dual import Array, isinstance_dual
-from fwdad.builder.memory import KEPT, owner_of
+from fwdad.builder.memory import keep, let_go, owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import MissingTransposeError, NonlinearTangentError
 from fwdad.recorded.memory import Memory
@@ -187,24 +187,19 @@ class Record:
         for v in call.arrays():
             owner = owner_of(plain(v))
             self._kept.setdefault(id(owner), (owner, []))[1].append(call)
-            KEPT.setdefault(id(owner), []).append(call)
+            keep(owner, call)
 
-    def release(self) -> None:
-        """Take copies of what somebody else could still write; the run has ended."""
+    def release(self, *, copies: bool) -> None:
+        """The run has ended: take copies of what somebody else could still write."""
         kept, self._kept = self._kept, {}
         while kept:
-            key, (owner, calls) = kept.popitem()
-            told = KEPT.get(key)
-            if told is None:  # written meanwhile, and copied then
+            _, (owner, calls) = kept.popitem()
+            if not let_go(owner, calls):  # written meanwhile, and copied then
                 continue
-            told[:] = [call for call in told if call not in calls]
-            if not told:
-                del KEPT[key]
-            # a run that has failed is read by nobody
-            if self.closed and _references(owner, calls) > _OUR_REFERENCES:
-                copies: dict[int, Any] = {}
+            if copies and _references(owner, calls) > _OUR_REFERENCES:
+                made: dict[int, Any] = {}
                 for call in calls:
-                    call.copy_from(owner, copies)
+                    call.copy_from(owner, made)
 
     @property
     def nbytes(self) -> int:

@@ -152,7 +152,12 @@ def _finite(x_bar: Any) -> bool:
 
 
 def run_recorded(
-    f: Callable[..., Any], arguments: Arguments, *, has_aux: bool = False, outputs: str = "returned"
+    f: Callable[..., Any],
+    arguments: Arguments,
+    *,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    once: bool = False,
 ) -> Outcome:
     """Run f once, and write every operation on tangents down.
 
@@ -164,6 +169,9 @@ def run_recorded(
         Where to differentiate.
     has_aux, outputs
         See :func:`fwdad.jvp`.
+    once : bool, default False
+        The cotangents are pulled back before anybody else can write into an array that f has
+        read: then none is copied for later.
 
     Returns
     -------
@@ -200,7 +208,8 @@ def run_recorded(
                     t.use()
             record.closed = True
     finally:
-        record.release()
+        # a run that has failed is read by nobody
+        record.release(copies=record.closed and not once)
     inputs = list(zip(arguments.leaves, tangents, strict=True))
     leaves, y_dots = [p for p, _ in pairs], [record.adopt(t) for _, t in pairs]
     return Outcome(aux, leaves, structure, record, inputs, y_dots)
@@ -209,7 +218,7 @@ def run_recorded(
 def gradient(f: Callable[..., Any], x: Any) -> Any:
     """The gradient of a function of one argument, by recording it."""
     arguments = Arguments((x,), {}, (0,))
-    outcome = run_recorded(f, arguments)
+    outcome = run_recorded(f, arguments, once=True)
     if len(outcome.leaves) != 1 or np.shape(plain(outcome.leaves[0])):
         message = "the gradient of a value that is not one number was asked for"
         raise NonScalarOutputError(message)
