@@ -21,6 +21,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from tests.random_statements import Author
+from tests.recorded.pulling import jacobian_of, record
 
 
 class Module:
@@ -120,6 +121,12 @@ def _check(module, x, p):
         y_dot, np.moveaxis(reference @ v.T, -1, 0), rtol=1e-6, atol=1e-6 * scale * x.size
     )
     assert np.array_equal(value, y)
+    outcome = record(f, x, p)
+    assert np.array_equal(outcome.y, y), "value in reverse"
+    assert same_state(module.state(), module.first), "the outside world after a recorded run"
+    for width in {1, 2, max(y.size, 1)}:
+        rows = jacobian_of(outcome, x, width)
+        assert_allclose(rows, reference, rtol=1e-6, atol=1e-6 * scale, err_msg="in reverse")
     return True
 
 

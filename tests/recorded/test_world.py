@@ -1,6 +1,7 @@
 """What a recorded run leaves behind: the caller's world as it was, and a record that stands."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
 )
 from fwdad.recorded import gradient
+from fwdad.recorded.operations import Call
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.registrations import OWN
@@ -109,7 +111,7 @@ def test_a_partial_of_a_sum_may_change_afterwards():
     assert_allclose(y_bar, 3.0 * np.arange(1.0, 6.0), rtol=1e-15)
 
 
-def test_an_array_that_the_value_holds_is_copied_once_and_scratch_is_not():
+def test_captured_arrays_are_copied_and_scratch_is_not(monkeypatch):
     def f(x):
         a = np.outer(np.arange(300.0), np.ones(300))  # nobody else's
         return np.sum(a @ x)
@@ -118,13 +120,33 @@ def test_an_array_that_the_value_holds_is_copied_once_and_scratch_is_not():
         return np.sum(captured @ x)
 
     captured = np.ones((300, 300))
-    of_f = record(f, np.ones(300))
-    of_g = record(g, np.ones(300))
-    (a,) = (v for op in of_f._record.operations for v in op.held() if np.ndim(v) == 2)
-    (b,) = (v for op in of_g._record.operations for v in op.held() if np.ndim(v) == 2)
-    assert b is not captured
-    assert not np.shares_memory(b, captured)
-    assert a.base is None
+    copied = []
+    monkeypatch.setattr(Call, "copy_from", lambda _call, owner, _copies: copied.append(owner))
+    record(f, np.ones(300))
+    assert copied == []
+    record(g, np.ones(300))
+    assert len(copied) == 1
+    assert copied[0] is captured
+    assert_array_equal(gradient(g, np.ones(300)), captured.sum(axis=0))
+    assert len(copied) == 1, "a pull that follows at once needs no copy"
+
+
+def test_threads_agree_with_a_serial_run(rng):
+    matrix = rng.normal(size=(5, 5))
+
+    def f(x):
+        y = np.zeros(5)
+        for i in range(1, 5):
+            y[i] = matrix[i] @ x + y[i - 1] * x[i]
+        return np.tanh(matrix @ y)
+
+    outcome, bars = record(f, X), rng.normal(size=(8, 5))
+    want = [outcome.pull([bar])[0] for bar in bars]
+    with ThreadPoolExecutor(8) as pool:
+        pulled = list(pool.map(lambda bar: outcome.pull([bar])[0], bars))
+        recorded = list(pool.map(lambda bar: record(f, X).pull([bar])[0], bars))
+    assert_array_equal(pulled, want)
+    assert_array_equal(recorded, want)
 
 
 def test_cotangents_are_not_written_and_not_handed_out():
