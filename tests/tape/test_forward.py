@@ -9,6 +9,7 @@ import fwdad
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.tape.forward import push_forward
+from fwdad.tape.whole import PushWhole
 from fwdad.tracing.trace import trace
 from tests.tape.forward_programs import PROGRAMS, X
 
@@ -134,3 +135,18 @@ def test_places_counted_from_the_end_in_a_loop():
     J = fwdad.jit(lambda a, b: fwdad.jacobian(of_two, (a, b)), backend="numpy")
     for found, expected in zip(J(x, x + 1), fwdad.jacobian(of_two, (x, x + 1)), strict=True):
         assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_rule_that_answers_a_number_of_numpy_s_is_written_out_for_python_s():
+    def root(a):
+        x = a
+        while abs(x * x - a) > 1e-14 * a:
+            x = 0.5 * (x + a / x)
+        return x * abs(a - 3.0)
+
+    program = trace(fwdad.jacfwd(root), 2.0).program
+    assert not any(isinstance(getattr(op, "function", None), PushWhole) for op in program.walk())
+    J = fwdad.jit(fwdad.jacfwd(root), backend="numpy")
+    assert_allclose(J(2.0), (3.0 - 2.0) / (2 * 2**0.5) - 2**0.5, rtol=1e-13)
+    J = fwdad.jit(fwdad.jacfwd(lambda x: abs(complex(x, 1.0))), backend="numpy")
+    assert_allclose(J(0.75), 0.75 / 1.25, rtol=1e-14)

@@ -226,6 +226,15 @@ class Rules(Memory):
         _retype(lanes, v)
         self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
 
+    def _as_python(self, y: Symbol, wanted: Type) -> Symbol:
+        """A number of NumPy's as one of Python's of the same dtype: rules answer the former."""
+        if not (isinstance(wanted, Number) and wanted.python and isinstance(y.type, Number)):
+            return y
+        convert = {"f": float, "c": complex}.get(wanted.dtype.kind)
+        if convert is None or y.type.python or y.type.dtype != wanted.dtype:
+            return y
+        return self.recorder.apply(convert, (y,), {})
+
     def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
         """What a rule answered, as the primals and tangents of the outputs."""
         values = list(y) if isinstance(y, (tuple, list)) else [y]
@@ -233,7 +242,7 @@ class Rules(Memory):
         dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
         values = [p for p in values if p is not None]
         for v, p, t in zip(outputs, values, dots, strict=True):
-            symbol = self.recorder.as_symbol(p)
+            symbol = self._as_python(self.recorder.as_symbol(p), v.type)
             if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
                 message = f"a rule answers a {symbol.type} where a {v.type} is due"
                 raise UntraceableError(message)
