@@ -25,6 +25,7 @@ from fwdad.errors import (
     UntraceableError,
 )
 from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient, value_and_jacobian
+from fwdad.pullbacks import vjp
 from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
@@ -117,5 +118,6 @@ __all__ = [
     "undefined",
     "value_and_grad",
     "value_and_jacobian",
+    "vjp",
     "zero_tangent",
 ]

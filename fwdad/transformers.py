@@ -8,13 +8,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from fwdad.arguments import Argnums, Function
-from fwdad.builder.build import run_on_duals
-from fwdad.errors import NonScalarOutputError, UnsupportedTypeError
-from fwdad.evaluators import jacobian, jvp, value_and_jacobian
-from fwdad.tangents.chunk import plain
+from fwdad.errors import UnsupportedTypeError
+from fwdad.evaluators import jacobian, jvp
+from fwdad.gradients import value_and_gradient
 
 
 def jacfwd(
@@ -81,7 +78,9 @@ def grad(
 
     Notes
     -----
-    Forward mode for now: the cost grows with the size of x.
+    By reverse mode: f is traced once for each kind of arguments, and its tape is run and run
+    backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
+    differentiated by forward mode, whose cost does.
     """
     return _Transformed(_call_grad, f, argnums, has_aux=has_aux, chunk=chunk)
 
@@ -128,7 +127,7 @@ def hessian(
 
     Notes
     -----
-    Forward over forward for now: ``size(x) / chunk`` runs of the gradient.
+    Forward over reverse: N directions at a time are pushed through the gradient.
     """
     gradient = grad(f, argnums, chunk=chunk)
     return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
@@ -173,17 +172,7 @@ def _call_grad(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: A
 def _call_value_and_grad(
     f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    has_aux = options["has_aux"]
-    result = value_and_jacobian(
-        _ScalarValued(f, has_aux=has_aux),
-        args[0],
-        args=args[1:],
-        kwargs=kwargs,
-        argnums=argnums,
-        **options,
-    )
-    y, gradient = result[:2]
-    return ((y, result[2]), gradient) if has_aux else (y, gradient)
+    return value_and_gradient(f, argnums, args, kwargs, {"has_aux": options["has_aux"]})
 
 
 class _Transformed:
@@ -211,39 +200,3 @@ class _Transformed:
 
 def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, Any]) -> _Transformed:
     return _Transformed(evaluate, f, argnums, **options)
-
-
-class _ScalarValued:
-    """f, checked to return one real number."""
-
-    def __init__(self, f: Function, *, has_aux: bool) -> None:
-        self.f = f
-        self.has_aux = has_aux
-        self.__name__ = getattr(f, "__name__", "f")
-        self.__qualname__ = getattr(f, "__qualname__", "f")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        result = run_on_duals(self.f, args, kwargs)
-        y = result[0] if self.has_aux and isinstance(result, tuple) and result else result
-        value = plain(y)
-        if y is None:
-            return result
-        if isinstance(y, (list, tuple, dict)):
-            message = (
-                f"a gradient needs a function that returns one real number; {self.__qualname__} "
-                f"returned a {type(y).__name__}. Use jacobian or jvp"
-            )
-            raise NonScalarOutputError(message)
-        if np.ndim(value) or not isinstance(value, (float, int, np.number, np.ndarray)):
-            what = f"shape {np.shape(value)}" if np.ndim(value) else type(value).__name__
-            message = (
-                f"a gradient needs a function that returns one real number; {self.__qualname__} "
-                f"returned {what}. Use jacobian or jvp"
-            )
-            raise NonScalarOutputError(message)
-        if np.iscomplexobj(np.asarray(value)):
-            message = (
-                f"a gradient needs a real value; {self.__qualname__} returned a complex number"
-            )
-            raise NonScalarOutputError(message)
-        return result

@@ -28,14 +28,16 @@ LAYERS = {
     "layouts": 6,
     "evaluators": 7,
     "support": 7,
-    "transformers": 8,
     "tracing": 9,
     "compilation": 10,
     "numba_call_source": 10,
     "numba_calls": 10,
+    "gradients": 11,
+    "pullbacks": 12,
+    "transformers": 12,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 11, "testing": 12, "examples": 12, "__main__": 13}
+USERS = {"": 13, "testing": 14, "examples": 14, "__main__": 15}
 # These see rules through their registry only.
 ABOVE_THE_RULES = {
     *(
@@ -49,7 +51,7 @@ ABOVE_THE_RULES = {
         "evaluators",
         "transformers",
     ),
-    *("tracing", "compilation", "numba_calls", "numba_call_source"),
+    *("tracing", "compilation", "gradients", "pullbacks", "numba_calls", "numba_call_source"),
 }
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.

@@ -65,6 +65,14 @@ def _fmod(_typing, a, b):
     return a(a, b), code
 
 
+@_numpy
+def grown(a, needed):
+    """A longer array with the same beginning: twice as long, or as long as is needed."""
+    made = np.empty(max(2 * a.size, needed), a.dtype)
+    made[: a.size] = a
+    return made
+
+
 @intrinsic
 def loose(_typing, a):
     """The same array with the layout left open, so that arrays of several layouts are one type."""

@@ -69,6 +69,7 @@ class BaseWriter(Writer):
         self.outlined: list[str] = []  # functions of their own, before the program
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
+        self.stacks: dict[Value, tuple[str, str, str]] = {}  # their names
 
     # -- reports and names
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends.array_functions import ELEMENTWISE
 from fwdad.backends.elementwise import (
     Term,
     as_ufunc,
@@ -22,6 +23,7 @@ from fwdad.backends.elementwise import (
     round_term,
 )
 from fwdad.backends.numba_base import BaseWriter, Ready, name_of
+from fwdad.tangents.chunk import scale_lanes
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
 from fwdad.tape.types import Number, number_type
@@ -153,7 +155,7 @@ class NumberWriter(BaseWriter):
         f, result = op.function, op.outputs[0].type
         assert isinstance(result, Number)
         special = getattr(f, "__qualname__", "")
-        if special == "length_of":
+        if special in ("length_of", "length_if_any"):
             array, axis = op.args
             return Term(f"{self.array(array)}.shape[{axis}]", ATOM, result, bits=48)
         if special == "range_length":
@@ -181,6 +183,9 @@ class NumberWriter(BaseWriter):
             made = conversion_term(f, terms, result)
         elif f in (np.real, np.imag):
             made = part_term(f is np.real, terms[0], result)
+        elif f is scale_lanes:
+            d, y_bar = terms
+            made = ELEMENTWISE[f](result.dtype, d, self.atom(y_bar))
         elif f is round:
             made = round_term(terms, result)
         elif f in (min, max) and all(t.kind == "i" for t in terms):

@@ -20,6 +20,7 @@ from fwdad.backends import (
     array_products,  # noqa: F401
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
+    array_stacks,  # noqa: F401
     compiled_linalg,
     compiled_math,
     numba_parallel,
@@ -100,7 +101,7 @@ class NumbaWriter(StoreWriter):
             elif isinstance(op, Check):
                 self.flush(op)
                 self._check(op)
-            elif isinstance(op, Apply) and not op.outputs:
+            elif isinstance(op, Apply) and (op.mutated or not op.outputs):
                 self.flush(op)
                 handler = array_functions.find(op.function)
                 if handler is None:

@@ -15,10 +15,10 @@ def have_numba() -> bool:
 
 
 HELPERS = frozenset({
-    "broadcast_length", "check_length", "check_stack", "complex_divide", "divide",
-    "equal_length", "float_floor_divide", "float_power", "float_remainder", "in_domain",
-    "in_range", "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
-    "loose", "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
+    "broadcast_length", "check_length", "check_stack", "complex_divide", "divide", "equal_length",
+    "float_floor_divide", "float_power", "float_remainder", "grown", "in_domain", "in_range",
+    "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub", "loose",
+    "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
     "python_int_remainder", "python_remainder", "stack_place", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""

@@ -60,18 +60,24 @@ def _aligned_transposes(
 
 def _matmul_adjoint_1(y_bar: Any, a: Space, b: Any) -> Any:
     b_ndim = np.ndim(b)
-    y_bar = y_bar[..., None] if b_ndim == 1 else y_bar
+    if b_ndim == 1:  # a product with a vector is transposed without a product
+        if a.ndim == 1:
+            return y_bar * np.conjugate(b)
+        return y_bar[..., None] * np.conjugate(b)
+    if a.ndim == 1 and b_ndim == 2:
+        return np.conjugate(b) @ y_bar
     y_bar = y_bar[..., None, :] if a.ndim == 1 else y_bar
-    b = np.conjugate(b)[:, None] if b_ndim == 1 else np.conjugate(b)
-    a_bar = y_bar @ np.swapaxes(b, -1, -2)
+    a_bar = y_bar @ np.swapaxes(np.conjugate(b), -1, -2)
     return a_bar[..., 0, :] if a.ndim == 1 else a_bar
 
 
 def _matmul_adjoint_2(y_bar: Any, a: Any, b: Space) -> Any:
-    a_ndim = np.ndim(a)
+    a_ndim, a = np.ndim(a), np.conjugate(a)
+    if a_ndim == 1:
+        return y_bar * a if b.ndim == 1 else a[:, None] * y_bar[..., None, :]
+    if b.ndim == 1 and a_ndim == 2:
+        return np.swapaxes(a, -1, -2) @ y_bar
     y_bar = y_bar[..., None] if b.ndim == 1 else y_bar
-    y_bar = y_bar[..., None, :] if a_ndim == 1 else y_bar
-    a = np.conjugate(a)[None, :] if a_ndim == 1 else np.conjugate(a)
     b_bar = np.swapaxes(a, -1, -2) @ y_bar
     return b_bar[..., 0] if b.ndim == 1 else b_bar
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
+
+import numpy as np
 
 from fwdad.errors import UndefinedDerivativeError
 
@@ -45,9 +48,31 @@ class _Absorbing:
             return self
         return NotImplemented
 
-    def __array_function__(self, _func: Any, types: Any, _args: Any, _kwargs: Any) -> Any:
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         # Beside a chunk, as in np.where(c, ZERO, x_dot), the chunk's law knows what to do.
-        return NotImplemented if any(hasattr(t, "terms") for t in types) else self
+        if any(hasattr(t, "terms") for t in types):
+            return NotImplemented
+        if func is np.where and any(map(_is_array, args[1:])):
+            condition, *rest = args  # a cotangent that is an array, where the condition holds
+            return func(condition, *(0.0 if a is self else a for a in rest), **kwargs)
+        if func in _STACKING and any(a is not self for a in _parts(args[0])):
+            return NotImplemented
+        return self
+
+
+_STACKING = {np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, np.block}
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or hasattr(x, "__fwdad_symbolic__")
+
+
+def _parts(x: Any) -> Iterator[Any]:
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _parts(item)
+    else:
+        yield x
 
 
 class Zero(_Absorbing):

@@ -43,8 +43,8 @@ _WINDOWS = {
 }  # fmt: skip
 # Functions of ours, by name: the tape's layer does not see those that write them.
 _OWN = {
-    "_identity", "length_of", "range_length", "scale_lanes", "load_lanes", "zero_lanes",
-    "unit_lanes", "place_lanes",
+    "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
+    "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop",
 }  # fmt: skip
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
@@ -60,7 +60,8 @@ def windows(op: Apply) -> list[Operand]:
     op : Apply
         The call.
     """
-    return [] if makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
+    copies = op.function is np.array and "copy" not in op.kwargs
+    return [] if copies or makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
 
 
 def may_be_window(function: Callable[..., Any]) -> bool:

@@ -241,7 +241,7 @@ def reads(op: Op, roots: Roots) -> set[Value]:
         return memory(op.index if op.view else [op.array, op.index], roots)
     if isinstance(op, Store):
         return memory([op.index, op.value], roots)
-    if own_function(op) in ("length_of", "zero_lanes"):
+    if own_function(op) in ("length_of", "length_if_any", "zero_lanes"):
         return set()
     if isinstance(op, Apply) and op.function in _OF_SHAPES:
         return set()

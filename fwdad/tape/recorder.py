@@ -223,6 +223,7 @@ class Recorder:
         self._namespaces: set[int] = set()
         self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.rewinds = 0
+        self.prints = False  # whether the traced function prints: output is left out
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
         self.capture: Callable[[Any], Symbol] | None = None
@@ -566,6 +567,11 @@ class Recorder:
         shape = tuple(self.known.get(d, d) if isinstance(d, Size) else d for d in t.shape)
         return ArrayType(t.dtype, shape)
 
+    def unmeasure(self, gone: set[Value]) -> None:
+        """Forget that the lengths of values are known, which are taken out again."""
+        for d in [d for d, (value, _) in self._measured.items() if value in gone]:
+            del self._measured[d]
+
     def known_length(self, a: Symbol, axis: int) -> int:
         """One length of an array as an int: an assumption that the tape keeps as a guard."""
         d = a.type.shape[axis]
@@ -673,6 +679,11 @@ def _identity(x: Any) -> Any:
 def length_of(a: Any, axis: int) -> int:
     """``a.shape[axis]``."""
     return a.shape[axis]
+
+
+def length_if_any(a: Any, axis: int) -> int:
+    """``a.shape[axis]``, zero if there is no array on the way that is taken."""
+    return 0 if a is None else a.shape[axis]
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:

@@ -35,7 +35,11 @@ def install(call: Callable[..., Any], build_frule: Callable[..., Any]) -> None:
     _BUILDER[:] = [call, build_frule]
 
 
-class PushWhole:
+class Whole:
+    """A function that is run whole, and so differentiated whole."""
+
+
+class PushWhole(Whole):
     """One function with n tangents, as a function of arrays.
 
     Parameters
@@ -99,7 +103,7 @@ class PushWhole:
 
         def dispatched(*values: Any) -> Any:
             named = dict(zip(names, values[len(args) :], strict=True))
-            if isinstance(function, PushWhole):
+            if isinstance(function, Whole):
                 return function(*values[: len(args)], **named)
             return call(function, *values[: len(args)], **named)
 

@@ -277,6 +277,7 @@ def _type(tracer: Any, x: Any, *rest: Any) -> Any:
 @builtin(print)
 def _print(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     """Output is not part of the tape."""
+    tracer.recorder.prints = True
 
 
 @builtin(getattr)

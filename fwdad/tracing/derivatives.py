@@ -9,12 +9,20 @@ import numpy as np
 
 from fwdad import evaluators as api
 from fwdad.builder.build import run_on_duals
-from fwdad.errors import SeedError, UnsupportedTypeError, UntraceableError
+from fwdad.errors import (
+    NonScalarOutputError,
+    NoOutputError,
+    SeedError,
+    UnsupportedTypeError,
+    UntraceableError,
+)
+from fwdad.reverse.pull import pull_block, write_block
+from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.ops import Block, Program, Value
-from fwdad.tape.passes import split_arrays
+from fwdad.tape.passes import optimise, split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
@@ -40,16 +48,25 @@ class _Differentiated:
         All arguments.
     argnums : tuple of int
         Those to differentiate with respect to.
+    outputs : {"returned", "mutated", "both"}
+        What counts as the value.
     """
 
     def __init__(
-        self, tracer: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any
+        self,
+        tracer: Any,
+        f: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: Any,
+        outputs: str = "returned",
     ) -> None:
         self.tracer = tracer
         self.f = f
         self.args = args
         self.kwargs = kwargs
         self.argnums = argnums
+        self.outputs = outputs
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
         for k in argnums:
@@ -86,6 +103,30 @@ class _Differentiated:
     def run(self, n: int, tangents: list[Any]) -> tuple[list[Any], list[Any], Tree]:
         """Values and lanes of the leaves of f's value, and its structure."""
         recorder = self.tracer.recorder
+        block, own, tree = self.traced()
+        given = list(zip(own, tangents, strict=True))
+        primals, lanes = push_block(recorder, block, n, given)
+        return primals, lanes, tree
+
+    def pull(self, seeds: Any) -> tuple[list[Any], list[Any], Tree]:
+        """Values of the leaves of f's value, cotangents of those of its arguments, a structure.
+
+        Parameters
+        ----------
+        seeds : callable
+            Called with the leaves of f's value and its structure; answers their cotangents.
+        """
+        block, own, tree = self.traced()
+        optimise(Program("", block))  # what is computed twice would be kept twice
+        active = [_dtype(x).kind in "fc" for x in self.leaves]
+        primals, bars = pull_block(
+            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
+        )
+        return primals, bars, tree
+
+    def traced(self) -> tuple[Block, list[Symbol], Tree]:
+        """The function as a block, its arguments in memory of its own, its value's structure."""
+        recorder = self.tracer.recorder
         block = Block()
         outer = [recorder.as_symbol(x) for x in self.leaves]
         inner = []
@@ -106,20 +147,29 @@ class _Differentiated:
                     "container from outside"
                 )
                 raise UntraceableError(message, self.tracer.location())
+        recorder.forget(mark)  # what was traced is written anew, with its tangents
+        written = written_parameters(Program("", block))
+        if self.outputs != "returned":
+            y = self._with_mutated(y, inner, written)
         leaves, tree = flatten(y)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
         recorder.derives |= derives
-        recorder.forget(mark)  # what was traced is written anew, with its tangents
-        written = written_parameters(Program("", block))
         own = [
             recorder.apply(np.ndarray.copy, (x,), {}) if w else x
             for x, w in zip(outer, written, strict=True)
         ]
-        given = list(zip(own, tangents, strict=True))
-        primals, lanes = push_block(recorder, block, n, given)
-        return primals, lanes, tree
+        return block, own, tree
+
+    def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
+        """The arguments that f writes into as its value, beside or instead of what it returns."""
+        mutated = tuple(x for x, w in zip(inner, written, strict=True) if w)
+        if not mutated:
+            message = f"{function_name(self.f)} writes into none of its arguments"
+            raise NoOutputError(message)
+        changed: Any = mutated[0] if len(mutated) == 1 else mutated
+        return changed if self.outputs == "mutated" else (y, changed)
 
 
 def _positions(argnums: Any) -> tuple[int, ...]:
@@ -271,3 +321,151 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
 @builtin(run_on_duals)
 def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)
+
+
+# -- reverse mode
+
+_AT_ONCE: dict[str, Any] = {}
+
+
+def install(gradient: Any) -> None:
+    """Say what differentiates a function that is not being traced.
+
+    Parameters
+    ----------
+    gradient : callable
+        With the parameters of :func:`pulled_gradient`.
+    """
+    _AT_ONCE.update(gradient=gradient)
+
+
+def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """Value and gradient of a function whose value is one real number."""
+    return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
+
+
+def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """The cotangents of arguments, for that of the value, which is the last of ``args``."""
+    message = f"the pullback of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
+def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """The value of a function that may write into its arguments: into copies of them."""
+    message = f"the value of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
+@builtin(value_alone)
+def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    at = _Differentiated(
+        tracer, f, tuple(args), dict(kwargs), _positions(argnums), options["outputs"]
+    )
+    block, own, tree = at.traced()
+    return tree(write_block(tracer.recorder, block, own))
+
+
+@builtin(pulled_gradient)
+def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """:func:`pulled_gradient` in a trace."""
+    has_aux = options["has_aux"]
+    at = _Differentiated(tracer, f, tuple(args), dict(kwargs), _positions(argnums))
+
+    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        places = tree(list(range(len(leaves))))
+        y = places[0] if has_aux and isinstance(places, tuple) and places else places
+        check_scalar(leaves[y] if isinstance(y, int) else y, f)
+        one = _dtype(leaves[y]).type(1)
+        return [one if k == y else None for k in range(len(leaves))]
+
+    primals, bars, tree = at.pull(seeds)
+    gradient = _cotangents(at, bars)
+    return tree(primals), gradient[0] if isinstance(argnums, int) else tuple(gradient)
+
+
+@builtin(pulled_value)
+def _traced_pullback(
+    tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
+    *given, y_bar = args
+    at = _Differentiated(
+        tracer, f, tuple(given), dict(kwargs), _positions(argnums), options["outputs"]
+    )
+    bars_given, _ = flatten(y_bar)
+
+    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        places = tree(list(range(len(leaves))))
+        y = places[0] if options["has_aux"] else places
+        chosen, _ = flatten(y)
+        if len(chosen) != len(bars_given):
+            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
+            raise SeedError(message)
+        found: list[Any] = [None] * len(leaves)
+        for k, bar in zip(chosen, bars_given, strict=True):
+            if _dtype(leaves[k]).kind in "fc" and _dtype(bar).kind in "fc":
+                found[k] = bar
+        return found
+
+    _, bars, _ = at.pull(seeds)
+    parts = _cotangents(at, bars)
+    return parts[0] if isinstance(argnums, int) else tuple(parts)
+
+
+def check_scalar(y: Any, f: Any) -> None:
+    """Raise unless a value is one real number.
+
+    Parameters
+    ----------
+    y : object
+        A number, array or symbol, or anything else.
+    f : callable
+        For the message.
+    """
+    name = getattr(f, "__qualname__", function_name(f))
+    what = ""
+    if type(y) is not Symbol and not isinstance(
+        y, (bool, int, float, complex, np.generic, np.ndarray)
+    ):
+        what = f"a {type(y).__name__}"
+    elif getattr(y, "ndim", 0):
+        known: Any = y
+        shape = known.shape
+        plain = all(type(n) is int for n in shape)
+        what = f"shape {shape}" if plain else f"an array of rank {known.ndim}"
+    if what:
+        message = (
+            f"a gradient needs a function that returns one real number; {name} returned {what}. "
+            "Use jacobian or jvp"
+        )
+        raise NonScalarOutputError(message)
+    if _dtype(y).kind == "c":
+        message = f"a gradient needs a real value; {name} returned a complex number"
+        raise NonScalarOutputError(message)
+
+
+def _cotangents(at: _Differentiated, bars: list[Any]) -> list[Any]:
+    """The cotangents of the arguments in their structures, written out."""
+    recorder = at.tracer.recorder
+    found: list[Any] = []
+    for x, b in zip(at.leaves, bars, strict=True):
+        if _dtype(x).kind not in "fc":
+            found.append(NoTangent)
+            continue
+        symbol = recorder.as_symbol(x)
+        if not symbol.is_array:
+            found.append(_as_number(recorder, symbol, b))
+        elif b is None:
+            found.append(recorder.apply(np.zeros_like, (symbol,), {}))
+        elif type(b) is Symbol and b.is_array:
+            found.append(b)
+        else:
+            found.append(recorder.apply(np.full_like, (symbol, b), {}))
+    return [tree(found[part]) for tree, part in at.trees]
+
+
+def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:
+    python = isinstance(x.type, Number) and x.type.python
+    if b is None or type(b) is not Symbol:
+        value = x.dtype.type(0 if b is None else b)
+        return value.item() if python else value
+    return recorder.apply(complex if x.dtype.kind == "c" else float, (b,), {}) if python else b

@@ -93,6 +93,8 @@ class Tape:
         The structure and types of the arguments.
     split : int
         How many small arrays in loops became numbers.
+    prints : bool
+        Whether the function prints: output is not part of the tape.
     """
 
     program: Program
@@ -103,6 +105,7 @@ class Tape:
     rebuild: Results
     key: Any
     split: int = 0
+    prints: bool = False
     _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -271,6 +274,7 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], sm
         rebuild,
         flat.key,
         recorder.split,
+        recorder.prints,
     )
 
 

@@ -27,8 +27,9 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.types import ArrayType, Number, Type, number_type
 
 
 class Memory(Windows):
@@ -108,6 +109,31 @@ class Memory(Windows):
             raise UntraceableError(message, op.location)
         self._copy(op)
         del target
+
+    def _stack(self, op: Apply) -> None:
+        """A stack with active values on it has another one beside it, for their lanes."""
+        self._copy(op)
+        if op.function is new_stack:
+            (stack,) = op.outputs
+            if stack in self.facts.shadowed:
+                made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
+                self.shadow[stack] = made
+            return
+        stack = op.args[0]
+        if op.function is push:
+            x = op.args[1]
+            if stack not in self.facts.shadowed:
+                if not self._activity(x):
+                    return
+                self.facts.note(self.facts.shadowed, stack)
+            lanes = self._lanes(x, x.type if isinstance(x, Value) else number_type(x))
+            self.recorder.mutate(push, (self.shadow[stack], lanes), {})
+        elif stack in self.shadow:
+            (v,) = op.outputs
+            made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            taken = Apply(pop, (self.shadow[stack].value,), mutated=(0,), outputs=(made,))
+            self.recorder.emit(taken)
+            self._hold(v, Symbol(made, self.recorder))
 
     def _load(self, op: Load) -> None:
         self._copy(op)

@@ -23,9 +23,10 @@ from fwdad.tape.ops import (
     Value,
     values_in,
 )
+from fwdad.tape.stacks import new_stack, pop, push
 from fwdad.tape.symbol import Length, Symbol
 from fwdad.tape.types import ArrayType, Number, Type
-from fwdad.tape.whole import PushWhole
+from fwdad.tape.whole import PushWhole, Whole
 
 
 class _Wanted(Lanes):
@@ -50,6 +51,9 @@ class Rules(Memory):
 
     def _apply(self, op: Apply) -> None:
         active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+        if op.function in (new_stack, push, pop):
+            self._stack(op)
+            return
         if op.mutated:
             self._mutation(op, active=active)
             return
@@ -126,7 +130,7 @@ class Rules(Memory):
         if self._by_own_law(op, function):
             return
         rule = find_rule(function)
-        if rule is None and (isinstance(function, PushWhole) or _has_source(function)):
+        if rule is None and (isinstance(function, Whole) or _has_source(function)):
             dots = tuple(self.tangent_of(a) for a in op.args)
             named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
             self._whole(op, None, (dots, named), "no frule")

@@ -1,0 +1,289 @@
+"""Gradients by reverse mode, and the tapes that they run.
+
+A function is traced, its tape is run backwards, and both are run as one program; the tape is kept
+for the next call. What cannot be traced is written down as it runs, and that is run backwards.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fwdad.arguments import Argnums, Function, arguments_of
+from fwdad.builder.build import run_on_duals
+from fwdad.builder.dispatch import call, is_active
+from fwdad.builder.forward import Arguments
+from fwdad.compilation import Jitted
+from fwdad.errors import (
+    NOTE,
+    NonScalarOutputError,
+    NoOutputError,
+    SeedError,
+    UnsupportedTypeError,
+)
+from fwdad.recorded import run_recorded
+from fwdad.reverse import whole
+from fwdad.tangents.chunk import plain
+from fwdad.tangents.composite import unflatten
+from fwdad.tangents.zero import NoTangent, Zero
+from fwdad.tape.ops import leaves_in
+from fwdad.tape.whole import Whole
+from fwdad.tracing.builtin_calls import builtin
+from fwdad.tracing.derivatives import check_scalar, install, pulled_gradient, traced_gradient
+from fwdad.tracing.loops import TraceWarning
+
+_KEPT = 256
+_MOST_CLOSURES = 4  # of one piece of code that are traced
+
+
+class _Reversed:
+    """A function whose value and gradient, or pullback, are traced as one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        :func:`pulled_gradient` or :func:`pulled_value`.
+    f : callable
+        What is differentiated.
+    argnums : int or tuple of int
+        With respect to which arguments.
+    options : dict
+        ``has_aux`` and ``outputs``.
+    """
+
+    def __init__(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
+        self.evaluate = evaluate
+        self.f = f
+        self.argnums = argnums
+        self.options = options
+        self.__name__ = getattr(f, "__name__", "f")
+        self.__qualname__ = getattr(f, "__qualname__", "f")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.evaluate(self.f, self.argnums, args, kwargs, self.options)
+
+
+class _Tapes:
+    """The traced gradients of functions, found again by what a function is made of."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Any, Jitted | None]] = {}
+        self._closures: dict[Any, int] = {}
+        self._lock = threading.Lock()
+
+    def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
+        """The function that is traced; None where it is not worth while, or impossible."""
+        key = _joint_key(evaluate, f, argnums, options)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                return known[1]
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+                self._closures.clear()
+            made: Jitted | None = Jitted(_Reversed(evaluate, f, argnums, options), "numpy")
+            code = getattr(f, "__code__", None)
+            if code is not None and getattr(f, "__closure__", None):
+                self._closures[code] = self._closures.get(code, 0) + 1
+                if self._closures[code] > _MOST_CLOSURES:
+                    made = None  # a new function at each call: tracing never pays
+            if made is not None:
+                self._known[key] = (f, made)
+        return made
+
+    def refuse(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
+        """Note that a function cannot be traced."""
+        key = _joint_key(evaluate, f, argnums, options)
+        with self._lock:
+            self._known[key] = (f, None)
+
+
+_TAPES = _Tapes()
+
+
+def _key(f: Any) -> Any:
+    """What makes two functions the same: code and namespace, or the object itself."""
+    if isinstance(f, types.FunctionType) and f.__closure__ is None:
+        defaults = f.__defaults__ or ()
+        if not f.__kwdefaults__ and all(
+            isinstance(d, (int, float, str, type(None))) for d in defaults
+        ):
+            return (f.__code__, id(f.__globals__), defaults)
+    if isinstance(f, types.MethodType):
+        return (id(f.__func__), id(f.__self__))
+    return id(f)
+
+
+def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
+    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
+    return (evaluate, numbers, *sorted(options.items()), _key(f))
+
+
+def value_and_gradient(
+    f: Function, argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any
+) -> Any:
+    """Value and gradient of a function with one real number as its value.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    argnums : int or tuple of int
+        With respect to which of ``args``.
+    args, kwargs
+        All arguments.
+    options : dict
+        ``has_aux``: whether f answers ``(y, aux)``.
+    """
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    if all(is_real(args[k]) for k in given):
+        answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
+        if answer is not UNTRACED:
+            return answer
+    return _at_once(f, argnums, args, kwargs, options)
+
+
+UNTRACED = object()
+
+
+def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
+    """The function whose tape reverse mode runs; None where it does not pay, or cannot be."""
+    return _TAPES.find(evaluate, f, argnums, options)
+
+
+def share_memory(leaves: list[Any]) -> bool:
+    """Whether two arguments share memory: a tape takes them to be apart."""
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[k + 1 :])
+
+
+def traced(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What the tape of a function answers; ``UNTRACED`` where there can be none."""
+    held = tape_for(evaluate, f, argnums, options)
+    if held is None:
+        return UNTRACED
+    noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+    try:
+        if is_active((*args, *kwargs.values())):
+            return run_on_duals(held, args, kwargs)
+        made, leaves, containers = found(held, args, kwargs)
+    except (NonScalarOutputError, UnsupportedTypeError, SeedError, NoOutputError):
+        raise
+    except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
+        _TAPES.refuse(evaluate, f, argnums, options)
+        return UNTRACED
+    finally:
+        NOTE.sink = noted
+    tape = made.tape
+    if any(tape.program.written) or tape.rebuild.needs_containers or tape.prints:
+        return UNTRACED
+    if share_memory(leaves):
+        return UNTRACED
+    return tape.rebuild(made.run(*leaves), containers)
+
+
+def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """By writing down what a run does, without a tape of its source."""
+    has_aux = options["has_aux"]
+    arguments, single = arguments_of(f, args[0], args[1:], kwargs, argnums)
+    outcome = run_recorded(f, arguments, has_aux=has_aux)
+    if outcome.structure.kind != "leaf":
+        check_scalar(outcome.y, f)
+    check_scalar(plain(outcome.leaves[0]), f)
+    x_bars = outcome.pull([np.ones(np.shape(plain(outcome.leaves[0])))[()]])
+    gradient = in_trees(written_out(x_bars, arguments.leaves), arguments, single=single)
+    return ((outcome.y, outcome.aux), gradient) if has_aux else (outcome.y, gradient)
+
+
+def written_out(x_bars: list[Any], leaves: list[Any]) -> list[Any]:
+    """Cotangents of leaves, zeros where there are none."""
+    return [
+        _zeros(leaf) if isinstance(x_bar, Zero) else x_bar
+        for x_bar, leaf in zip(x_bars, leaves, strict=True)
+    ]
+
+
+def _zeros(leaf: Any) -> Any:
+    leaf = plain(leaf)
+    return np.zeros_like(leaf) if isinstance(leaf, np.ndarray) else type(leaf)(0)
+
+
+def in_trees(parts: list[Any], arguments: Any, *, single: bool) -> Any:
+    """One thing for each leaf of the arguments in their structures."""
+    trees, start = [], 0
+    for structure, count in zip(arguments.structures, arguments.counts, strict=True):
+        trees.append(unflatten(structure, parts[start : start + count], lambda _: NoTangent))
+        start += count
+    return trees[0] if single else tuple(trees)
+
+
+def _pull_whole(
+    function: Any, args: Any, kwargs: Any, active: Any, given: list[bool], bars: Any
+) -> list[Any]:
+    """The cotangents of one call's active arguments; the call is recorded."""
+    values: list[Any] = []
+    _collect(active, (args, kwargs), values)
+
+    def called(*leaves: Any) -> Any:
+        remaining = iter(leaves)
+        own_args, own_kwargs = _with(active, (args, kwargs), remaining)
+        made = function if isinstance(function, Whole) else None
+        y = made(*own_args, **own_kwargs) if made else call(function, *own_args, **own_kwargs)
+        parts = list(leaves_in(y))
+        return tuple(part for part, has in zip(parts, given, strict=True) if has)
+
+    arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
+    outcome = run_recorded(called, arguments)
+    return written_out(outcome.pull(list(bars)), values)
+
+
+def _collect(active: Any, values: Any, found: list[Any]) -> None:
+    if isinstance(active, dict):
+        for key, item in active.items():
+            _collect(item, values[key], found)
+    elif isinstance(active, (tuple, list)):
+        for item, value in zip(active, values, strict=True):
+            _collect(item, value, found)
+    elif active:
+        found.append(values)
+
+
+def _with(active: Any, values: Any, leaves: Any) -> Any:
+    """Values with others in the place of the active ones."""
+    if isinstance(active, dict):
+        return {key: _with(item, values[key], leaves) for key, item in active.items()}
+    if isinstance(active, (tuple, list)):
+        return type(active)(
+            _with(item, value, leaves) for item, value in zip(active, values, strict=True)
+        )
+    return next(leaves) if active else values
+
+
+install(_at_once)
+whole.install(_pull_whole)
+builtin(value_and_gradient)(traced_gradient)
+
+
+def found(held: Jitted, args: Any, kwargs: Any) -> Any:
+    """The specialisation for some arguments, its inputs, and their containers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TraceWarning)
+        return held.find(args, kwargs)
+
+
+def is_real(x: Any) -> bool:
+    """Whether an argument to differentiate consists of real floats: those that a tape takes."""
+    x = plain(x)
+    if isinstance(x, (list, tuple)):
+        return bool(x) and all(is_real(item) for item in x)
+    if isinstance(x, dict):
+        return bool(x) and all(is_real(item) for item in x.values())
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return x.dtype.kind == "f"
+    return type(x) is float

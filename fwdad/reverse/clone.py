@@ -1,0 +1,54 @@
+"""Programs written again with values of their own."""
+
+from __future__ import annotations
+
+from fwdad.tape.ops import Block, Loop, Op, Operand, Value, map_values
+
+
+class Cloner:
+    """Writes blocks again; a value from outside stays itself.
+
+    Parameters
+    ----------
+    mapping : dict
+        What stands for values that are known already.
+    """
+
+    def __init__(self, mapping: dict[Value, Operand]) -> None:
+        self.mapping = mapping
+        self.origin: dict[Op, Op] = {}  # of the new operations
+
+    def operand(self, operand: Operand) -> Operand:
+        """An operand of the new program."""
+        return map_values(lambda v: self.mapping.get(v, v), operand)
+
+    def fresh(self, value: Value) -> Value:
+        """A value of the new program for one that is defined here."""
+        made = Value(value.type, value.name)
+        self.mapping[value] = made
+        return made
+
+    def block(self, block: Block) -> Block:
+        """A block, its parameters and operations."""
+        made = Block(params=[self.fresh(p) for p in block.params])
+        made.ops = [self.op(op) for op in block.ops]
+        made.results = [self.operand(r) for r in block.results]
+        return made
+
+    def op(self, op: Op) -> Op:
+        """One operation with the blocks inside it."""
+        fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
+        if isinstance(op, Loop):
+            # the condition sees the parameters of the body
+            params = [self.fresh(p) for p in op.body.params]
+            test = None if op.test is None else self.block(op.test)
+            body = Block(params, [self.op(inner) for inner in op.body.ops])
+            body.results = [self.operand(r) for r in op.body.results]
+            fields.update(body=body, test=test, exec_count=self.fresh(op.exec_count))
+        else:
+            fields.update({k: self.block(b) for k, b in fields.items() if isinstance(b, Block)})
+        made = type(op)(**fields, location=op.location)
+        made.replace(lambda v: self.mapping.get(v, v))
+        made.outputs = tuple(self.fresh(v) for v in op.outputs)
+        self.origin[made] = op
+        return made

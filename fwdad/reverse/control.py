@@ -1,0 +1,98 @@
+"""Blocks run backwards, operation by operation; branches as branches."""
+
+from __future__ import annotations
+
+from fwdad.reverse.loops import Loops
+from fwdad.reverse.region import Region, zero_number
+from fwdad.tape.ops import Block, Branch, Call, Check, Operand, Value, is_array
+from fwdad.tape.passes.rewrite import defined_by
+from fwdad.tape.symbol import Symbol
+
+
+class Control(Loops):
+    """Runs blocks and branches backwards."""
+
+    def reverse(self, region: Region) -> None:
+        """Run the operations of a region's source block backwards, into the region."""
+        for op in region.source.ops:
+            for v in defined_by(op):
+                self.recorder.measure(v)
+        for op in reversed(list(region.source.ops)):  # what keeps values is written beside them
+            outer, self.op = self.op, op
+            start = len(region.block.ops)
+            getattr(self, f"_{type(op).__name__.lower()}")(op)
+            self.settle(region, start, self.structure.position[op])
+            self.op = outer
+
+    def _check(self, _op: Check) -> None:
+        """What held on the way forward holds."""
+
+    def _call(self, op: Call) -> None:
+        active = [v for v in (*op.outputs, *op.writes()) if self.structure.is_active(v)]
+        if active:
+            self.fail(f"{op.program.name} calls itself: its tape is not run backwards")
+
+    def _branch(self, op: Branch) -> None:
+        bars = [self._bar_of_output(v) for v in op.outputs]
+        chosen = {v: self.memory_of(v) for k, v in enumerate(op.outputs) if self._is_chosen(op, k)}
+        if all(b is None for b in bars) and not chosen and not self._matters(op):
+            return
+        sides = [Region(block, Block(), self.region, op) for block in (op.then, op.other)]
+        numbers: dict[Value, None] = {}
+        for side in sides:
+            with self.writing(side), self._scope():
+                for r, v, bar in zip(side.source.results, op.outputs, bars, strict=False):
+                    if bar is not None and isinstance(r, Value):
+                        self.add(r, bar)
+                    elif v in chosen and self._is_own(r, side.source):
+                        self.become(r, chosen[v])
+                self.reverse(side)
+            found = [v for v in side.bars if not is_array(v)]
+            numbers.update(
+                dict.fromkeys(v for v in found if self.structure.home[v] is not side.source)
+            )
+        self._joined(op, sides, list(numbers))
+
+    def _joined(self, op: Branch, sides: list[Region], numbers: list[Value]) -> None:
+        """Write the branch; it answers the cotangents of numbers from outside."""
+        for side in sides:
+            with self.writing(side):
+                found = [self.current(v) for v in numbers]
+                side.block.results = [
+                    self.recorder.operand(zero_number(v) if x is None else x)
+                    for v, x in zip(numbers, found, strict=True)
+                ]
+            side.close()
+        outputs = tuple(self.bar_value(v) for v in numbers)
+        then, other = (side.block for side in sides)
+        self.recorder.block.ops.append(
+            Branch(op.condition, then, other, outputs=outputs, location=op.location)
+        )
+        for v, made in zip(numbers, outputs, strict=True):
+            self.region.bars[v] = Symbol(made, self.recorder)
+
+    def _bar_of_output(self, v: Value) -> object:
+        """The cotangent of what a branch answers; None if it has none of its own."""
+        if not self.structure.is_active(v):
+            return None
+        if is_array(v) and self.structure.is_memory(v):
+            return None  # found through what it is chosen from
+        return self.take(v)
+
+    def _is_chosen(self, op: Branch, k: int) -> bool:
+        """Whether a branch answers memory that one of its sides may have made."""
+        v = op.outputs[k]
+        return (
+            any(self._is_own(b.results[k], b) for b in (op.then, op.other))
+            and self.structure.is_active(v)
+            and self.structure.is_memory(v)
+        )
+
+    def _is_own(self, r: Operand, block: Block) -> bool:
+        """Whether an array is made in a side of a branch."""
+        return (
+            isinstance(r, Value)
+            and is_array(r)
+            and self.structure.home.get(r) is block
+            and self.structure.is_active(r)
+        )

@@ -1,0 +1,282 @@
+"""Cotangents: where they are kept, and how contributions are added up.
+
+Numbers, and arrays that the program never writes, have cotangents that are values: a sum of
+contributions. An array that the program writes is memory, and so is its cotangent: an array of its
+shape, of which every view of the program has the same view. Reading one element costs one addition
+backwards.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.reverse.region import Region, bar_dtype
+from fwdad.reverse.structure import Structure
+from fwdad.rules.adjoints import Space, into
+from fwdad.tangents.zero import Zero
+from fwdad.tape.forward.rule_table import MIRRORED
+from fwdad.tape.ops import Apply, Block, Branch, Load, Op, Operand, Value, is_array, map_values
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Number
+
+
+class NotReversibleError(UntraceableError):
+    """A program on a tape that reverse mode cannot follow; it is recorded as it runs instead."""
+
+
+class Cotangents:
+    """The cotangents of a program's values, in the region that is open.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    structure : Structure
+        The program.
+    region : Region
+        That of the whole program.
+    """
+
+    def __init__(self, recorder: Recorder, structure: Structure, region: Region) -> None:
+        self.recorder = recorder
+        self.structure = structure
+        self.region = region
+        self.refs: dict[Value, Symbol] = {}  # cotangent memory that is known beforehand
+        self.op: Op | None = None
+
+    def fail(self, what: str) -> Any:
+        """Refuse the operation that is being reversed."""
+        location = self.op.location if self.op is not None else None
+        raise NotReversibleError(what, location)
+
+    # -- values
+
+    def symbols(self, operand: Operand) -> Any:
+        """A structure of operands as symbols."""
+        return map_values(lambda v: Symbol(v, self.recorder), operand)
+
+    @contextmanager
+    def writing(self, region: Region) -> Iterator[None]:
+        """Write into a region."""
+        outer, block = self.region, self.recorder.block
+        self.region, self.recorder.block = region, region.block
+        try:
+            yield
+        finally:
+            self.region, self.recorder.block = outer, block
+
+    def shape(self, v: Value) -> tuple[Any, ...]:
+        """The shape of a value, lengths that are not known as :class:`Length`."""
+        return tuple(self.recorder.static_length(d) for d in v.type.shape)
+
+    def space(self, v: Value) -> Space:
+        """Where the cotangent of a value lives."""
+        return Space(self.shape(v), bar_dtype(v))
+
+    def zeros(self, v: Value) -> Symbol:
+        """Zeros of an array's shape."""
+        held = Symbol(v, self.recorder)
+        lengths = tuple(self.recorder.length(held, axis) for axis in range(v.type.ndim))
+        shape = lengths if len(lengths) != 1 else lengths[0]
+        dtype = bar_dtype(v)
+        options = (dtype,) if dtype != np.float64 else ()
+        made = self.recorder.apply_typed(
+            np.zeros, (shape, *options), ArrayType(dtype, v.type.shape)
+        )
+        made.value.name = f"{v.name}_bar" if v.name else None
+        return made
+
+    # -- adding up
+
+    def add(self, v: Any, x_bar: Any) -> None:
+        """Add a contribution to the cotangent of a value."""
+        if isinstance(x_bar, Zero) or not self.structure.is_active(v):
+            return
+        if v not in self.structure.home:
+            return
+        x_bar = self._into(v, x_bar)
+        if not is_array(v):
+            self._add_number(v, x_bar)
+        elif self.structure.is_memory(v):
+            self._add_memory(v, x_bar)
+        else:
+            self._add_array(v, x_bar)
+
+    def _add_memory(self, v: Value, x_bar: Any) -> None:
+        op = self.structure.definition.get(v)
+        if v not in self.refs and isinstance(op, Load) and op.view:
+            base, index = self.memory_of(op.array), self.symbols(op.index)
+            self.recorder.update(base, index, operator.add, x_bar)
+        else:
+            self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
+
+    def _into(self, v: Value, x_bar: Any) -> Any:
+        """A contribution summed over what was broadcast, and real for a real value."""
+        if not is_array(v):
+            if type(x_bar) is Symbol and x_bar.is_array:
+                x_bar = self.recorder.apply(np.sum, (x_bar,), {})
+            if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
+                x_bar = self.recorder.apply(np.real, (x_bar,), {})
+            return self._number(v, x_bar)
+        if type(x_bar) is not Symbol or not x_bar.is_array:  # the same for every element
+            if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
+                x_bar = self.recorder.apply(np.real, (x_bar,), {})
+            return x_bar
+        if _certain(x_bar.shape, self.shape(v)):
+            if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
+                x_bar = self.recorder.apply(np.real, (x_bar,), {})
+        else:
+            x_bar = into(self.space(v), x_bar)
+        if x_bar.dtype != v.type.dtype and v.type.dtype.kind == x_bar.dtype.kind:
+            x_bar = x_bar.astype(v.type.dtype)
+        return x_bar
+
+    def whole(self, v: Value, x_bar: Any) -> Any:
+        """A cotangent written out, where it is one number for every element of an array."""
+        if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
+            return x_bar
+        zeros = self.zeros(v)
+        self.recorder.store(zeros, Ellipsis, x_bar)
+        return zeros
+
+    def _number(self, v: Value, x_bar: Any) -> Any:
+        """A contribution of the type that all contributions of a number have."""
+        dtype = bar_dtype(v)
+        t = Number(dtype, python=False)
+        if type(x_bar) is not Symbol:
+            return dtype.type(x_bar)
+        return x_bar if x_bar.type == t else self.recorder.apply(dtype.type, (x_bar,), {})
+
+    def _add_number(self, v: Value, x_bar: Any) -> None:
+        known = self.current(v)
+        self.region.bars[v] = x_bar if known is None else known + x_bar
+
+    def current(self, v: Value, region: Region | None = None) -> Any:
+        """The cotangent of a number so far, in a region; None if nothing was added yet."""
+        region = region or self.region
+        if v in region.bars:
+            return region.bars[v]
+        if self.structure.home[v] is region.source or region.parent is None:
+            return None
+        if region.is_loop:
+            if v not in region.imports:
+                name = f"{v.name}_bar" if v.name else None
+                made = Value(Number(bar_dtype(v), python=False), name)
+                region.imports[v] = made
+                region.bars[v] = Symbol(made, self.recorder)
+            return region.bars[v]
+        return self.current(v, region.parent)
+
+    def _add_array(self, v: Value, x_bar: Any) -> None:
+        home = self.home_of(v)
+        if home is self.region and v not in home.owned:
+            known = home.bars.get(v)
+            home.bars[v] = x_bar if known is None else known + x_bar
+            return
+        self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
+
+    def buffer(self, v: Value) -> Symbol:
+        """The cotangent of an array that is not memory, as memory that may be added into."""
+        home = self.home_of(v)
+        if v in home.owned:
+            return home.bars[v]
+        with self.writing(home):
+            known = home.bars.get(v)
+            if known is None:
+                made = self.zeros(v)
+            elif type(known) is Symbol and known.is_array:
+                made = self.recorder.apply(np.ndarray.copy, (known,), {})
+            else:
+                made = self.whole(v, known)
+        home.bars[v] = made
+        home.owned.add(v)
+        return made
+
+    def home_of(self, v: Value) -> Region:
+        """The region of the block that defines a value."""
+        region: Region | None = self.region
+        source = self.structure.home[v]
+        while region is not None:
+            if region.source is source:
+                return region
+            region = region.parent
+        return self.fail("a value is used outside of the block that defines it")
+
+    def take(self, v: Value) -> Any:
+        """The cotangent of a value when its definition is reached; None if it has none."""
+        if is_array(v) and self.structure.is_memory(v):
+            return self.memory_of(v) if self._has_memory(v) else None
+        self.region.owned.discard(v)
+        return self.region.bars.pop(v, None)
+
+    # -- memory
+
+    def _has_memory(self, v: Value) -> bool:
+        return v in self.refs or v in self.region.buffers
+
+    def memory_of(self, v: Value) -> Symbol:
+        """The cotangent of an array that is memory: a view where the array is one."""
+        if v in self.refs:
+            return self.refs[v]
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:
+            base = self.memory_of(op.array)
+            return self.recorder.load(base, self.symbols(op.index))
+        if isinstance(op, Apply) and self.structure.roots(v) != {v}:
+            return self._mirrored(op)
+        if isinstance(op, Branch):
+            return self._chosen(op, v)
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                home.buffers[v] = self.zeros(v)
+        return home.buffers[v]
+
+    def _chosen(self, op: Branch, v: Value) -> Symbol:
+        """The cotangent of an array that a branch chooses, chosen alike."""
+        home = self.home_of(v)
+        with self.writing(home):
+            sides = []
+            for block in (op.then, op.other):
+                r = block.results[op.outputs.index(v)]
+                side = Block()
+                outer, self.recorder.block = self.recorder.block, side
+                inside = isinstance(r, Value) and self.structure.home.get(r) is block
+                if not isinstance(r, Value) or (inside and self.structure.roots(r) != {r}):
+                    self.fail("an array that is written is chosen by a branch")
+                chosen = self.zeros(v) if inside else self.memory_of(r)
+                self.recorder.block = outer
+                side.results.append(chosen.value)
+                sides.append(side)
+            made = Value(ArrayType(bar_dtype(v), v.type.shape), f"{v.name}_bar" if v.name else None)
+            self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
+            self.recorder.measure(made)
+        self.refs[v] = Symbol(made, self.recorder)
+        return self.refs[v]
+
+    def _mirrored(self, op: Apply) -> Symbol:
+        """The same window on the cotangent as a call answers on its argument."""
+        bases = [a for a in op.args if isinstance(a, Value) and is_array(a)]
+        if op.function not in MIRRORED or len(op.outputs) != 1 or len(bases) != 1:
+            return self.fail("a window on an array that is written cannot be followed")
+        (base,) = bases
+        held = self.memory_of(base)
+        args = tuple(held if a is base else self.symbols(a) for a in op.args)
+        kwargs = {key: self.symbols(a) for key, a in op.kwargs.items()}
+        return self.recorder.apply(op.function, args, kwargs)
+
+
+def _kind(x: Any) -> str:
+    return x.dtype.kind if type(x) is Symbol else np.asarray(x).dtype.kind
+
+
+def _certain(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Whether two shapes are equal whatever runs."""
+    return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))

@@ -1,0 +1,246 @@
+"""Loops run backwards as loops: how often, what they carry, and which array is which.
+
+A loop of the program carries numbers and arrays from iteration to iteration; backwards it carries
+their cotangents. An array that the program writes may be another one in each iteration (two arrays
+that change places): then the array itself is carried backwards, beside the memory of its cotangent.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from fwdad.reverse.region import Region, bar_dtype, zero_number
+from fwdad.reverse.residuals import Residuals
+from fwdad.tape.ops import Block, Loop, Operand, Value, is_array, values_in
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import INT, ArrayType, Number
+
+
+class Carried:
+    """What a loop carries, by the way in which its cotangents travel: positions.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Active numbers: their cotangents are numbers.
+    arrays : list of int
+        Active arrays that are never written: their cotangents are arrays.
+    memory : list of int
+        Active arrays that are written: the memory of their cotangents.
+    threaded : list of int
+        Arrays that are written: the arrays themselves.
+    """
+
+    def __init__(self, writer: Loops, op: Loop) -> None:
+        structure = writer.structure
+        self.numbers: list[int] = []
+        self.arrays: list[int] = []
+        self.memory: list[int] = []
+        self.threaded: list[int] = []
+        for k, p in enumerate(op.carried):
+            active = structure.is_active(p) or structure.is_active(op.outputs[k])
+            if is_array(p) and (structure.is_memory(p) or structure.is_memory(op.outputs[k])):
+                if not _is_simple(writer, op, k):
+                    writer.fail("an array that is written changes places in a loop in another way")
+                self.memory.extend([k] if active else [])
+                self.threaded.append(k)
+            elif active:
+                (self.arrays if is_array(p) else self.numbers).append(k)
+
+    @property
+    def any(self) -> bool:
+        """Whether cotangents travel at all."""
+        return bool(self.numbers or self.arrays or self.memory)
+
+
+def _is_simple(writer: Loops, op: Loop, k: int) -> bool:
+    """Whether an array is one of those of the iteration before, or a new one, and no other is."""
+    structure = writer.structure
+    r, first = op.body.results[k], op.initial[k]
+    others = [x for j, x in enumerate(op.body.results[: len(op.carried)]) if j != k]
+    starts = [x for j, x in enumerate(op.initial) if j != k]
+    return (
+        isinstance(r, Value)
+        and isinstance(first, Value)
+        and structure.home.get(r) is op.body
+        and structure.home.get(first) is structure.block_of[op]
+        and (r in op.carried or structure.roots(r) == {r})
+        and len(structure.roots(first)) == 1
+        and not any(structure.roots(x) & structure.roots(first) for x in values_in(starts))
+        and not any(x is r for x in others)
+    )
+
+
+class Loops(Residuals):
+    """Runs loops backwards."""
+
+    def reverse(self, region: Region) -> None:
+        """Run the operations of a region's source block backwards, into the region."""
+        raise NotImplementedError
+
+    def _loop(self, op: Loop) -> None:
+        carried = Carried(self, op)
+        if not carried.any and not self._matters(op):
+            return
+        region = Region(op.body, Block(), self.region, op)
+        counter = Value(INT, op.body.params[0].name if op.span is not None else None)
+        if op.span is not None:
+            region.resolved[op.body.params[0]] = counter
+        initial = self._ends(op, carried)
+        params = [*self._bar_params(op, carried)]
+        with self.writing(region), self._scope():
+            for v in params:
+                self.recorder.measure(v)
+            self._begin(op, carried, region, params)
+            self.reverse(region)
+            results = self._answers(op, carried, region)
+        for v, made in region.imports.items():
+            params.append(made)
+            known = self.current(v)
+            initial.append(self.recorder.operand(zero_number(v) if known is None else known))
+            results.append(self.recorder.operand(region.bars[v]))
+        region.block.params = [counter, *params]
+        region.block.results = results
+        region.close()
+        outputs = tuple(Value(p.type, p.name) for p in params)
+        self.recorder.block.ops.append(
+            Loop(self._span(op), initial, region.block, outputs=outputs, location=op.location)
+        )
+        for v in outputs:
+            self.recorder.measure(v)
+        self._end(op, carried, region, iter(Symbol(v, self.recorder) for v in outputs))
+
+    def _ends(self, op: Loop, carried: Carried) -> list[Operand]:
+        """What the way back begins with: the cotangents of what the loop answers."""
+        made: list[Operand] = []
+        for k in carried.numbers:
+            bar = self.take(op.outputs[k])
+            made.append(self.recorder.operand(zero_number(op.outputs[k]) if bar is None else bar))
+        for k in carried.arrays:
+            bar, v = self.take(op.outputs[k]), op.outputs[k]
+            made.append(self.recorder.operand(self.zeros(v) if bar is None else self.whole(v, bar)))
+        made.extend(self.memory_of(op.outputs[k]).value for k in carried.memory)
+        made.extend(op.outputs[k] for k in carried.threaded)
+        return made
+
+    def _bar_params(self, op: Loop, carried: Carried) -> Iterator[Value]:
+        for k in (*carried.numbers, *carried.arrays, *carried.memory):
+            yield self.bar_value(op.outputs[k])
+        for k in carried.threaded:
+            yield Value(op.outputs[k].type, op.outputs[k].name)
+
+    def _begin(self, op: Loop, carried: Carried, region: Region, params: list[Value]) -> None:
+        """Hand the cotangents of an iteration's results over to what they are."""
+        given = iter(params)
+        for k in (*carried.numbers, *carried.arrays):
+            bar, r = Symbol(next(given), self.recorder), op.body.results[k]
+            if isinstance(r, Value):
+                self.add(r, bar)
+        for k in carried.memory:
+            self.become(op.body.results[k], Symbol(next(given), self.recorder))
+        for k in carried.threaded:
+            region.resolved[op.body.results[k]] = next(given)
+
+    def _answers(self, op: Loop, carried: Carried, region: Region) -> list[Operand]:
+        """The cotangents of what the iteration began with."""
+        made: list[Operand] = []
+        for k in carried.numbers:
+            known = region.bars.pop(op.carried[k], None)
+            made.append(
+                self.recorder.operand(zero_number(op.carried[k]) if known is None else known)
+            )
+        start = len(region.block.ops)
+        for k in carried.arrays:
+            known, p = region.bars.pop(op.carried[k], None), op.carried[k]
+            written_out = self.zeros(p) if known is None else self.whole(p, known)
+            made.append(self.recorder.operand(written_out))
+        made.extend(self.memory_of(op.carried[k]).value for k in carried.memory)
+        for k in carried.threaded:
+            p = op.carried[k]
+            made.append(region.resolved.get(p) or self.keep(p, region))
+        self.settle(region, start, -1, tuple(made))
+        return made
+
+    def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
+        """Hand the cotangents of what the loop began with over."""
+        for k in (*carried.numbers, *carried.arrays):
+            bar = next(found)
+            if isinstance(op.initial[k], Value):
+                self.add(op.initial[k], bar)
+        for k in carried.memory:
+            self.become(op.initial[k], next(found))
+        for _ in carried.threaded:
+            next(found)
+        for v in region.imports:
+            self.region.bars[v] = next(found)
+
+    # -- how often
+
+    def _span(self, op: Loop) -> tuple[Operand, Operand, Operand]:
+        """The range of a loop, backwards."""
+        if op.span is None:
+            return (0, op.exec_count, 1)
+        start, stop, step = op.span
+        if not op.leaves and type(step) is int and step in (1, -1):
+            last = self._arithmetic(operator.sub, stop, step)
+            return (last, self._arithmetic(operator.sub, start, step), -step)
+        before = self._arithmetic(operator.sub, start, step)
+        steps = self._arithmetic(operator.mul, op.exec_count, step)
+        last = self._arithmetic(operator.add, before, steps)
+        return (last, before, self._arithmetic(operator.sub, 0, step))
+
+    def _arithmetic(self, f: Any, a: Operand, b: Operand) -> Operand:
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return f(a, b)
+        return self.recorder.apply_typed(f, (self.symbols(a), self.symbols(b)), INT).value
+
+    # -- of use to branches, too
+
+    def bar_value(self, v: Value) -> Value:
+        """A value for a cotangent."""
+        t = (
+            ArrayType(bar_dtype(v), v.type.shape)
+            if is_array(v)
+            else Number(bar_dtype(v), python=False)
+        )
+        return Value(t, f"{v.name}_bar" if v.name else None)
+
+    def become(self, v: Value, bar: Symbol) -> None:
+        """Let an array be the cotangent of another one."""
+        if self.structure.is_memory(v):
+            self.refs[v] = bar
+        else:
+            self.add(v, bar)
+
+    def _matters(self, op: Any) -> bool:
+        """Whether a branch or loop stores into memory: its stores are run backwards."""
+        return any(
+            self.structure.roots(v) & self.structure.written
+            for block in op.blocks()
+            for inner in _walk(block)
+            for v in inner.writes()
+        )
+
+    def _scope(self) -> _Scope:
+        """Lengths of arrays that are defined inside are not known outside."""
+        return _Scope(self.recorder)
+
+
+class _Scope:
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        self.mark = self.recorder.mark()
+
+    def __exit__(self, *_: object) -> None:
+        self.recorder.forget(self.mark)
+
+
+def _walk(block: Block) -> Iterator[Any]:
+    for op in block.ops:
+        yield op
+        for inner in op.blocks():
+            yield from _walk(inner)

@@ -1,0 +1,178 @@
+"""Loads and stores run backwards: cotangents are taken and added in place.
+
+A store takes the cotangent of the elements that it wrote, and leaves zero there. What it has
+overwritten is put back first, if something that is run backwards later reads it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.reverse.rules import Rules
+from fwdad.rules.registry import find_rule
+from fwdad.tape.forward.rule_table import RULE_OF
+from fwdad.tape.ops import Apply, Load, Store, Update, Value, is_array
+from fwdad.tape.symbol import Symbol
+
+
+class Memory(Rules):
+    """Runs loads, stores and updates backwards."""
+
+    def _load(self, op: Load) -> None:
+        (v,) = op.outputs
+        if not self.structure.is_active(v):
+            return
+        if op.view and self.structure.is_memory(v):
+            return  # its cotangent is a view
+        y_bar = self.take(v)
+        if y_bar is None:
+            return
+        target = (
+            self.memory_of(op.array)
+            if self.structure.is_memory(op.array)
+            else self.buffer(op.array)
+        )
+        self._scatter(target, op.index, y_bar)
+
+    def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
+        """``target[index] += x_bar``, where an element may be meant more than once."""
+        at = self.symbols(index)
+        if any(is_array(i) and i.type.dtype.kind in "iu" for i in index) or any(
+            isinstance(i, (list, np.ndarray)) for i in index
+        ):
+            where = at[0] if len(at) == 1 else at
+            self.recorder.mutate(np.add.at, (target, where, x_bar), {})
+        else:
+            self.recorder.update(target, at, operator.add, x_bar)
+
+    def _store(self, op: Store) -> None:
+        self._restore(op)
+        if not self.structure.is_active(op.array):
+            return
+        bar = self.memory_of(op.array)
+        at = self.symbols(op.index)
+        if self.structure.any_active(op.value):
+            taken = self._taken(bar, op, at)
+            self.recorder.store(bar, at, 0.0)
+            self._give(op.value, taken)
+        else:
+            self.recorder.store(bar, at, 0.0)
+
+    def _taken(self, bar: Symbol, op: Store | Update, at: Any) -> Any:
+        """The cotangent of what a store wrote: of an element written twice, the last time's."""
+        taken = self.recorder.load(bar, at)
+        if taken.is_array:
+            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        integers = [i for i in op.index if is_array(i) and i.type.dtype.kind in "iu"]
+        listed = [i for i in op.index if isinstance(i, (list, np.ndarray))]
+        if integers or listed:
+            kept = self.recorder.apply(
+                last_writes, (Symbol(op.array, self.recorder), at, taken), {}
+            )
+            taken = self.recorder.apply(np.where, (kept, taken, 0.0), {})
+        return taken
+
+    def _give(self, value: Any, x_bar: Any) -> None:
+        """Add the cotangent of a stored value, which may have been broadcast."""
+        if isinstance(value, Value):
+            self.add(value, x_bar)
+        else:
+            self.fail("a list of values that carry derivatives is stored: make it an array")
+
+    def _update(self, op: Update) -> None:
+        self._restore(op)
+        if not self.structure.is_active(op.array):
+            return
+        bar = self.memory_of(op.array)
+        at = self.symbols(op.index)
+        integers = [i for i in op.index if is_array(i) and i.type.dtype.kind in "iu"]
+        if integers or any(isinstance(i, (list, np.ndarray)) for i in op.index):
+            self.fail("an update in place through an array of indices: write a[i] = a[i] + b")
+        if op.function in (operator.add, operator.sub):
+            self._accumulation(op, bar, at)
+        else:
+            self._product(op, bar, at)
+
+    def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
+        """``a[index] += b``: its own cotangent stays."""
+        if not self.structure.any_active(op.value):
+            return
+        taken = self.recorder.load(bar, at)
+        if op.function is operator.sub:
+            taken = -taken
+        elif taken.is_array:
+            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        self._give(op.value, taken)
+
+    def _product(self, op: Update, bar: Symbol, at: Any) -> None:
+        """``a[index] *= b`` and its kin."""
+        rule = find_rule(RULE_OF[op.function])
+        if rule is None or rule.kind != "elementwise":
+            self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
+        old = self.old_content(op)
+        value = self._numpy_number(self.symbols(op.value))
+        y = self.recorder.apply(op.function, (old, value), {})
+        y_bar = self.recorder.load(bar, at)
+        if y_bar.is_array:
+            y_bar = self.recorder.apply(np.ndarray.copy, (y_bar,), {})
+        of_value = None
+        if self.structure.any_active(op.value):
+            of_value = self.scaled(rule.partials[1](old, value, y), y_bar)
+        self.recorder.store(bar, at, self.scaled(rule.partials[0](old, value, y), y_bar))
+        if of_value is not None:  # last: the value may be a window on the array itself
+            self._give(op.value, of_value)
+
+    # -- what was overwritten
+
+    def old_content(self, op: Store | Update) -> Symbol:
+        """What a store is about to overwrite, read and kept on the way forward."""
+        return Symbol(self.kept_before(op), self.recorder)
+
+    def kept_before(self, op: Store | Update) -> Value:
+        """The value of ``a[index]`` before an operation, loaded in the program itself."""
+        if op in self.kept:
+            return self.kept[op]
+        block = self.structure.block_of[op]
+        found, view = self.recorder._indexed(  # noqa: SLF001
+            Symbol(op.array, self.recorder), self.symbols(op.index)
+        )
+        made = Value(found, f"{op.array.name}_old" if op.array.name else None)
+        before: list[Any] = [Load(op.array, op.index, view, outputs=(made,), location=op.location)]
+        if view:
+            window, made = made, Value(found, made.name)
+            window.name = None
+            before.append(Apply(np.ndarray.copy, (window,), outputs=(made,), location=op.location))
+        at = block.ops.index(op)
+        block.ops[at:at] = before
+        self.structure.home[made] = block
+        self.structure.definition[made] = before[-1]
+        self.structure.position[before[-1]] = self.structure.position[op]
+        self.structure.block_of[before[-1]] = block
+        self.kept[op] = made
+        return made
+
+    def _restore(self, op: Store | Update) -> None:
+        if self.structure.source_of[op] in self.facts.restored:
+            old = self.old_content(op)
+            self.recorder.store(Symbol(op.array, self.recorder), self.symbols(op.index), old)
+
+
+def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
+    """Where ``a[index] = values`` writes an element for the last time.
+
+    Parameters
+    ----------
+    a : ndarray
+        Only its shape counts.
+    index : tuple
+        With arrays of integers in it.
+    values : ndarray
+        Of the shape of ``a[index]``.
+    """
+    order = np.arange(np.size(values)).reshape(np.shape(values))
+    last = np.zeros(np.shape(a), int)
+    last[index] = order
+    return last[index] == order

@@ -1,0 +1,323 @@
+"""Reverse mode on a tape: the program, and behind it the program backwards.
+
+Every operation is linearized by its frule and transposed, in the opposite order: calls by partials
+and transposes, stores by taking cotangents, loops and branches as loops and branches. What the way
+back needs of an iteration is computed again or kept (``residuals``); what was overwritten is put
+back only where it is read (``memory``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.reverse.clone import Cloner
+from fwdad.reverse.control import Control
+from fwdad.reverse.indices import intervals, loops_around, may_meet
+from fwdad.reverse.region import Region
+from fwdad.reverse.residuals import Place
+from fwdad.reverse.structure import Structure
+from fwdad.tape.alias import memory_of
+from fwdad.tape.ops import (
+    Block,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    walk,
+)
+from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+
+_ATTEMPTS = 100
+
+
+class Facts:
+    """What is found on the way back, and needed on the way forward.
+
+    Attributes
+    ----------
+    restored : set of Op
+        Stores and updates that put back what they overwrite.
+    """
+
+    def __init__(self) -> None:
+        self.restored: set[Op] = set()
+
+
+class Pullback(Control):
+    """A block written into a tape, to be run backwards.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    block : Block
+        The program; it may use values from outside, which are constants to it.
+    given : list of Symbol
+        Its arguments. The program may write into them.
+    active : list of bool
+        Which of them carry derivatives.
+    facts : Facts
+        What is known from earlier attempts.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        block: Block,
+        given: list[Symbol],
+        active: list[bool],
+        facts: Facts,
+    ) -> None:
+        cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
+        for v in _written_outside(block):
+            copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
+            cloner.mapping[v] = copy.value
+        self.facts = facts
+        self.first = len(recorder.block.ops)
+        ops = [cloner.op(op) for op in block.ops]
+        source = Block([s.value for s in given], ops, [cloner.operand(r) for r in block.results])
+        wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
+        structure = Structure(source, wrt, cloner.origin)
+        super().__init__(recorder, structure, Region(source, recorder.block))
+        self.given = given
+        self.kept: dict[Op, Value] = {}
+        self.lengths: dict[Any, Value] = {}
+        self.saved: list[Any] = []
+        self.stacks: list[Op] = []
+        self.bar_stacks: dict[Value, Value] = {}
+        self.read: list[tuple[Place, Block, int]] = []
+        self.windows: dict[Value, list[Place]] = {}
+        recorder.block.ops.extend(ops)
+        self.results = source.results
+
+    def pull(self, bars: list[Any]) -> list[Any]:
+        """Write the way back.
+
+        Parameters
+        ----------
+        bars : list
+            The cotangent of each result; None for what has none.
+
+        Returns
+        -------
+        list
+            The cotangent of each argument; None where nothing depends on it.
+        """
+        recorder, region = self.recorder, self.region
+        source = region.source
+        outer_block = recorder.block
+        way_forward = outer_block.ops[self.first :]
+        before = outer_block.ops[: self.first]
+        # the source block is what keeps the operations of the way forward from here on
+        back = Block()
+        region.block = recorder.block = back
+        later = way_forward[len(source.ops) :]
+        for r, bar in zip(self.results, bars, strict=True):
+            if bar is not None and isinstance(r, Value):
+                self.add(r, bar)
+        self.reverse(region)
+        params = [symbol.value for symbol in self.given]
+        found = [self.take(p) if self.structure.is_active(p) else None for p in params]
+        recorder.block = outer_block
+        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *back.ops]
+        return found
+
+    def restored_results(self) -> list[int]:
+        """The results that are memory which the way back changes."""
+        touched = {
+            root
+            for op in self._stores()
+            if self.structure.source_of[op] in self.facts.restored
+            for root in self.structure.roots(op.array)
+        }
+        return [
+            k
+            for k, r in enumerate(self.results)
+            if isinstance(r, Value) and is_array(r) and self.structure.roots(r) & touched
+        ]
+
+    def _stores(self) -> list[Store | Update]:
+        return [
+            op
+            for block in blocks_of(self.structure.top)
+            for op in block.ops
+            if isinstance(op, (Store, Update)) and op in self.structure.source_of
+        ]
+
+    def needed(self) -> set[Op]:
+        """The stores whose old contents the way back reads."""
+        found = set()
+        for op in self._stores():
+            roots = self.structure.roots(op.array)
+            if any(
+                place.root in roots and self._overwrites(op, place, block, position)
+                for place, block, position in self.read
+            ):
+                found.add(self.structure.source_of[op])
+        self._check_other_writers()
+        return found
+
+    def _check_other_writers(self) -> None:
+        """What functions overwrite is not put back: nothing may read it on the way back."""
+        for block in blocks_of(self.structure.top):
+            for op in block.ops:
+                if isinstance(op, (Store, Update)) or op not in self.structure.source_of:
+                    continue
+                roots = {root for v in op.writes() for root in self.structure.roots(v)}
+                for place, where, position in self.read:
+                    if place.root in roots and (
+                        self._before(where, position, op) or self._share_loop(where, op)
+                    ):
+                        self.op = op
+                        self.fail("a function overwrites an array that the way back reads")
+
+    def is_untouched(self, op: Load) -> bool:
+        """Whether a load reads the same when it is done again on the way back."""
+        block, position = self.structure.block_of[op], self.structure.position[op]
+        part = intervals(op.index, op.array.type.ndim, self.structure)
+        return not any(
+            self._overwrites(store, Place(root, op.array, part), block, position)
+            for store in self._stores()
+            for root in self.structure.roots(store.array) & self.structure.roots(op.array)
+        )
+
+    def _overwrites(self, store: Store | Update, place: Place, block: Block, position: int) -> bool:
+        """Whether a store may write what was read at a place of the program, after that."""
+        later = self._before(block, position, store)
+        if not later and not self._share_loop(block, store):
+            return False
+        if place.array is not store.array:
+            return later or self._share_loop(block, store)
+        return may_meet(place.part, block, store, self.structure, after=later)
+
+    def _share_loop(self, block: Block, store: Op) -> bool:
+        own = loops_around(block, self.structure)
+        others = loops_around(self.structure.block_of[store], self.structure)
+        return bool(own and others and own[0] is others[0])
+
+    def _before(self, block: Block, position: int, store: Op) -> bool:
+        """Whether a place of the program comes before a store, in one iteration of common loops."""
+        places: dict[int, int] = {}
+        at = position
+        for b, holder in self.structure.chain(block):
+            places[id(b)] = at
+            at = self.structure.position[holder] if holder is not None else 0
+        at = self.structure.position[store]
+        for b, holder in self.structure.chain(self.structure.block_of[store]):
+            if id(b) in places:
+                return places[id(b)] <= at  # what reverses a store reads what was before it
+            at = self.structure.position[holder] if holder is not None else 0
+        return True
+
+
+def pull_block(
+    recorder: Recorder,
+    block: Block,
+    given: list[Symbol],
+    active: list[bool],
+    seeds: Any,
+) -> tuple[list[Any], list[Any]]:
+    """Write a block and the block backwards.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Where to write.
+    block : Block
+        What to differentiate; it may use values from outside, which are constants to it.
+    given : list of Symbol
+        For each parameter its value, in memory that the block may write.
+    active : list of bool
+        Which parameters are differentiated with respect to.
+    seeds : callable
+        Called with the results' symbols; answers their cotangents, None for those without.
+
+    Returns
+    -------
+    primals : list
+        The results.
+    bars : list
+        The cotangent of each parameter; None where nothing depends on it.
+
+    Raises
+    ------
+    NotReversibleError
+        If the program cannot be run backwards as a tape.
+    """
+    facts = Facts()
+    outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
+    place = recorder.place
+    recorder.derives = True
+    try:
+        for _ in range(_ATTEMPTS):
+            writer = Pullback(recorder, block, given, active, facts)
+            recorder.place = _placed(writer, place)
+            results = list(writer.results)
+            primals = [_symbols(recorder, r) for r in results]
+            for k in writer.restored_results():
+                primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
+            bars = writer.pull(seeds(primals))
+            needed = writer.needed()
+            if needed <= facts.restored:
+                return primals, bars
+            facts.restored |= needed
+            recorder.block = outer
+            del outer.ops[first:]
+            recorder.forget(mark)
+    finally:
+        recorder.place = place
+    message = "what the way back reads does not settle"
+    raise UntraceableError(message)
+
+
+def write_block(recorder: Recorder, block: Block, given: list[Symbol]) -> list[Any]:
+    """Write a block again, on copies of what it writes outside of itself; answer its results.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Where to write.
+    block : Block
+        What to write.
+    given : list of Symbol
+        Its parameters, in memory that it may write.
+    """
+    cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
+    for v in _written_outside(block):
+        copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
+        cloner.mapping[v] = copy.value
+    for op in block.ops:
+        made = cloner.op(op)
+        recorder.block.ops.append(made)
+        for v in defined_by(made):
+            recorder.measure(v)
+    return [_symbols(recorder, cloner.operand(r)) for r in block.results]
+
+
+def _placed(writer: Pullback, place: Any) -> Any:
+    """Where the operation stands that is being run backwards."""
+    return lambda: (writer.op and writer.op.location) or place()
+
+
+def _written_outside(block: Block) -> list[Value]:
+    """The arrays from outside that a block writes: it is given copies of them."""
+    memory = memory_of(Program("", block))
+    inside = all_inside(block)
+    found: dict[Value, None] = {}
+    for op in walk(block):
+        for v in op.writes():
+            found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
+    return list(found)
+
+
+def _symbols(recorder: Recorder, r: Operand) -> Any:
+    return Symbol(r, recorder) if isinstance(r, Value) else r

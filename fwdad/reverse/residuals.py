@@ -1,0 +1,344 @@
+"""What the way back needs of the way forward: computed again if that is cheap, else kept.
+
+On the way back through a loop or a branch the values of that iteration, or side, are gone. Each one
+that is needed is computed again, where all that it is made of is at hand and costs little; else it
+is kept: a branch answers it, a loop pushes it onto a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fwdad.reverse.clone import Cloner
+from fwdad.reverse.indices import Interval, intervals
+from fwdad.reverse.memory import Memory
+from fwdad.reverse.region import Region
+from fwdad.tape.alias import windows
+from fwdad.tape.effects import Risk, own_function, reads, risk
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+)
+from fwdad.tape.passes.rewrite import all_used, defined_by
+from fwdad.tape.recorder import _identity, length_if_any, length_of
+from fwdad.tape.stacks import new_stack, pop, push, stack_type
+from fwdad.tape.symbol import Symbol
+
+_CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
+_DEAR = {
+    "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "power", "pow", "sqrt", "exp2",
+    "log2", "log10", "log1p", "expm1", "arctan2", "hypot", "arcsin", "arccos", "arctan",
+}  # fmt: skip
+
+
+class Place(NamedTuple):
+    """Memory that is read: its owner, and which part of which array, where that can be told."""
+
+    root: Value
+    array: Value | None
+    part: list[Interval] | None
+
+
+class Residuals(Memory):
+    """Finds, for what is written in a region, the values of the program that it uses."""
+
+    lengths: dict[Any, Value]
+    windows: dict[Value, list[Place]]
+    read: list[tuple[Place, Block, int]]
+
+    def settle(
+        self, region: Region, start: int, position: int, results: tuple[Operand, ...] = ()
+    ) -> None:
+        """Resolve what the operations since ``start`` use of the region's source block.
+
+        Parameters
+        ----------
+        region : Region
+            That is open.
+        start : int
+            In its block.
+        position : int
+            Of the operation of the source block that they reverse.
+        results : tuple of operands
+            What they answer, beside cotangents.
+        """
+        self._prune(region, start, results)
+        made = region.block.ops[start:]
+        self._note_reads(made, region, position)
+        if region.parent is None:
+            return
+        del region.block.ops[start:]
+        resolver = _Resolver(self, region, position)
+        for op in made:
+            self._rewrite(op, resolver)
+            region.block.ops.extend(resolver.take())
+            region.block.ops.append(op)
+
+    def _prune(self, region: Region, start: int, results: tuple[Operand, ...]) -> None:
+        """Leave out what nobody uses: it would have its operands kept."""
+        alive = set(values_in(list(results)))
+        alive.update(symbol.value for symbol in self.refs.values())
+        inner: Region | None = region
+        while inner is not None:
+            held = [*inner.bars.values(), *inner.buffers.values()]
+            alive.update(x.value for x in held if type(x) is Symbol)
+            inner = inner.parent
+        kept: list[Op] = []
+        gone: set[Value] = set()
+        for op in reversed(region.block.ops[start:]):
+            if isinstance(op, (Apply, Load)) and op.pure and not alive.intersection(op.outputs):
+                gone.update(op.outputs)
+                continue
+            kept.append(op)
+            alive |= all_used(op)
+        region.block.ops[start:] = kept[::-1]
+        self.recorder.unmeasure(gone)
+
+    def _rewrite(self, op: Op, resolver: _Resolver) -> None:
+        if isinstance(op, Apply) and op.function is length_of:
+            resolver.length(op)
+            return
+        op.replace(resolver.value)
+        for inner in op.blocks():
+            self._rewrite_block(inner, resolver)
+
+    def _rewrite_block(self, block: Block, resolver: _Resolver) -> None:
+        for op in block.ops:
+            self._rewrite(op, resolver)
+        block.results = [resolver.operand(r) for r in block.results]
+
+    def is_untouched(self, op: Load) -> bool:
+        """Whether a load reads the same when it is done again on the way back."""
+        raise NotImplementedError
+
+    # -- what is read
+
+    def _note_reads(self, ops: list[Op], region: Region, position: int) -> None:
+        """Note the memory of the program whose content the way back reads, and when."""
+        for op in ops:
+            if isinstance(op, Load) and op.view:
+                found = self.places_of([op.array])
+                if found:  # a window on a window: all of it
+                    self.windows[op.outputs[0]] = [Place(p.root, None, None) for p in found]
+                continue
+            if isinstance(op, Apply) and op.outputs and is_array(op.outputs[0]):
+                found = self.places_of(windows(op))
+                if found:
+                    for v in op.outputs:
+                        self.windows[v] = [Place(p.root, None, None) for p in found]
+            used = op.operands() if isinstance(op, (Branch, Loop)) else list(_read_by(op))
+            for place in self.places_of(used):
+                self.read.append((place, region.source, position))
+
+    def places_of(self, operands: list[Operand]) -> list[Place]:
+        """The memory of the program that arrays among operands are."""
+        found: list[Place] = []
+        for v in values_in(operands):
+            if v in self.windows:
+                found.extend(self.windows[v])
+            elif v in self.structure.home and is_array(v):
+                found.extend(self.place_of(v))
+        return found
+
+    def place_of(self, v: Value) -> list[Place]:
+        """The memory that an array of the program is a window on, and where."""
+        roots = self.structure.roots(v) & self.structure.written
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:
+            at = intervals(op.index, op.array.type.ndim, self.structure)
+            return [Place(root, op.array, at) for root in roots]
+        return [Place(root, None, None) for root in roots]
+
+    # -- what is kept
+
+    def keep(self, v: Value, region: Region) -> Value:
+        """Keep a value of the region's source block; answer what stands for it in the region."""
+        if region.is_side:
+            return self._answer(v, region)
+        return self._pushed(v, region)
+
+    def _answer(self, v: Value, region: Region) -> Value:
+        """A value of a side of a branch, as one more answer of the branch."""
+        branch: Any = region.owner
+        made = Value(v.type, v.name)
+        for side in (branch.then, branch.other):
+            side.results.append(v if side is region.source else Missing(v.type))
+        branch.outputs = (*branch.outputs, made)
+        self.structure.home[made] = self.structure.block_of[branch]
+        self.structure.definition[made] = branch
+        self.structure.memory[made] = self.structure.roots(v)
+        return made
+
+    def _pushed(self, v: Value, region: Region) -> Value:
+        """A value of a loop's body, on a stack."""
+        stack = Value(stack_type(v.type), f"saved_{v.name}" if v.name else "saved")
+        self.stacks.append(Apply(new_stack, (), outputs=(stack,)))
+        made = Value(v.type, v.name)
+        block = region.source
+        definition = self.structure.definition.get(v)
+        pushing = Apply(push, (stack, v), mutated=(0,))
+        if definition is None:
+            block.ops.insert(0, pushing)
+        else:
+            pushing.location = definition.location
+            block.ops.insert(block.ops.index(definition) + 1, pushing)
+        region.heads.append(Apply(pop, (stack,), mutated=(0,), outputs=(made,)))
+        self.saved.append((v, definition))
+        return made
+
+
+class _Resolver:
+    """What stands in a region for values of its source block, at one place.
+
+    Parameters
+    ----------
+    writer : Residuals
+        The program.
+    region : Region
+        Where.
+    position : int
+        The place in the source block that the way back has reached.
+    """
+
+    def __init__(self, writer: Residuals, region: Region, position: int) -> None:
+        self.writer = writer
+        self.region = region
+        self.position = position
+        self.made: list[Op] = []
+
+    def take(self) -> list[Op]:
+        """The operations that were written."""
+        made, self.made = self.made, []
+        return made
+
+    def operand(self, operand: Operand) -> Operand:
+        """A structure of operands, resolved."""
+        return map_values(self.value, operand)
+
+    def value(self, v: Value) -> Operand:
+        """A value, resolved; one that is not of the source block is itself."""
+        structure, region = self.writer.structure, self.region
+        if structure.home.get(v) is not region.source:
+            return v
+        if v not in region.resolved:
+            plan = self._plan(v, _CHEAP)
+            if plan is None:
+                region.resolved[v] = self.writer.keep(v, region)
+            else:
+                self._write(plan)
+        return region.resolved[v]
+
+    def length(self, op: Apply) -> None:
+        """A length of an array of the source block: kept as a number, if the array is not there."""
+        array, axis = op.args
+        region = self.region
+        if self.writer.structure.home.get(array) is not region.source:
+            return
+        if array in region.resolved or self._plan(array, _CHEAP) is not None:
+            op.args = (self.value(array), axis)
+            return
+        structure = self.writer.structure
+        key = (array, axis)
+        if key not in self.writer.lengths:
+            made = Value(op.outputs[0].type)
+            definition = structure.definition.get(array)
+            # what a branch or a loop answers may not be there
+            plain = isinstance(definition, (Apply, Load))
+            function = length_of if plain else length_if_any
+            asked = Apply(function, (array, axis), outputs=(made,))
+            at = 0 if definition is None else region.source.ops.index(definition) + 1
+            region.source.ops.insert(at, asked)
+            structure.home[made] = region.source
+            structure.definition[made] = asked
+            structure.position[asked] = (
+                structure.position[definition] if definition is not None else -1
+            )
+            structure.block_of[asked] = region.source
+            self.writer.lengths[key] = made
+        held = self.writer.lengths[key]
+        if held not in region.resolved:
+            region.resolved[held] = self.writer.keep(held, region)
+        op.function, op.args = _identity, (region.resolved[held],)
+
+    # -- computing again
+
+    def _plan(self, v: Value, budget: int) -> list[Op] | None:
+        """The operations of the source block that compute a value again; None if it is dear."""
+        plan: list[Op] = []
+        cost = self._count(v, plan, set(), budget)
+        return None if cost is None or cost > budget else plan
+
+    def _count(self, v: Value, plan: list[Op], seen: set[Value], budget: int) -> int | None:
+        structure, region = self.writer.structure, self.region
+        if structure.home.get(v) is not region.source or v in region.resolved or v in seen:
+            return 0
+        op = structure.definition.get(v)
+        if not isinstance(op, (Apply, Load)) or not op.pure or op not in structure.source_of:
+            return None  # the last is read to be kept, before it is overwritten
+        own = self._cost(op, v)
+        if own is None or own > budget:
+            return None
+        total = own
+        for used in values_in(op.operands()):
+            cost = self._count(used, plan, seen, budget - total)
+            if cost is None:
+                return None
+            total += cost
+        seen.update(op.outputs)
+        plan.append(op)
+        return total
+
+    def _cost(self, op: Apply | Load, v: Value) -> int | None:
+        """What computing a value again costs, without its operands; None if it is kept instead."""
+        is_memory = is_array(v) and self.writer.structure.is_memory(v)
+        if isinstance(op, Load):
+            return 0 if op.view and is_memory else self._if_unwritten(op, 1)
+        own = own_function(op)
+        if risk(op) >= Risk.RAISES and not own:
+            return None
+        if is_array(v):
+            # a window is no work; what is an array of its own is computed once and kept
+            if is_memory and windows(op):
+                return 0
+            return 1 if own else None
+        if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
+            return None
+        return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
+
+    def _if_unwritten(self, op: Load, cost: int) -> int | None:
+        """The cost of a load, if nothing has been written there that is not put back."""
+        structure = self.writer.structure
+        roots = structure.roots(op.array)
+        if roots & structure.written and not self.writer.is_untouched(op):
+            return None
+        return cost
+
+    def _write(self, plan: list[Op]) -> None:
+        region = self.region
+        for op in plan:
+            cloner = Cloner({})
+            made = cloner.op(op)
+            made.replace(lambda v: region.resolved.get(v, v))
+            self.made.append(made)
+            for old, new in zip(defined_by(op), defined_by(made), strict=True):
+                region.resolved[old] = new
+            if is_array(op.outputs[0]):
+                found = self.writer.place_of(op.outputs[0])
+                if found:
+                    self.writer.windows[made.outputs[0]] = found
+
+
+def _read_by(op: Op) -> Iterator[Value]:
+    """The arrays whose content an operation of the way back reads."""
+    yield from reads(op, {v: {v} for o in op.operands() for v in values_in(o)})

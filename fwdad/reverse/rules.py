@@ -1,0 +1,279 @@
+"""Calls run backwards: by the partials of elementwise rules, by transposes, by recording, whole."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
+from fwdad.reverse.cotangents import Cotangents, NotReversibleError
+from fwdad.reverse.region import zero_number
+from fwdad.reverse.structure import is_differentiable
+from fwdad.reverse.whole import PullWhole
+from fwdad.rules.adjoints import TRANSPOSES
+from fwdad.rules.containers import pick, rebuild, walk
+from fwdad.rules.recording import RecordingTangent, pull_back
+from fwdad.rules.registry import find_rule, function_name
+from fwdad.tangents.chunk import Chunk, scale_lanes
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.tape.effects import own_function
+from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
+from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
+from fwdad.tape.ops import Apply, Op, Value, is_array
+from fwdad.tape.stacks import new_stack, pop, push, stack_type
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+
+
+class Rules(Cotangents):
+    """Runs calls of functions backwards."""
+
+    stacks: list[Op]
+    bar_stacks: dict[Value, Value]
+
+    def _apply(self, op: Apply) -> None:
+        if op.function in (push, pop):
+            self._stack(op)
+            return
+        if any(self.structure.is_active(v) for v in op.writes()):
+            name = function_name(op.function)
+            self.fail(f"{name} writes into an array that carries derivatives")
+        bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
+        if all(b is None for b in bars) or not is_differentiable(op):
+            return
+        if not self.structure.any_active(op.operands()):
+            return
+        if len(op.outputs) == 1 and self._is_window(op):
+            return  # the cotangent is a view of that of the argument
+        function = ruled_function(op)
+        if function is load_lanes:
+            self._loaded_lanes(op, bars[0])
+        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+            self._gathered(op, bars[0])
+        elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
+            self._passed(op, bars[0])
+        else:
+            self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
+
+    def _stack(self, op: Apply) -> None:
+        """A stack, backwards: what was popped is pushed, what was pushed is popped."""
+        stack = op.args[0]
+        if not self.structure.is_active(stack):
+            return
+        if stack not in self.bar_stacks:
+            made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
+            self.stacks.append(Apply(new_stack, (), outputs=(made,)))
+            self.bar_stacks[stack] = made
+        bars = Symbol(self.bar_stacks[stack], self.recorder)
+        if op.function is pop:
+            (v,) = op.outputs
+            y_bar = self.take(v)
+            if is_array(v):
+                y_bar = self.zeros(v) if y_bar is None else self.whole(v, y_bar)
+            elif y_bar is None:
+                y_bar = zero_number(v)
+            self.recorder.mutate(push, (bars, y_bar), {})
+        else:
+            x = op.args[1]
+            t = Number(x.type.dtype, python=False) if not is_array(x) else x.type
+            taken = Value(t)
+            self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
+            self.add(x, Symbol(taken, self.recorder))
+
+    def _is_window(self, op: Apply) -> bool:
+        (v,) = op.outputs
+        return is_array(v) and self.structure.is_memory(v) and self.structure.roots(v) != {v}
+
+    def _passed(self, op: Apply, y_bar: Any) -> None:
+        self.add(op.args[0], y_bar)
+
+    def _gathered(self, op: Apply, y_bar: Any) -> None:
+        self._gather_from(op.args[0], self.whole(op.outputs[0], y_bar), ())
+
+    def _gather_from(self, parts: Any, y_bar: Any, at: tuple[int, ...]) -> None:
+        for k, part in enumerate(parts):
+            if isinstance(part, (list, tuple)):
+                self._gather_from(part, y_bar, (*at, k))
+            elif self.structure.is_active(part):
+                taken = self.recorder.load(y_bar, (*at, k))
+                if taken.is_array:
+                    taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+                self.add(part, taken)
+
+    def _loaded_lanes(self, op: Apply, y_bar: Any) -> None:
+        lanes, *index = op.args
+        memory = self.structure.is_memory(lanes)
+        target = self.memory_of(lanes) if memory else self.buffer(lanes)
+        at = (slice(None), *self.symbols(tuple(index)))
+        self.recorder.update(target, at, operator.add, y_bar)
+
+    # -- rules
+
+    def _by_rule(self, op: Apply, function: Any, bars: list[Any]) -> None:
+        rule = find_rule(function)
+        if rule is None:
+            self._whole(op, bars, "no frule")
+            return
+        if rule.kind == "elementwise" and len(op.outputs) == 1:
+            attempt = self._elementwise
+        elif function is np.sum and len(op.args) == 1 and not op.kwargs and is_array(op.args[0]):
+            self.add(op.args[0], bars[0])
+            return
+        elif rule.kind in ("linear", "multilinear"):
+            attempt = self._linear
+        else:
+            attempt = self._recorded
+        if attempt != self._elementwise:
+            bars = [
+                b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)
+            ]
+        mark = len(self.recorder.block.ops), self.recorder.mark()
+        try:
+            found = attempt(op, function, rule, bars)
+        except (MissingRuleError, DualLeakError, NotReversibleError):
+            raise
+        except Exception as error:  # noqa: BLE001  (what refuses symbols does so with any exception)
+            del self.recorder.block.ops[mark[0] :]
+            self.recorder.forget(mark[1])
+            self._whole(op, bars, str(error))
+            return
+        for v, x_bar in found:
+            self.add(v, x_bar)
+
+    def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        (y,) = op.outputs
+        (y_bar,) = bars
+        numbers = [self._numpy_number(self.symbols(a)) for a in op.args]
+        result = self._numpy_number(self.symbols(y))
+        found = []
+        for k, a in enumerate(op.args):
+            if self.structure.is_active(a):
+                d = rule.partials[k](*numbers, result)
+                if not _same_shape(a, y):
+                    y_bar = self.whole(y, y_bar)
+                found.append((a, self.scaled(d, y_bar)))
+        return found
+
+    def scaled(self, d: Any, y_bar: Any) -> Any:
+        """A cotangent times a partial; where it is zero it stays zero whatever the partial is."""
+        if isinstance(d, (int, float)) and d == 1:
+            return y_bar
+        if isinstance(y_bar, (int, float)) and y_bar == 1:
+            return np.conjugate(d) if getattr(d, "dtype", np.dtype(float)).kind == "c" else d
+        if isinstance(d, (int, float)) and d == -1:
+            return -y_bar
+        kind = d.dtype.kind if hasattr(d, "dtype") else np.asarray(d).dtype.kind
+        if kind == "c":
+            d = np.conjugate(d)
+        if isinstance(d, (int, float, np.number)):
+            return y_bar * d
+        return self.recorder.apply(scale_lanes, (d, y_bar), {})
+
+    def _linear(self, op: Apply, function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        (y_bar,) = bars
+        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        values, _ = rule.binder.bind(op.args, op.kwargs)
+        if function not in TRANSPOSES:
+            return self._recorded(op, function, rule, bars)
+        found = []
+        for k, value in enumerate(values):
+            if not self.structure.any_active(value):
+                continue
+            active = {path: v for path, v in walk(value) if self.structure.is_active(v)}
+            spaces = rebuild(
+                bound[k], lambda path, s, held=active: self.space(held[path]) if path in held else s
+            )
+            if k not in TRANSPOSES[function]:
+                message = f"{function_name(function)} has no transpose for its argument {k}"
+                raise UntraceableError(message)
+            answer = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
+            found.extend((v, pick(answer, path)) for path, v in active.items())
+        return found
+
+    def _recorded(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        """Run the rule on tangents that write down what is done to them, and that backwards."""
+        inputs: list[tuple[Value, RecordingTangent]] = []
+
+        def tangent(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return type(x)(tangent(item) for item in x)
+            if not self.structure.is_active(x):
+                return ZERO
+            lanes = self.recorder.apply_typed(
+                zero_lanes, (1, Symbol(x, self.recorder)), lanes_type(x.type, 1)
+            )
+            held = Chunk.of(1, self.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
+            inputs.append((x, RecordingTangent(held)))
+            return inputs[-1][1]
+
+        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        dots = tuple(tangent(a) for a in op.args)
+        named = {key: tangent(a) for key, a in op.kwargs.items()}
+        given, rest = rule.binder.bind(dots, named)
+        if any(isinstance(t, RecordingTangent) for _, t in walk(list(rest.values()))):
+            message = f"the frule of {function_name(op.function)} has no tangent for an option"
+            raise MissingRuleError(message, op.location)
+        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
+        y, y_dot = rule.body(bound, given, **options)
+        values = list(y) if isinstance(y, (tuple, list)) else [y]
+        parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        parts = [t for p, t in zip(values, parts, strict=True) if p is not None]
+        outputs = []
+        for t, y_bar in zip(parts, bars, strict=True):
+            if isinstance(t, Undefined) and y_bar is not None:
+                t.use()
+            if isinstance(t, RecordingTangent) and y_bar is not None:
+                outputs.append((t, y_bar))
+            elif isinstance(t, Chunk) and not isinstance(t, RecordingTangent):
+                message = "a rule answers a tangent that does not come from its arguments'"
+                raise UntraceableError(message)
+        x_bars = pull_back(outputs)
+        return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
+
+    def _whole(self, op: Apply, bars: list[Any], reason: str) -> None:
+        """A rule that cannot be written down is run backwards as one operation."""
+        active: list[Value] = []
+
+        def note(x: Any) -> Any:
+            if isinstance(x, Value) and self.structure.is_active(x):
+                active.append(x)
+                return True
+            if isinstance(x, dict):
+                return {key: note(item) for key, item in x.items()}
+            return type(x)(note(item) for item in x) if isinstance(x, (list, tuple)) else False
+
+        marks = (note(op.args), note(op.kwargs))
+        bars = [b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)]
+        given = [b is not None for b in bars]
+        types = [v.type for v in active]
+        pull = PullWhole(ruled_function(op), marks, given, types, reason)
+        made = [Value(t) for t in types]
+        args = (
+            self.recorder.operand(self.symbols(op.args)),
+            tuple(self.recorder.operand(b) for b in bars if b is not None),
+        )
+        kwargs = {key: self.recorder.operand(self.symbols(a)) for key, a in op.kwargs.items()}
+        self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
+        for v, x_bar in zip(active, made, strict=True):
+            self.add(v, Symbol(x_bar, self.recorder))
+
+    def _numpy_number(self, x: Any) -> Any:
+        """Partials are taken of NumPy's numbers: 1/0.0 is inf in them, as it is for arrays."""
+        if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+            if x.type.dtype.kind in "fc":
+                return self.recorder.apply(x.type.dtype.type, (x,), {})
+        elif type(x) is float:
+            return np.float64(x)
+        return x
+
+
+def _is_number_class(f: Any) -> bool:
+    return isinstance(f, type) and issubclass(f, (np.floating, np.complexfloating))
+
+
+def _same_shape(a: Value, y: Value) -> bool:
+    """Whether an argument has the shape of the result, whatever runs."""
+    return a.type.shape == y.type.shape

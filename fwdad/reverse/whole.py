@@ -1,0 +1,78 @@
+"""Functions run backwards whole when a tape runs: those whose rules cannot be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.registry import function_name
+from fwdad.tape.types import ArrayType, Type
+from fwdad.tape.whole import Whole
+
+_RECORD: list[Callable[..., Any]] = []
+
+
+def install(pull: Callable[..., Any]) -> None:
+    """Say what runs a function backwards by recording it.
+
+    Parameters
+    ----------
+    pull : callable
+        ``pull(function, args, kwargs, active, given, bars)`` answers the cotangents of the active
+        arguments, None where there is none.
+    """
+    _RECORD[:] = [pull]
+
+
+class PullWhole(Whole):
+    """The pullback of one function, as a function of its arguments and cotangents.
+
+    Parameters
+    ----------
+    function : callable
+        The primal.
+    active : tuple
+        In the structure of ``(args, kwargs)``: True for what carries derivatives.
+    given : list of bool
+        For each value of the function, whether it has a cotangent.
+    types : list of Type
+        Those of the active arguments.
+    reason : str
+        Why its rule could not be written down.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        active: Any,
+        given: list[bool],
+        types: list[Type],
+        reason: str,
+    ) -> None:
+        self.function = function
+        self.active = active
+        self.given = given
+        self.types = types
+        self.reason = reason
+        name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
+        self.__name__ = f"pull_{name}"
+
+    def __call__(self, args: tuple[Any, ...], bars: tuple[Any, ...], **kwargs: Any) -> Any:
+        """The cotangents of the active arguments."""
+        (pull,) = _RECORD
+        x_bars = pull(self.function, args, kwargs, self.active, self.given, bars)
+        found = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+def _as_type(x_bar: Any, own: Type) -> Any:
+    """A cotangent of its argument's type, in memory of its own."""
+    if hasattr(x_bar, "__fwdad_tag__"):
+        return x_bar
+    if own.dtype.kind != "c" and np.iscomplexobj(x_bar):
+        x_bar = np.real(x_bar)
+    if isinstance(own, ArrayType):
+        return np.array(x_bar, own.dtype)
+    return own.dtype.type(np.asarray(x_bar)[()])

@@ -1,0 +1,40 @@
+"""Stacks: what a loop writes down on its way forward, and is read on the way back.
+
+A stack is memory of the tape: pushing and popping write it. Backends have their own way for each
+of these functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.tape.types import ArrayType, Size, Type
+
+
+def new_stack() -> list[Any]:
+    """An empty stack."""
+    return []
+
+
+def push(stack: list[Any], x: Any) -> None:
+    """Put a value on a stack; an array is not copied."""
+    stack.append(x)
+
+
+def pop(stack: list[Any]) -> Any:
+    """Take the latest value off a stack."""
+    return stack.pop()
+
+
+def stack_type(of: Type) -> ArrayType:
+    """The type of a stack: memory of unknown extent.
+
+    Parameters
+    ----------
+    of : Type
+        That of the values on it.
+    """
+    dtype = of.dtype if of.dtype.kind in "biufc" else np.dtype(float)
+    return ArrayType(dtype, (Size(),))

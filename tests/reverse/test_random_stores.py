@@ -1,0 +1,59 @@
+"""Gradients of random programs that overwrite what they have read."""
+
+import collections
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad.reverse.control import Control
+from fwdad.tape.ops import Branch, Load, Loop, Store, Update
+from tests.reverse.random_stores import POINT, program
+
+SEEDS = [*range(60), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10_000, 10_500))]
+
+
+def check(seed):
+    """Compare with forward mode."""
+    f, text = program(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = fwdad.jacobian(f, POINT, mode="forward")
+        scale = np.max(np.abs(expected))
+        if not scale < 1e6:
+            return
+        y, gradient = fwdad.jit(fwdad.value_and_grad(f), backend="numpy")(POINT)
+        assert_allclose(y, f(POINT), rtol=1e-13, atol=1e-13, err_msg=text)
+        assert_allclose(gradient, expected, rtol=1e-8, atol=1e-10 * (1 + scale), err_msg=text)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradient(seed):
+    check(seed)
+
+
+def test_what_the_programs_are_made_of():
+    counts = collections.Counter()
+    for seed in range(60):
+        ops = list(fwdad.trace(program(seed)[0], POINT).program.walk())
+        stores = any(isinstance(op, (Store, Update)) for op in ops)
+        views = any(isinstance(op, Load) and op.view for op in ops)
+        loops = any(isinstance(op, Loop) for op in ops)
+        counts["a store, a loop and a view"] += stores and views and loops
+        counts["branches"] += any(isinstance(op, Branch) for op in ops)
+    assert counts["a store, a loop and a view"] >= 40
+    assert counts["branches"] >= 20
+
+
+def test_a_planted_fault_is_found(monkeypatch):
+    """Without putting back what was overwritten, the comparison above fails."""
+    monkeypatch.setattr(Control, "_restore", lambda *_: None)
+    failed = 0
+    for seed in range(30):
+        try:
+            check(seed)
+        except AssertionError:
+            failed += 1
+    assert failed >= 5
