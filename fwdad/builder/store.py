@@ -67,7 +67,7 @@ def assign_to_lanes(target: Any, index: tuple[Any, ...], t: Any) -> None:
     last = target.transpose((*range(1, target.ndim), 0))
     at = lane_last_index(index)
     if not isinstance(t, Chunk):
-        last[at] = 0
+        store_plain(last, at, 0)  # of an enclosing call, these lanes may have tangents themselves
         return
     lanes = t.lanes.transpose((*range(1, t.ndim + 1), 0))
     if plain(lanes).dtype.kind == "c" and target.dtype.kind != "c":
