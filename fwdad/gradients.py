@@ -233,8 +233,10 @@ def _pull_whole(
     def called(*leaves: Any) -> Any:
         remaining = iter(leaves)
         own_args, own_kwargs = _with(active, (args, kwargs), remaining)
-        made = function if isinstance(function, Whole) else None
-        y = made(*own_args, **own_kwargs) if made else call(function, *own_args, **own_kwargs)
+        if isinstance(function, Whole):
+            y = function(*own_args, **own_kwargs)  # type: ignore[operator]
+        else:
+            y = call(function, *own_args, **own_kwargs)
         parts = list(leaves_in(y))
         return tuple(part for part, has in zip(parts, given, strict=True) if has)
 

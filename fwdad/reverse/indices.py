@@ -69,8 +69,9 @@ def intervals(index: tuple[Operand, ...], ndim: int, structure: Structure) -> li
             high = None if i.stop is None else _place(i.stop, structure)
             found.append(Interval(low, high))
         else:
-            at = _place(i, structure)
-            found.append(Interval(at, None if at is None else Affine(at.base, at.offset + 1)))
+            place = _place(i, structure)
+            end = None if place is None else Affine(place.base, place.offset + 1)
+            found.append(Interval(place, end))
     return found
 
 

@@ -14,12 +14,15 @@ import numpy as np
 from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
-from fwdad.tape.ops import Apply, Load, Store, Update, Value, is_array
+from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
 from fwdad.tape.symbol import Symbol
 
 
 class Memory(Rules):
     """Runs loads, stores and updates backwards."""
+
+    facts: Any
+    kept: dict[Op, Value]
 
     def _load(self, op: Load) -> None:
         (v,) = op.outputs
@@ -112,6 +115,7 @@ class Memory(Rules):
         rule = find_rule(RULE_OF[op.function])
         if rule is None or rule.kind != "elementwise":
             self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
+            return
         old = self.old_content(op)
         value = self._numpy_number(self.symbols(op.value))
         y = self.recorder.apply(op.function, (old, value), {})

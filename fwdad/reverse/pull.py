@@ -91,7 +91,6 @@ class Pullback(Control):
         self.given = given
         self.kept: dict[Op, Value] = {}
         self.lengths: dict[Any, Value] = {}
-        self.saved: list[Any] = []
         self.stacks: list[Op] = []
         self.bar_stacks: dict[Value, Value] = {}
         self.read: list[tuple[Place, Block, int]] = []

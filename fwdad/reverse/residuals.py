@@ -194,7 +194,6 @@ class Residuals(Memory):
             pushing.location = definition.location
             block.ops.insert(block.ops.index(definition) + 1, pushing)
         region.heads.append(Apply(pop, (stack,), mutated=(0,), outputs=(made,)))
-        self.saved.append((v, definition))
         return made
 
 

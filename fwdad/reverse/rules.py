@@ -118,7 +118,7 @@ class Rules(Cotangents):
             self._whole(op, bars, "no frule")
             return
         if rule.kind == "elementwise" and len(op.outputs) == 1:
-            attempt = self._elementwise
+            attempt: Any = self._elementwise
         elif function is np.sum and len(op.args) == 1 and not op.kwargs and is_array(op.args[0]):
             self.add(op.args[0], bars[0])
             return
@@ -178,20 +178,22 @@ class Rules(Cotangents):
         values, _ = rule.binder.bind(op.args, op.kwargs)
         if function not in TRANSPOSES:
             return self._recorded(op, function, rule, bars)
-        found = []
+        found: list[Any] = []
         for k, value in enumerate(values):
             if not self.structure.any_active(value):
                 continue
             active = {path: v for path, v in walk(value) if self.structure.is_active(v)}
-            spaces = rebuild(
-                bound[k], lambda path, s, held=active: self.space(held[path]) if path in held else s
-            )
+            spaces = rebuild(bound[k], self._spaced(active))
             if k not in TRANSPOSES[function]:
                 message = f"{function_name(function)} has no transpose for its argument {k}"
                 raise UntraceableError(message)
             answer = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
             found.extend((v, pick(answer, path)) for path, v in active.items())
         return found
+
+    def _spaced(self, active: dict[Any, Value]) -> Any:
+        """What a transpose is given for the active parts of its linear argument."""
+        return lambda path, s: self.space(active[path]) if path in active else s
 
     def _recorded(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         """Run the rule on tangents that write down what is done to them, and that backwards."""

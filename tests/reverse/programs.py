@@ -179,7 +179,10 @@ def cholesky(x):
             a[i, j] -= a[i, :j] @ a[j, :j]
             a[i, j] /= a[j, j]
         a[i, i] = math.sqrt(a[i, i] - a[i, :i] @ a[i, :i])
-    return np.sum(np.tril(a))
+    s = 0.0
+    for i in range(n):
+        s += np.sum(a[i, : i + 1])
+    return s
 
 
 X = np.array([1.2, 0.5, 2.0])

@@ -126,14 +126,16 @@ class Memory(Windows):
                 if not self._activity(x):
                     return
                 self.facts.note(self.facts.shadowed, stack)
-            lanes = self._lanes(x, x.type if isinstance(x, Value) else number_type(x))
+            t: Any = x.type if isinstance(x, Value) else number_type(x)
+            lanes = self._lanes(x, t)
             self.recorder.mutate(push, (self.shadow[stack], lanes), {})
         elif stack in self.shadow:
             (v,) = op.outputs
-            made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-            taken = Apply(pop, (self.shadow[stack].value,), mutated=(0,), outputs=(made,))
-            self.recorder.emit(taken)
-            self._hold(v, Symbol(made, self.recorder))
+            lane = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            self.recorder.emit(
+                Apply(pop, (self.shadow[stack].value,), mutated=(0,), outputs=(lane,))
+            )
+            self._hold(v, Symbol(lane, self.recorder))
 
     def _load(self, op: Load) -> None:
         self._copy(op)
