@@ -20,11 +20,13 @@ from fwdad.builder.forward import Arguments
 from fwdad.compilation import Jitted
 from fwdad.errors import (
     NOTE,
+    MissingTransposeError,
     NonScalarOutputError,
     NoOutputError,
     SeedError,
     UnsupportedTypeError,
 )
+from fwdad.evaluators import value_and_jacobian
 from fwdad.recorded import run_recorded
 from fwdad.reverse import whole
 from fwdad.tangents.chunk import plain
@@ -144,6 +146,15 @@ def value_and_gradient(
         answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
         if answer is not UNTRACED:
             return answer
+    if is_active((*args, *kwargs.values())):
+        noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+        try:
+            return _at_once(f, argnums, args, kwargs, options)
+        except MissingTransposeError:  # a second derivative needs no way back
+            pass
+        finally:
+            NOTE.sink = noted
+        return _forward(f, argnums, args, kwargs, options)
     return _at_once(f, argnums, args, kwargs, options)
 
 
@@ -173,7 +184,9 @@ def traced(
         if is_active((*args, *kwargs.values())):
             return run_on_duals(held, args, kwargs)
         made, leaves, containers = found(held, args, kwargs)
-    except (NonScalarOutputError, UnsupportedTypeError, SeedError, NoOutputError):
+    except NonScalarOutputError:  # told with the lengths that the value has
+        return UNTRACED
+    except (UnsupportedTypeError, SeedError, NoOutputError):
         raise
     except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
         _TAPES.refuse(evaluate, f, argnums, options)
@@ -199,6 +212,34 @@ def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
     x_bars = outcome.pull([np.ones(np.shape(plain(outcome.leaves[0])))[()]])
     gradient = in_trees(written_out(x_bars, arguments.leaves), arguments, single=single)
     return ((outcome.y, outcome.aux), gradient) if has_aux else (outcome.y, gradient)
+
+
+def _forward(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """By forward mode."""
+    has_aux = options["has_aux"]
+    scalar = _ScalarValued(f, has_aux=has_aux)
+    result = value_and_jacobian(
+        scalar, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, has_aux=has_aux
+    )
+    y, gradient = result[:2]
+    return ((y, result[2]), gradient) if has_aux else (y, gradient)
+
+
+class _ScalarValued:
+    """f, checked to return one real number."""
+
+    def __init__(self, f: Function, *, has_aux: bool) -> None:
+        self.f = f
+        self.has_aux = has_aux
+        self.__name__ = getattr(f, "__name__", "f")
+        self.__qualname__ = getattr(f, "__qualname__", "f")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = run_on_duals(self.f, args, kwargs)
+        y = result[0] if self.has_aux and isinstance(result, tuple) and result else result
+        if y is not None:
+            check_scalar(plain(y), self)
+        return result
 
 
 def written_out(x_bars: list[Any], leaves: list[Any]) -> list[Any]:
