@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import types
-import warnings
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from fwdad.tape.ops import leaves_in
 from fwdad.tape.whole import Whole
 from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.derivatives import check_scalar, install, pulled_gradient, traced_gradient
-from fwdad.tracing.loops import TraceWarning
+from fwdad.tracing.loops import without_warnings
 
 _KEPT = 256
 _MOST_CLOSURES = 4  # of one piece of code that are traced
@@ -194,9 +193,8 @@ def traced(
     finally:
         NOTE.sink = noted
     tape = made.tape
-    if any(tape.program.written) or tape.rebuild.needs_containers or tape.prints:
-        return UNTRACED
-    if share_memory(leaves):
+    changes = any(tape.program.written) or tape.rebuild.needs_containers
+    if changes or tape.prints or share_memory(leaves):
         return UNTRACED
     return tape.rebuild(made.run(*leaves), containers)
 
@@ -315,8 +313,7 @@ builtin(value_and_gradient)(traced_gradient)
 
 def found(held: Jitted, args: Any, kwargs: Any) -> Any:
     """The specialisation for some arguments, its inputs, and their containers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TraceWarning)
+    with without_warnings():
         return held.find(args, kwargs)
 
 

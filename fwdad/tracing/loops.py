@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fwdad.errors import UntraceableError
@@ -18,6 +20,23 @@ UNROLLED_AT_MOST = 64
 
 class TraceWarning(UserWarning):
     """A loop was unrolled, because its iterations are not one body."""
+
+
+class _Silent(threading.local):
+    on = False
+
+
+_SILENT = _Silent()
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Trace without a :class:`TraceWarning`: whoever did not ask for a tape is not told of it."""
+    before, _SILENT.on = _SILENT.on, True
+    try:
+        yield
+    finally:
+        _SILENT.on = before
 
 
 class Loops(Comprehensions):
@@ -134,12 +153,13 @@ class Loops(Comprehensions):
                     raise UntraceableError(error.msg, location) from error
                 raise
             del self.recorder.block.ops[ops:]
-            warnings.warn(
-                f"{location.filename}:{location.line}: this loop is unrolled {known} times, "
-                f"because its iterations are not one body: {error.msg}",
-                TraceWarning,
-                stacklevel=2,
-            )
+            if not _SILENT.on:
+                warnings.warn(
+                    f"{location.filename}:{location.line}: this loop is unrolled {known} times, "
+                    f"because its iterations are not one body: {error.msg}",
+                    TraceWarning,
+                    stacklevel=2,
+                )
             self._start_loop()
             unroll()
 
