@@ -11,6 +11,7 @@ from typing import Any
 from fwdad.backends.array_functions import handles, length_text
 from fwdad.tape.ops import Apply, Value, is_array
 from fwdad.tape.stacks import new_stack, pop, push
+from fwdad.tape.summing import sum_to
 from fwdad.tape.types import INT, ArrayType, Size, Type
 
 Writer = Any
@@ -35,6 +36,16 @@ def _names(w: Writer, stack: Value) -> tuple[str, str, str]:
         made = name, w.temporary(f"{name}_top", INT), w.temporary(f"{name}_shapes")
         w.stacks[stack] = made
     return made
+
+
+@handles(sum_to)
+def _sum_to(w: Writer, _op: Apply, x: Value, *lengths: Any) -> str:
+    """Where something was broadcast it raises, and is run again under NumPy."""
+    source = w.array(x)
+    for axis, n in enumerate(lengths):
+        w.line(f"if {source}.shape[{axis}] != {w.index_text(n)}:")
+        w.line("    raise ValueError('a cotangent was broadcast')")
+    return source
 
 
 @handles(new_stack)

@@ -23,6 +23,7 @@ from fwdad.tangents.zero import Zero
 from fwdad.tape.forward.rule_table import MIRRORED
 from fwdad.tape.ops import Apply, Block, Branch, Load, Op, Operand, Value, is_array, map_values
 from fwdad.tape.recorder import Recorder
+from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number
 
@@ -133,10 +134,23 @@ class Cotangents:
             if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
         else:
-            x_bar = into(self.space(v), x_bar)
+            x_bar = self._summed(v, x_bar)
         if x_bar.dtype != v.type.dtype and v.type.dtype.kind == x_bar.dtype.kind:
             x_bar = x_bar.astype(v.type.dtype)
         return x_bar
+
+    def _summed(self, v: Value, x_bar: Symbol) -> Any:
+        """A contribution summed over the axes along which a value was broadcast."""
+        own, given = self.shape(v), x_bar.shape
+        stretched = [m == 1 and n != 1 for m, n in zip(own, given, strict=False)]
+        if len(own) != len(given) or any(stretched):
+            return into(self.space(v), x_bar)
+        if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
+            x_bar = self.recorder.apply(np.real, (x_bar,), {})
+        held = Symbol(v, self.recorder)
+        lengths = [self.recorder.length(held, axis) for axis in range(v.type.ndim)]
+        t = ArrayType(x_bar.dtype, v.type.shape)
+        return self.recorder.apply_typed(sum_to, (x_bar, *lengths), t)
 
     def whole(self, v: Value, x_bar: Any) -> Any:
         """A cotangent written out, where it is one number for every element of an array."""

@@ -120,6 +120,9 @@ class Pullback(Control):
         back = Block()
         region.block = recorder.block = back
         later = way_forward[len(source.ops) :]
+        for op in source.ops:
+            for v in defined_by(op):
+                recorder.measure(v)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
                 self.add(r, bar)

@@ -41,6 +41,8 @@ _DATA_SHAPED = {
     np.unique_counts, np.unique_inverse, np.unique_values,
 }  # fmt: skip
 
+_DATA_SHAPED_BY_NAME = {"numpy.linalg.lstsq", "scipy.linalg.lstsq"}
+
 # The dtype of the result depends on values.
 DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots, np.real_if_close}
 _DATA_TYPED_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
@@ -117,7 +119,41 @@ def infer(
     if _is_data_shaped(function, args, kwargs):
         return _type(first, second, None)
     key = _key(function, [args, kwargs])
-    return _type(first, second, _Dimensions(samples, sizes, key, guess=guess))
+    dimensions = _Dimensions(samples, sizes, key, guess=guess)
+    if sizes and not guess:
+        dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
+    return _type(first, second, dimensions)
+
+
+def _by_chance(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    samples: list[dict[Size, int]],
+    first: Any,
+    second: Any,
+) -> set[tuple[int, int]]:
+    """The lengths of a result that are alike in two samples, and not in a third one.
+
+    The difference of two lengths may be the same number twice (``np.convolve(…, "valid")``).
+    """
+    a, b = samples
+    third = {s: a[s] if a[s] == b[s] else a[s] * b[s] % 31 + 2 for s in a}
+    try:
+        found = _sample(function, args, kwargs, third)
+    except Exception:  # noqa: BLE001  (these lengths do not go together)
+        return set()
+    lengths = zip(_shapes(first), _shapes(second), _shapes(found), strict=False)
+    return {(m, n) for m, n, k in lengths if m == n != k}
+
+
+def _shapes(x: Any) -> Iterator[int]:
+    """The lengths of all arrays in a result, one after another."""
+    if isinstance(x, (tuple, list)):
+        for item in x:
+            yield from _shapes(item)
+    elif isinstance(x, np.ndarray):
+        yield from x.shape
 
 
 def _is_data_shaped(
@@ -128,7 +164,8 @@ def _is_data_shaped(
     if function in (np.repeat, np.delete, np.insert):  # by an array of counts, or of places
         given = (*args[1:2], *(kwargs[key] for key in ("repeats", "obj") if key in kwargs))
         return any(True for _ in values_in(given))
-    return function in _DATA_SHAPED
+    # the residuals of least squares are there where the matrix has full rank
+    return function in _DATA_SHAPED or _full_name(function) in _DATA_SHAPED_BY_NAME
 
 
 def _full_name(function: Callable[..., Any]) -> str:
@@ -414,10 +451,11 @@ class _Dimensions:
         self.sizes = sizes
         self.key = key
         self.guess = guess
+        self.chance: set[tuple[int, int]] = set()  # alike by chance
 
     def of(self, m: int, n: int) -> Dimension:
         """The length that is m in one sample and n in the other."""
-        if m == n:
+        if m == n and (m, n) not in self.chance:
             return m
         first, second = self.samples
         alike = [s for s in first if s is not _ANY and first[s] == m and second[s] == n]
