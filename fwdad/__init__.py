@@ -56,7 +56,7 @@ from fwdad.tangents.zero import (
 )
 from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import Tape, trace
-from fwdad.transformers import grad, hessian, hvp, jacfwd, value_and_grad
+from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 
 __all__ = [
     "ZERO",
@@ -98,6 +98,7 @@ __all__ = [
     "inner_product",
     "jacfwd",
     "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "linear",

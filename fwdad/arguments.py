@@ -95,11 +95,8 @@ def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | Au
 
 
 def check_mode(mode: str) -> None:
-    """Raise if there is no such mode, or not yet."""
-    if mode == "reverse":
-        message = 'mode="reverse" is not there yet: use mode="forward" (or "auto")'
-        raise NotImplementedError(message)
-    if mode not in ("auto", "forward"):
+    """Raise if there is no such mode."""
+    if mode not in ("auto", "forward", "reverse"):
         message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
         raise ValueError(message)
 

@@ -23,6 +23,21 @@ from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
 
+_REVERSE: dict[str, Any] = {}
+
+
+def install_reverse(jacobian: Any, pull: Any) -> None:
+    """Say what takes derivatives by reverse mode, which stands above these evaluators.
+
+    Parameters
+    ----------
+    jacobian : callable
+        As :func:`value_and_jacobian`; with ``auto`` it answers None where forward mode is better.
+    pull : callable
+        ``pull(f, x, y_bar, chunk, args, kwargs)`` answers the cotangents of x for K of f(x).
+    """
+    _REVERSE.update(jacobian=jacobian, pull=pull)
+
 
 def jvp(
     f: Function,
@@ -144,6 +159,13 @@ def value_and_jacobian(
     """
     check_mode(mode)
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    if mode != "forward" and not holomorphic:
+        by_reverse = _REVERSE["jacobian"](
+            f, x, chunk=chunk, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux,
+            outputs=outputs, stack=stack, auto=mode == "auto",
+        )  # fmt: skip
+        if by_reverse is not None:
+            return by_reverse
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
@@ -178,7 +200,8 @@ def jacobian(
         Columns per run of f: a number, all at once (None), or as many as keep the lanes of one
         array of x's size near the cache, and at least eight.
     mode : {"auto", "forward", "reverse"}
-        ``"reverse"`` raises until reverse mode is there; ``"auto"`` is forward until then.
+        By columns, or by rows. ``"auto"`` takes rows where x has more than 64 numbers and at least
+        four times as many as y, and f can be traced. ``chunk`` is then the number of rows.
     argnums, args, kwargs, has_aux, outputs, holomorphic
         See :func:`jvp`.
     stack : bool, default False
@@ -291,17 +314,17 @@ def linearize(
         ``f(x)``.
     J : JacobianOperator
         A ``scipy.sparse.linalg.LinearOperator``: ``J.matvec(v)`` pushes a direction forward,
-        ``J.matmat`` many, in chunks. ``J.rmatvec`` raises until reverse mode is there.
+        ``J.matmat`` many, in chunks; ``J.rmatvec`` pulls a cotangent back, ``J.rmatmat`` many.
 
     Notes
     -----
-    Each product runs f again, on duals.
+    Each product runs f again: on duals, or as a tape and backwards.
     """
     from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
     at = _At(f, args, kwargs or {})
     y = at(x)
-    return y, JacobianOperator(at.push, x, y, chunk)
+    return y, JacobianOperator(at, x, y, chunk)
 
 
 class _At:
@@ -316,6 +339,10 @@ class _At:
     def push(self, x: Any, v: Any, chunk: int | str | None) -> Any:
         """The tangents of f at x in the directions v."""
         return jvp(self.f, x, v, chunk=chunk, args=self.args, kwargs=self.kwargs)[1]
+
+    def pull(self, x: Any, y_bar: Any, chunk: int | str | None) -> Any:
+        """The cotangents of x for those of f(x)."""
+        return _REVERSE["pull"](self.f, x, y_bar, chunk, self.args, self.kwargs)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,14 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     """The Jacobian of f at x, without the matrix.
 
     ``matvec`` pushes a direction forward; ``matmat`` pushes its columns a chunk at a time.
+    ``rmatvec`` pulls a cotangent back; ``rmatmat`` pulls its columns.
     Composite arguments and values are raveled leaf after leaf, in C order.
 
     Parameters
     ----------
-    push : callable
-        ``push(x, v, chunk)`` answers the tangents of f at x in K directions.
+    at : object
+        ``at.push(x, v, chunk)`` answers the tangents of f at x in K directions,
+        ``at.pull(x, y_bar, chunk)`` the cotangents of x for K of f(x).
     x : float, array or composite
         Where.
     y : float, array or composite
@@ -32,12 +33,13 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         Columns per run of f.
     """
 
-    def __init__(self, push: Callable[..., Any], x: Any, y: Any, chunk: int | str | None) -> None:
-        self._push = push
+    def __init__(self, at: Any, x: Any, y: Any, chunk: int | str | None) -> None:
+        self._at = at
         self._x = x
         self._chunk = chunk
         self._leaves, self._structure = flatten(x)
-        outputs, _ = flatten(y)
+        outputs, self._y_structure = flatten(y)
+        self._outputs = outputs
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
@@ -51,22 +53,30 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(v.T)
-        seeds, start = [], 0
-        for leaf in self._leaves:
-            size = math.prod(leaf_shape(leaf))
-            seeds.append(rows[:, start : start + size].reshape(-1, *leaf_shape(leaf)))
-            start += size
-        y_dot = self._push(self._x, unflatten(self._structure, seeds), self._chunk)
+        seeds = _split(rows, self._leaves)
+        y_dot = self._at.push(self._x, unflatten(self._structure, seeds), self._chunk)
         parts, _ = flatten(y_dot)
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self._matmat(v.reshape(-1, 1))[:, 0]
 
-    def _rmatvec(self, _v: np.ndarray) -> np.ndarray:
-        message = "J.rmatvec needs reverse mode, which is not there yet"
-        raise NotImplementedError(message)
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+        return self._rmatmat(v.reshape(-1, 1))[:, 0]
 
-    def _rmatmat(self, _v: np.ndarray) -> np.ndarray:
-        message = "J.rmatmat needs reverse mode, which is not there yet"
-        raise NotImplementedError(message)
+    def _rmatmat(self, v: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(v.T)
+        bars = _split(rows, self._outputs)
+        x_bar = self._at.pull(self._x, unflatten(self._y_structure, bars), self._chunk)
+        parts, _ = flatten(x_bar)
+        return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+
+
+def _split(rows: np.ndarray, leaves: list[Any]) -> list[np.ndarray]:
+    """Rows of numbers as stacks of leaves."""
+    found, start = [], 0
+    for leaf in leaves:
+        size = math.prod(leaf_shape(leaf))
+        found.append(rows[:, start : start + size].reshape(-1, *leaf_shape(leaf)))
+        start += size
+    return found

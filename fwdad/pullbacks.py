@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
+from fwdad.builder.dispatch import is_active
 from fwdad.errors import SeedError
+from fwdad.evaluators import install_reverse
 from fwdad.gradients import (
     UNTRACED,
     found,
@@ -265,6 +267,7 @@ def jacrev_at(
     has_aux: bool,
     outputs: str,
     stack: bool,
+    auto: bool = False,
 ) -> Any:
     """Value and Jacobian of a function by reverse mode; see :func:`fwdad.jacobian`.
 
@@ -272,7 +275,11 @@ def jacrev_at(
     ----------
     f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
         See :func:`fwdad.jacobian`.
+    auto : bool
+        Whether to answer None where forward mode is better.
     """
+    if auto and not _pays(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs}):
+        return None
     result = vjp(
         f, x, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux, outputs=outputs,
         chunk=chunk,
@@ -307,6 +314,39 @@ def jacrev_at(
         blocks.append(trees[0] if single else tuple(trees))
         start += size
     return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
+
+
+_FEW = 64  # directions that forward mode takes at once
+_RATIO = 4
+
+
+def _pays(
+    f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
+) -> bool:
+    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced."""
+    arguments, _ = arguments_of(f, x, args, kwargs, argnums)
+    columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+    given = [arguments.args[k] for k in arguments.argnums]
+    everything = (*arguments.args, *arguments.kwargs.values())
+    if columns <= _FEW or is_active(everything) or not all(map(is_real, given)):
+        return False
+    if options["outputs"] != "returned":
+        return False
+    copies = tuple(_copied(a) for a in arguments.args)
+    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
+    y = traced(value_alone, f, numbers, copies, arguments.kwargs, options)
+    if y is UNTRACED or y is None:
+        return False
+    leaves, _ = flatten(y[0] if options["has_aux"] else y)
+    rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
+    return 0 < rows * _RATIO <= columns
+
+
+def _pull_at(f: Function, x: Any, y_bar: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
+    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1](y_bar)
+
+
+install_reverse(jacrev_at, _pull_at)
 
 
 def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:

@@ -52,6 +52,36 @@ def jacfwd(
     )
 
 
+def jacrev(
+    f: Function,
+    argnums: Argnums = 0,
+    *,
+    chunk: int | str | None = "auto",
+    has_aux: bool = False,
+    outputs: str = "returned",
+    stack: bool = False,
+) -> Function:
+    """Turn a function into one that returns its Jacobian, by reverse mode: row by row.
+
+    Parameters
+    ----------
+    f : callable
+        Any NumPy program.
+    argnums : int or tuple of int, default 0
+        The arguments to differentiate with respect to, all of them positional.
+    chunk, has_aux, outputs, stack
+        See :func:`jacobian`; ``chunk`` is the number of rows that travel together.
+
+    Returns
+    -------
+    callable
+        With f's signature.
+    """
+    return _Transformed(
+        _call_jacrev, f, argnums, chunk=chunk, has_aux=has_aux, outputs=outputs, stack=stack
+    )
+
+
 def grad(
     f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: int | str | None = "auto"
 ) -> Function:
@@ -162,6 +192,12 @@ def hvp(
 
 def _call_jacfwd(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     return jacobian(f, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
+
+
+def _call_jacrev(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    return jacobian(
+        f, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, mode="reverse", **options
+    )
 
 
 def _call_grad(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:

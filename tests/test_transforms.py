@@ -59,8 +59,8 @@ def test_linearize():
     v = np.array([[1.0, 0.5, 2.0], [3.0, -1.0, 0.0]])
     assert_allclose(J.matvec(v[:, 0]), dense @ v[:, 0])
     assert_allclose(J @ v, dense @ v)
-    with pytest.raises(NotImplementedError, match="reverse"):
-        J.rmatvec(np.ones(6))
+    assert_allclose(J.rmatvec(np.arange(6.0)), np.arange(6.0) @ dense)
+    assert_allclose(J.rmatmat(np.eye(6)[:, :3]), dense[:3].T)
     y, J = fwdad.linearize(lambda p: [p["a"] ** 2, p["b"] * p["a"]], {"a": 2.0, "b": X})
     assert_allclose(J @ np.eye(4), np.block([[4.0, np.zeros(3)], [X[:, None], 2.0 * np.eye(3)]]))
 

@@ -234,11 +234,3 @@ def test_traceback_points_at_the_users_lines():
         (f_line, "f", "return helper(x * 2.0)"),
         (helper_line, "helper", "raise ValueError(str(y.shape))"),
     ]
-
-
-@pytest.mark.parametrize("method", ["rmatvec", "rmatmat"])
-def test_transposed_products_wait_for_reverse_mode(method):
-    _, operator = fwdad.linearize(np.sin, X)
-    argument = np.ones(3) if method == "rmatvec" else np.ones((3, 2))
-    with pytest.raises((NotImplementedError, fwdad.errors.MissingTransposeError), match="reverse"):
-        getattr(operator, method)(argument)

@@ -1,0 +1,61 @@
+"""Jacobians by rows: ``jacobian(mode="reverse")``, ``jacrev``, and when ``"auto"`` takes them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad import pullbacks
+
+W = np.random.default_rng(0).normal(size=(5, 100))
+X = np.linspace(-1.0, 1.0, 100)
+
+
+def few_of_many(x):
+    y = W @ np.tanh(x)
+    y[1:] *= y[:-1]
+    return y
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, None, "auto"])
+def test_rows_are_columns(chunk):
+    J = fwdad.jacobian(few_of_many, X, mode="forward")
+    assert_allclose(fwdad.jacobian(few_of_many, X, mode="reverse", chunk=chunk), J, rtol=1e-12)
+    assert_allclose(fwdad.jacrev(few_of_many, chunk=chunk)(X), J, rtol=1e-12)
+
+
+def test_structures():
+    def f(p, s):
+        return {"a": p["u"] * s, "b": [p["u"][0] ** 2, p["t"] * s]}
+
+    p = {"u": np.array([1.0, 2.0]), "t": 3.0}
+    by_rows = fwdad.jacobian(f, p, args=(2.0,), argnums=(0, 1), mode="reverse")
+    by_columns = fwdad.jacobian(f, p, args=(2.0,), argnums=(0, 1), mode="forward")
+    for rows, columns in zip(by_rows["a"], by_columns["a"], strict=True):
+        for name in rows if isinstance(rows, dict) else ():
+            assert_array_equal(rows[name], columns[name])
+    assert by_rows["b"][1][0]["t"] == by_columns["b"][1][0]["t"] == 2.0
+    assert_array_equal(
+        fwdad.jacobian(f, p, args=(2.0,), mode="reverse", stack=True),
+        fwdad.jacobian(f, p, args=(2.0,), mode="forward", stack=True),
+    )
+
+
+def test_auto_takes_rows_where_they_are_few(monkeypatch):
+    taken = []
+    monkeypatch.setattr(pullbacks.Pullback, "_pull_many", lambda *_: taken.append(1) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fwdad.jacobian(few_of_many, X)
+    assert taken
+    fwdad.jacobian(np.sin, X)  # as many rows as columns
+    fwdad.jacobian(few_of_many, X, mode="forward")
+    fwdad.jacobian(lambda x: x[0] * x, X[:3])  # few columns
+    assert len(taken) == 1
+
+
+def test_linear_operator():
+    _, J = fwdad.linearize(few_of_many, X)
+    dense = fwdad.jacobian(few_of_many, X, mode="forward")
+    v = np.arange(5.0)
+    assert_allclose(J.rmatvec(v), v @ dense, rtol=1e-12)
+    assert_allclose(J.T @ np.eye(5), dense.T, rtol=1e-12)
