@@ -15,7 +15,7 @@ from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
 from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Symbol, as_numpy_number
 
 
 class Memory(Rules):
@@ -117,7 +117,7 @@ class Memory(Rules):
             self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return
         old = self.old_content(op)
-        value = self._numpy_number(self.symbols(op.value))
+        value = as_numpy_number(self.symbols(op.value), op.array.type.dtype)
         y = self.recorder.apply(op.function, (old, value), {})
         y_bar = self.recorder.load(bar, at)
         if y_bar.is_array:

@@ -24,7 +24,7 @@ from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Symbol, as_numpy_number
 from fwdad.tape.types import Number
 
 
@@ -146,8 +146,9 @@ class Rules(Cotangents):
     def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y,) = op.outputs
         (y_bar,) = bars
-        numbers = [self._numpy_number(self.symbols(a)) for a in op.args]
-        result = self._numpy_number(self.symbols(y))
+        dtype = y.type.dtype
+        numbers = [as_numpy_number(self.symbols(a), dtype) for a in op.args]
+        result = as_numpy_number(self.symbols(y), dtype)
         found = []
         for k, a in enumerate(op.args):
             if self.structure.is_active(a):
@@ -261,15 +262,6 @@ class Rules(Cotangents):
         self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
         for v, x_bar in zip(active, made, strict=True):
             self.add(v, Symbol(x_bar, self.recorder))
-
-    def _numpy_number(self, x: Any) -> Any:
-        """Partials are taken of NumPy's numbers: 1/0.0 is inf in them, as it is for arrays."""
-        if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
-            if x.type.dtype.kind in "fc":
-                return self.recorder.apply(x.type.dtype.type, (x,), {})
-        elif type(x) is float:
-            return np.float64(x)
-        return x
 
 
 def _is_number_class(f: Any) -> bool:

@@ -180,6 +180,30 @@ class Symbol:
     imag = property(lambda self: self.recorder.apply(np.imag, (self,), {}))
 
 
+def as_numpy_number(x: Any, dtype: Any = None) -> Any:
+    """A Python number as NumPy's, for partials: 1/0.0 is inf in them, as it is for arrays.
+
+    Parameters
+    ----------
+    x : object
+        A number or symbol; anything else is itself.
+    dtype : dtype, optional
+        That of what the partial is of: beside single precision the number has single precision.
+    """
+    single = dtype is not None and dtype in _SINGLE
+    if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+        if x.type.dtype.kind in "fc":
+            kind = _NARROW[x.type.dtype.kind] if single else x.type.dtype.type
+            return x.recorder.apply(kind, (x,), {})
+    elif type(x) is float:
+        return np.float32(x) if single else np.float64(x)
+    return x
+
+
+_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+_NARROW = {"f": np.float32, "c": np.complex64}
+
+
 class UnknownText(str):
     """A text that says numbers which are not known yet: the message of an exception."""
 

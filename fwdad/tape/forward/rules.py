@@ -24,7 +24,7 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.stacks import new_stack, pop, push
-from fwdad.tape.symbol import Length, Symbol
+from fwdad.tape.symbol import Length, Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
 
@@ -267,8 +267,9 @@ class Rules(Memory):
         self._copy(op)
         (v,) = op.outputs
         y = self.primal[v]
-        numbers = [self._numpy_number(self._symbols(a)) for a in op.args]
-        result = self._numpy_number(y)
+        dtype = v.type.dtype
+        numbers = [as_numpy_number(self._symbols(a), dtype) for a in op.args]
+        result = as_numpy_number(y, dtype)
         y_dot: Any = ZERO
         for k, a in enumerate(op.args):
             t = self.tangent_of(a)

@@ -286,15 +286,6 @@ class State:
             term = unscaled.scale_quietly(d, shape if rank else t.shape)
         return term.broadcast_to(shape) if term.shape != shape else term
 
-    def _numpy_number(self, x: Any) -> Any:
-        """Partials are taken of NumPy's numbers: 1/0.0 is inf in them, as it is for arrays."""
-        if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
-            if x.type.dtype.kind in "fc":
-                return self.recorder.apply(x.type.dtype.type, (x,), {})
-        elif type(x) is float:
-            return np.float64(x)
-        return x
-
 
 def _is_one(d: Any) -> bool:
     return type(d) is float and d == 1.0

@@ -18,7 +18,7 @@ from fwdad.tangents.placed import is_fixed
 from fwdad.tape.forward.indexing import Indexing
 from fwdad.tape.forward.rule_table import RULE_OF
 from fwdad.tape.ops import Apply, Load, Store, Update, Value, values_in
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Symbol, as_numpy_number
 
 
 class Windows(Indexing):
@@ -106,7 +106,7 @@ class Windows(Indexing):
         if rule is None or rule.kind != "elementwise":
             message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
             raise UntraceableError(message, op.location)
-        value = self._numpy_number(self._symbols(op.value))
+        value = as_numpy_number(self._symbols(op.value), op.array.type.dtype)
         y = self.recorder.apply(op.function, (old, value), {})
         y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
         if isinstance(t, Chunk):
