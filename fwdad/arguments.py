@@ -37,6 +37,9 @@ def arguments_of(
     count = 1 + len(args)
     given = (argnums,) if isinstance(argnums, int) else argnums
     positions = tuple([k % count if -count <= k < 0 else k for k in given])
+    if len(set(positions)) < len(positions):
+        message = f"argnums names an argument twice: {tuple(given)}"
+        raise UnsupportedTypeError(message)
     return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
 
 

@@ -461,16 +461,15 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     args = with_explicit(args)
     if not is_active((*args, *kwargs.values())):
         made, leaves, containers = f.find(args, kwargs)
-        if any(made.tape.program.written):
+        if any(made.tape.program.written) or is_active(leaves):  # what is captured may be active
             return call(f.__wrapped__, *args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
     flat = _DualArguments(args, kwargs)
-    if flat.tag is None or flat.nested:
+    if flat.tag is None or flat.nested or flat.tag.record is not None:  # no lanes to push
         return call(f.__wrapped__, *args, **kwargs)
     made, leaves, _ = f.find(*flat.primals)
-    if made.tape.rebuild.needs_containers:  # those of the duals are others
-        return call(f.__wrapped__, *args, **kwargs)
-    if any(made.tape.program.written) or STATE.run is None:
+    changes = any(made.tape.program.written) or made.tape.rebuild.needs_containers
+    if changes or is_active(leaves) or STATE.run is None:  # the duals' containers are others
         return call(f.__wrapped__, *args, **kwargs)
     missing = len(leaves) - len(flat.tangents)
     tangents = [*flat.tangents, *[None] * missing]

@@ -113,7 +113,8 @@ def _key(f: Any) -> Any:
         if not f.__kwdefaults__ and all(
             isinstance(d, (int, float, str, type(None))) for d in defaults
         ):
-            return (f.__code__, id(f.__globals__), defaults)
+            told = tuple((type(d), repr(d)) for d in defaults)  # 1 == 1.0 == True, 0.0 == -0.0
+            return (f.__code__, id(f.__globals__), told)
     if isinstance(f, types.MethodType):
         return (id(f.__func__), id(f.__self__))
     return id(f)
@@ -194,9 +195,19 @@ def traced(
         NOTE.sink = noted
     tape = made.tape
     changes = any(tape.program.written) or tape.rebuild.needs_containers
-    if changes or tape.prints or share_memory(leaves):
+    if changes or tape.prints or share_memory(leaves) or is_active(leaves):
         return UNTRACED
-    return tape.rebuild(made.run(*leaves), containers)
+    return tape.rebuild(apart(made.run(*leaves), leaves), containers)
+
+
+def apart(values: Any, leaves: list[Any]) -> list[Any]:
+    """What a program answers, in memory that is not its inputs'."""
+    return [
+        v.copy()
+        if type(v) is np.ndarray and (v.base is not None or any(v is x for x in leaves))
+        else v
+        for v in values
+    ]
 
 
 def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:

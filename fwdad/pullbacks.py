@@ -9,10 +9,13 @@ import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
 from fwdad.builder.dispatch import is_active
-from fwdad.errors import SeedError
+from fwdad.builder.dual import isinstance_dual
+from fwdad.builder.forward import explicit_leaves
+from fwdad.errors import NOTE, NoOutputError, SeedError, UntraceableError
 from fwdad.evaluators import install_reverse
 from fwdad.gradients import (
     UNTRACED,
+    apart,
     found,
     in_trees,
     is_real,
@@ -22,10 +25,12 @@ from fwdad.gradients import (
     written_out,
 )
 from fwdad.recorded import Outcome, run_recorded
-from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
-from fwdad.tangents.zero import NoTangent, Zero
+from fwdad.tangents.zero import ZERO, NoTangent, Zero
+from fwdad.tracing.arguments import Flattened
+from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.derivatives import pulled_value, value_alone
 
 
@@ -68,7 +73,7 @@ def vjp(
         ``pullback(y_bar)`` answers ``x_bar`` in x's structure (a tuple if ``argnums`` is one), with
         Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it answers
         ``(K, *x.shape)``. It can be called again, and gives the same answer after the caller has
-        changed x or y: it has copies of the arguments.
+        changed x, y or anything that f reads: it has copies.
     aux : object
         With ``has_aux``.
 
@@ -81,7 +86,8 @@ def vjp(
 
     Notes
     -----
-    Each call of ``pullback`` runs f once more, and backwards. Where f cannot be traced, its run is
+    Each call of ``pullback`` runs f once more, and backwards. A cotangent has y's structure; parts
+    of y without a tangent space may have anything in theirs. Where f cannot be traced, its run is
     written down once, loops unrolled, and each call runs that backwards: the memory grows with the
     number of operations.
 
@@ -123,116 +129,113 @@ class Pullback:
         chunk: int | str | None,
     ) -> None:
         self._arguments, self._single = arguments_of(f, x, args, kwargs, argnums)
+        width_of(chunk, 1, self._arguments.leaves)  # raises if it is none
         self._f = f
         self._argnums = argnums if isinstance(argnums, int) else tuple(argnums)
         self._args = tuple(_copied(a) for a in self._arguments.args)
         self._kwargs = {key: _copied(a) for key, a in kwargs.items()}
         self._options = options
-        self._outcome: Outcome | None = None
-        self._copies = arguments_of(f, self._args[0], self._args[1:], self._kwargs, argnums)[0]
         self._chunk = chunk
+        self._outcome: Outcome | None = None
+        self._tape: _HeldTape | None = None
+        self._active = is_active((*self._args, *self._kwargs.values()))
+        self._shared = _share_memory((*self._arguments.args, *kwargs.values()))
         self.y, self.aux = self._value()
         self._leaves, self._structure = flatten(self.y)
+        if self._outcome is None and not self._active:
+            self._tape = self._held_tape()
+            if self._tape is None:
+                self._outcome = self._record()
+                self.y, self.aux = self._outcome.y, self._outcome.aux
+                self._leaves, self._structure = flatten(self.y)
+        self._shapes = [leaf_shape(y) for y in self._leaves]
 
     def __call__(self, y_bar: Any) -> Any:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""
-        bars, _ = flatten(y_bar)
-        if len(bars) != len(self._leaves):
-            message = f"the cotangent has {len(bars)} leaves, the value has {len(self._leaves)}"
-            raise SeedError(message)
-        bars = [np.asarray(b) for b in bars]
+        given = match(self._structure, explicit_leaves(y_bar), "y", "cotangent")
+        bars = [_fit(b, y) for b, y in zip(given, self._leaves, strict=True)]
         count = self._count(bars)
         if count is None:
             return self._pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
-        return self._pull_many(bars, count)
+        if count == 0:
+            leaves = self._arguments.leaves
+            none = [np.zeros((0, *leaf_shape(x)), leaf_dtype(x)) for x in leaves]
+            return in_trees(none, self._arguments, single=self._single)
+        bars = [
+            np.zeros((count, *shape), leaf_dtype(y)) if b is ZERO else b
+            for b, y, shape in zip(bars, self._leaves, self._shapes, strict=True)
+        ]
+        if self._tape is None or any(isinstance_dual(b) for b in bars):
+            return self._recorded_pull(bars, count)
+        width = min(count, _width(self._chunk, count, self._arguments.leaves))
+        joined = self._tape.pull_many(bars, count, width)
+        return in_trees(joined, self._arguments, single=self._single)
 
-    def _value(self) -> Any:
-        answer = UNTRACED
+    def _value(self) -> tuple[Any, Any]:
+        answer: Any = UNTRACED
         if self._traceable():
-            answer = traced(
-                value_alone,
-                self._f,
-                self._argnums,
-                tuple(_copied(a) for a in self._args),  # f may return one of them
-                self._kwargs,
-                self._options,
-            )
-        if answer is UNTRACED:
-            self._outcome = self._record()
-            return self._outcome.y, self._outcome.aux
-        return answer if self._options["has_aux"] else (answer, None)
+            try:
+                answer = traced(
+                    value_alone,
+                    self._f,
+                    self._argnums,
+                    tuple(_copied(a) for a in self._args),  # f may return one of them
+                    self._kwargs,
+                    self._options,
+                )
+            except NoOutputError:  # f may write into an argument that is no part of x
+                answer = UNTRACED
+        if answer is not UNTRACED:
+            y, aux = answer if self._options["has_aux"] else (answer, None)
+            if y is not None:  # else who runs at once says what is wrong
+                return y, aux
+        self._outcome = self._record()
+        return self._outcome.y, self._outcome.aux
 
     def _traceable(self) -> bool:
         given = (self._argnums,) if isinstance(self._argnums, int) else self._argnums
-        return all(is_real(self._args[k]) for k in given)
+        return not self._shared and all(is_real(self._args[k]) for k in given)
 
-    def _count(self, bars: list[np.ndarray]) -> int | None:
-        """How many cotangents there are; None for one without an axis for them."""
-        shapes = [leaf_shape(y) for y in self._leaves]
-        if all(b.shape == shape for b, shape in zip(bars, shapes, strict=True)):
+    def _held_tape(self) -> _HeldTape | None:
+        """The way back at this point, with all that it reads."""
+        held = tape_for(pulled_value, self._f, self._argnums, self._options)
+        if held is None:
             return None
-        counts = {b.shape[0] if b.ndim else -1 for b in bars}
-        many = [b.shape[1:] == shape for b, shape in zip(bars, shapes, strict=True)]
-        if len(counts) != 1 or not all(many) or -1 in counts:
+        marks = [np.zeros_like(y) if isinstance(y, np.ndarray) else type(y)(0)
+                 for y in self._leaves]  # fmt: skip
+        return _HeldTape.find(held, self._args, tuple(marks), self._kwargs)
+
+    def _count(self, bars: list[Any]) -> int | None:
+        """How many cotangents there are; None for one without an axis for them."""
+        shapes = self._shapes
+        both = [(np.shape(plain(b)), s) for b, s in zip(bars, shapes, strict=True) if b is not ZERO]
+        if all(given == shape for given, shape in both):
+            return None
+        counts = {given[0] if given else -1 for given, _ in both}
+        if len(counts) != 1 or any(given[1:] != shape for given, shape in both) or -1 in counts:
             message = (
-                f"cotangents of shapes {[b.shape for b in bars]} for values of shapes {shapes}: "
-                "one has the value's shape, K of them (K, *shape)"
+                f"cotangents of shapes {[given for given, _ in both]} for values of shapes "
+                f"{[shape for _, shape in both]}: one has the value's shape, K of them (K, *shape)"
             )
             raise SeedError(message)
-        return counts.pop()
+        return int(counts.pop())
 
     def _pull(self, bars: list[Any]) -> Any:
-        y_bar = unflatten(self._structure, bars)
-        if self._traceable():
+        if not self._active and not is_active(tuple(bars)):
+            if self._tape is not None:
+                return self._tape.pull(bars)
+        elif self._traceable():
             answer = traced(
                 pulled_value,
                 self._f,
                 self._argnums,
-                (*self._args, y_bar),
+                (*self._args, tuple(bars)),
                 self._kwargs,
                 self._options,
             )
             if answer is not UNTRACED:
                 return answer
         return self._recorded_pull(bars, None)
-
-    def _pull_many(self, bars: list[np.ndarray], count: int) -> Any:
-        held = None
-        if self._traceable():
-            held = tape_for(pulled_value, self._f, self._argnums, self._options)
-        example = unflatten(self._structure, [_zero_like(y) for y in self._leaves])
-        made_for = (
-            None if held is None else _specialised(held, (*self._args, example), self._kwargs)
-        )
-        if made_for is None:
-            return self._recorded_pull(bars, count)
-        made, leaves = made_for
-        first = len(self._argument_leaves(made, leaves)) - len(bars)
-        width = min(count, _width(self._chunk, count, self._arguments.leaves))
-        parts = []
-        for start in range(0, count, width):
-            rows = [b[start : start + width] for b in bars]
-            parts.append(self._run(held, made, leaves, rows, width, first))
-        joined = [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
-        return in_trees(joined, self._arguments, single=self._single)
-
-    def _argument_leaves(self, made: Any, leaves: list[Any]) -> list[Any]:
-        return leaves[: len(leaves) - len(made.tape.captures)]
-
-    def _run(
-        self, held: Any, made: Any, leaves: list[Any], rows: list[Any], width: int, first: int
-    ) -> list[Any]:
-        """The cotangents of the leaves of x for one chunk."""
-        active = [False] * len(leaves)
-        lanes = []
-        for k, (row, y) in enumerate(zip(rows, self._leaves, strict=True)):
-            active[first + k] = True
-            padded = np.zeros((width, *leaf_shape(y)), leaf_dtype(y))
-            padded[: len(row)] = row
-            lanes.append(padded)
-        run, constants = held.push(made, width, tuple(active))
-        results = run(*leaves, *lanes, *constants)
-        return list(results[len(results) // 2 :])
 
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
         """By the record of one run, where there is no tape."""
@@ -253,7 +256,79 @@ class Pullback:
         return in_trees(parts, self._arguments, single=self._single)
 
     def _record(self) -> Outcome:
-        return run_recorded(self._f, self._copies, **self._options)
+        arguments = self._arguments
+        if not self._shared:  # copies would be apart
+            x, *args = self._args
+            arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
+        return run_recorded(self._f, arguments, **self._options)
+
+
+class _HeldTape:
+    """The tape of a pullback at one point: what it reads is read once.
+
+    Parameters
+    ----------
+    held : Jitted
+        Whose tape it is.
+    made : object
+        Its specialisation.
+    leaves : list
+        The tape's inputs.
+    places : list of int
+        Which of them are the cotangents.
+    """
+
+    def __init__(self, held: Any, made: Any, leaves: list[Any], places: list[int]) -> None:
+        self._held = held
+        self._made = made
+        self._leaves = [v.copy() if isinstance(v, np.ndarray) else v for v in leaves]
+        self._places = places
+
+    @classmethod
+    def find(cls, held: Any, args: Any, bars: Any, kwargs: Any) -> _HeldTape | None:
+        """The tape for some arguments; None where there can be none."""
+        noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+        try:
+            made, leaves, _ = found(held, (*args, bars), kwargs)
+        except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
+            return None
+        finally:
+            NOTE.sink = noted
+        tape = made.tape
+        changes = any(tape.program.written) or tape.rebuild.needs_containers
+        if changes or tape.prints or share_memory(leaves) or is_active(leaves):
+            return None
+        before = len(Flattened(args, {}).leaves)
+        return cls(held, made, leaves, list(range(before, before + len(bars))))
+
+    def pull(self, bars: list[Any]) -> Any:
+        """The cotangents of the arguments in their structures, for one."""
+        inputs = self._with(bars)
+        return self._made.tape.rebuild(apart(self._made.run(*inputs), inputs))
+
+    def pull_many(self, bars: list[Any], count: int, width: int) -> list[Any]:
+        """The cotangents of the leaves of the arguments for K, some at a time."""
+        parts = []
+        active = [k in self._places for k in range(len(self._leaves))]
+        run, constants = self._held.push(self._made, width, tuple(active))
+        for start in range(0, count, width):
+            lanes = []
+            for bar, place in zip(bars, self._places, strict=True):
+                row, mark = bar[start : start + width], self._leaves[place]
+                padded = np.zeros((width, *leaf_shape(mark)), leaf_dtype(mark))
+                padded[: len(row)] = row
+                lanes.append(padded)
+            results = run(*self._with([self._leaves[place] for place in self._places]),
+                          *lanes, *constants)  # fmt: skip
+            parts.append(results[len(results) // 2 :])
+        return [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
+
+    def _with(self, bars: list[Any]) -> list[Any]:
+        """The inputs with some cotangents in their places."""
+        inputs = list(self._leaves)
+        for place, bar in zip(self._places, bars, strict=True):
+            inputs[place] = bar
+        return inputs
 
 
 def jacrev_at(
@@ -354,14 +429,10 @@ def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:
     return [leaf for tree in trees for leaf in flatten(tree)[0]]
 
 
-def _specialised(held: Any, args: Any, kwargs: Any) -> Any:
-    try:
-        made, leaves, _ = found(held, args, kwargs)
-    except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
-        return None
-    if any(made.tape.program.written) or made.tape.rebuild.needs_containers or share_memory(leaves):
-        return None
-    return made, leaves
+def _share_memory(args: tuple[Any, ...]) -> bool:
+    """Whether arrays of two arguments share memory: on copies they would be apart."""
+    leaves = [leaf for x in args for leaf in flatten(x)[0]]
+    return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
 
 
 def _copied(x: Any) -> Any:
@@ -369,21 +440,41 @@ def _copied(x: Any) -> Any:
     return unflatten(structure, [v.copy() if isinstance(v, np.ndarray) else v for v in leaves])
 
 
-def _zero_like(y: Any) -> Any:
-    return np.zeros_like(y) if isinstance(y, np.ndarray) else type(y)(0)
+def _fit(bar: Any, y: Any) -> Any:
+    """A cotangent of one leaf of the value: an array, a dual or ``ZERO``."""
+    if isinstance(bar, Zero) or isinstance_dual(bar):
+        return bar
+    if bar is None or bar is NoTangent:
+        message = f"{bar} came as the cotangent of a part that has one: write ZERO"
+        raise SeedError(message)
+    made, dtype = np.asarray(bar), leaf_dtype(plain(y))
+    if made.dtype.kind == "c" and dtype.kind != "c":
+        message = f"a complex cotangent came for a real value of dtype {dtype}"
+        raise SeedError(message)
+    if made.dtype.kind not in "biufc":
+        message = f"a cotangent of dtype {made.dtype} came; a float array is wanted"
+        raise SeedError(message)
+    return made
 
 
 def _like(bar: Any, y: Any) -> Any:
-    """A cotangent of its value's type."""
+    """A cotangent of its value's type, in memory of its own."""
+    if isinstance_dual(bar):
+        return bar
+    y = plain(y)
+    if bar is ZERO:
+        return np.zeros_like(y) if isinstance(y, np.ndarray) else type(y)(0)
     if isinstance(y, np.ndarray):
-        return np.asarray(
-            bar, np.result_type(y.dtype, np.float16) if y.dtype.kind in "fc" else float
-        )
-    if isinstance(y, np.generic):
-        return y.dtype.type(bar)
-    return type(y)(np.asarray(bar).item())
+        return np.array(bar, y.dtype)
+    return y.dtype.type(bar) if isinstance(y, np.generic) else type(y)(bar.item())
 
 
 def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int:
     found = width_of(chunk, count, leaves)
     return found if isinstance(found, int) else found(None)
+
+
+@builtin(vjp)
+def _traced_vjp(*_args: Any, **_kwargs: Any) -> Any:
+    message = "vjp inside a traced function is not there: use grad, value_and_grad or jvp"
+    raise UntraceableError(message)

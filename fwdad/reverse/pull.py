@@ -78,7 +78,7 @@ class Pullback(Control):
         facts: Facts,
     ) -> None:
         cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
-        for v in _written_outside(block):
+        for v in written_outside(block):
             copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
             cloner.mapping[v] = copy.value
         self.facts = facts
@@ -294,7 +294,7 @@ def write_block(recorder: Recorder, block: Block, given: list[Symbol]) -> list[A
         Its parameters, in memory that it may write.
     """
     cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
-    for v in _written_outside(block):
+    for v in written_outside(block):
         copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
         cloner.mapping[v] = copy.value
     for op in block.ops:
@@ -310,8 +310,14 @@ def _placed(writer: Pullback, place: Any) -> Any:
     return lambda: (writer.op and writer.op.location) or place()
 
 
-def _written_outside(block: Block) -> list[Value]:
-    """The arrays from outside that a block writes: it is given copies of them."""
+def written_outside(block: Block) -> list[Value]:
+    """The arrays from outside that a block writes: it is given copies of them.
+
+    Parameters
+    ----------
+    block : Block
+        Any.
+    """
     memory = memory_of(Program("", block))
     inside = all_inside(block)
     found: dict[Value, None] = {}

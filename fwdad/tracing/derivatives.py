@@ -16,7 +16,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
     UntraceableError,
 )
-from fwdad.reverse.pull import pull_block, write_block
+from fwdad.reverse.pull import pull_block, write_block, written_outside
 from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
@@ -150,6 +150,9 @@ class _Differentiated:
         recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))
         if self.outputs != "returned":
+            if written_outside(block):
+                message = "arguments that are written and not differentiated are outputs, too"
+                raise UntraceableError(message, self.tracer.location())
             y = self._with_mutated(y, inner, written)
         leaves, tree = flatten(y)
         block.results = [recorder.operand(leaf) for leaf in leaves]
@@ -164,12 +167,23 @@ class _Differentiated:
 
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The arguments that f writes into as its value, beside or instead of what it returns."""
-        mutated = tuple(x for x, w in zip(inner, written, strict=True) if w)
+        in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
+        mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
         if not mutated:
             message = f"{function_name(self.f)} writes into none of its arguments"
             raise NoOutputError(message)
-        changed: Any = mutated[0] if len(mutated) == 1 else mutated
+        changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)
+
+
+def _made(at: _Differentiated, x: Any) -> Any:
+    """A value whose lists and dicts the traced program has made: it may return and change them."""
+    if isinstance(x, (tuple, list, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            _made(at, item)
+        if not isinstance(x, tuple):
+            at.tracer.recorder.fresh(x)
+    return x
 
 
 def _positions(argnums: Any) -> tuple[int, ...]:
@@ -201,7 +215,8 @@ def _jvp(
     at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
     if v is None:
         primals, lanes, tree = _basis_run(at)
-        return tree(primals), tree([_tangent(t, p) for t, p in zip(lanes, primals, strict=True)])
+        dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
+        return _made(at, (tree(primals), tree(dots)))
     directions, _ = flatten(v)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
@@ -219,7 +234,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    return tree(primals), tree(dots)
+    return _made(at, (tree(primals), tree(dots)))
 
 
 def _stacked(recorder: Any, v: Symbol, rank: int, *, single: bool) -> Any:
@@ -285,7 +300,7 @@ def _value_and_jacobian(
         ]  # fmt: skip
         return parts[0] if isinstance(argnums, int) else tuple(parts)
 
-    return tree(primals), tree([jacobian_of(k) for k in range(len(primals))])
+    return _made(at, (tree(primals), tree([jacobian_of(k) for k in range(len(primals))])))
 
 
 def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
@@ -362,7 +377,7 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
         tracer, f, tuple(args), dict(kwargs), _positions(argnums), options["outputs"]
     )
     block, own, tree = at.traced()
-    return tree(write_block(tracer.recorder, block, own))
+    return _made(at, tree(write_block(tracer.recorder, block, own)))
 
 
 @builtin(pulled_gradient)
@@ -380,7 +395,7 @@ def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, o
 
     primals, bars, tree = at.pull(seeds)
     gradient = _cotangents(at, bars)
-    return tree(primals), gradient[0] if isinstance(argnums, int) else tuple(gradient)
+    return _made(at, (tree(primals), gradient[0] if isinstance(argnums, int) else tuple(gradient)))
 
 
 @builtin(pulled_value)
@@ -396,7 +411,7 @@ def _traced_pullback(
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
         places = tree(list(range(len(leaves))))
         y = places[0] if options["has_aux"] else places
-        chosen, _ = flatten(y)
+        chosen = [k for k in flatten(y)[0] if _dtype(leaves[k]).kind in "fc"]
         if len(chosen) != len(bars_given):
             message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
             raise SeedError(message)
@@ -408,7 +423,7 @@ def _traced_pullback(
 
     _, bars, _ = at.pull(seeds)
     parts = _cotangents(at, bars)
-    return parts[0] if isinstance(argnums, int) else tuple(parts)
+    return _made(at, parts[0] if isinstance(argnums, int) else tuple(parts))
 
 
 def check_scalar(y: Any, f: Any) -> None:

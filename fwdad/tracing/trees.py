@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -37,7 +38,8 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
             return lambda values: type(node)(p(values) for p in parts)
         if isinstance(node, dict):
             items = {key: take(item) for key, item in node.items()}
-            return lambda values: {key: p(values) for key, p in items.items()}
+            cls = type(node) if isinstance(node, collections.OrderedDict) else dict
+            return lambda values: cls((key, p(values)) for key, p in items.items())
         if isinstance(node, (Maybe, Optional, Poison)):
             message = "a value that may be None, or not be there, is used as a whole"
             raise UntraceableError(message)
