@@ -165,6 +165,9 @@ class Pullback:
             np.zeros((count, *shape), leaf_dtype(y)) if b is ZERO else b
             for b, y, shape in zip(bars, self._leaves, self._shapes, strict=True)
         ]
+        return self._pull_many(bars, count)
+
+    def _pull_many(self, bars: list[Any], count: int) -> Any:
         if self._tape is None or any(isinstance_dual(b) for b in bars):
             return self._recorded_pull(bars, count)
         width = min(count, _width(self._chunk, count, self._arguments.leaves))

@@ -110,7 +110,7 @@ def grad(
     -----
     By reverse mode: f is traced once for each kind of arguments, and its tape is run and run
     backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
-    differentiated by forward mode, whose cost does.
+    written down as it runs, loops unrolled: the memory grows with the number of operations.
     """
     return _Transformed(_call_grad, f, argnums, has_aux=has_aux, chunk=chunk)
 
