@@ -171,8 +171,17 @@ class Pullback:
         if self._tape is None or any(isinstance_dual(b) for b in bars):
             return self._recorded_pull(bars, count)
         width = min(count, _width(self._chunk, count, self._arguments.leaves))
-        joined = self._tape.pull_many(bars, count, width)
-        return in_trees(joined, self._arguments, single=self._single)
+        x_bar = self._tape.pull_many(bars, count, width)
+        trees = zip(self._arguments.structures, (x_bar,) if self._single else x_bar, strict=True)
+        parts = [
+            b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
+            for b, x in zip(
+                [b for structure, tree in trees for b in match(structure, tree)],
+                self._arguments.leaves,
+                strict=True,
+            )
+        ]
+        return in_trees(parts, self._arguments, single=self._single)
 
     def _value(self) -> tuple[Any, Any]:
         answer: Any = UNTRACED
@@ -309,8 +318,8 @@ class _HeldTape:
         inputs = self._with(bars)
         return self._made.tape.rebuild(apart(self._made.run(*inputs), inputs))
 
-    def pull_many(self, bars: list[Any], count: int, width: int) -> list[Any]:
-        """The cotangents of the leaves of the arguments for K, some at a time."""
+    def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
+        """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
         parts = []
         active = [k in self._places for k in range(len(self._leaves))]
         run, constants = self._held.push(self._made, width, tuple(active))
@@ -324,7 +333,8 @@ class _HeldTape:
             results = run(*self._with([self._leaves[place] for place in self._places]),
                           *lanes, *constants)  # fmt: skip
             parts.append(results[len(results) // 2 :])
-        return [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
+        joined = [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
+        return self._made.tape.rebuild(joined)
 
     def _with(self, bars: list[Any]) -> list[Any]:
         """The inputs with some cotangents in their places."""

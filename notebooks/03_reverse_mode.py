@@ -82,8 +82,9 @@ assert_allclose(slope, 2 * np.sin(x) * x * (np.cos(x) * x + np.sin(x)))
 
 # %% [markdown]
 # First the program, then its steps from the last to the first (`scale_lanes` is a product). What
-# the way back needs, `np.sin(x)`, has a name and is used twice; it is not computed again. No list of
-# operations is kept at run time: this source is all there is, and `jit` compiles it as it stands.
+# the way back needs, `np.sin(x)`, has a name and is used twice; it is not computed again. No list
+# of operations is kept at run time: this source is all there is, and `jit` compiles it as it
+# stands.
 #
 # ## 3. Loops that update arrays in place
 #

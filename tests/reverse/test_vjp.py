@@ -294,6 +294,20 @@ def test_cotangents_that_do_not_fit(y_bar, message, traced):
         fwdad.vjp(f, X)[1](y_bar)
 
 
+def test_numbers_that_nothing_depends_on():
+    p = {"unused": 3.0, "x": X, "also": [1.0, W], "s": 2.0}
+    _, pullback = fwdad.vjp(lambda p, q: p["x"] * p["s"], p, args=(4.0,), argnums=(0, 1))
+    for y_bar in (EYE, EYE[:2]):
+        x_bar, q_bar = pullback(y_bar)
+        k = len(y_bar)
+        assert_array_equal(x_bar["x"], 2 * y_bar)
+        assert_array_equal(x_bar["s"], y_bar @ X)
+        for found, shape in ((x_bar["unused"], (k,)), (x_bar["also"][1], (k, 3)), (q_bar, (k,))):
+            assert_array_equal(found, np.zeros(shape))
+    x_bar, q_bar = pullback(W)
+    assert (x_bar["unused"], q_bar) == (0.0, 0.0)
+
+
 def test_no_cotangent_for_a_part():
     _, pullback = fwdad.vjp(lambda x: (x * 2, x * W), X)
     assert_array_equal(pullback((fwdad.ZERO, np.ones(3))), W)
