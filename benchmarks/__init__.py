@@ -1,6 +1,7 @@
 """Speed and memory of fwdad, as ratios to the program itself and beside its peers.
 
 Run from the checkout: ``python -m benchmarks.forward``, ``python -m benchmarks.jit``,
+``python -m benchmarks.reverse``,
 ``python -m benchmarks.chunk_choice``, ``python -m benchmarks.profile_scalar``.
 """
 

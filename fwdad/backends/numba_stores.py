@@ -27,7 +27,9 @@ class StoreWriter(LoopWriter):
             self._define(op, f"{array}[{index}]", ATOM, block, k)
             return
         if op.view:
-            text = f"{array}[{self._view_index(op.index)}]"
+            text = array  # `a[...]`, which Numba lowers for tuples only
+            if any(i is not Ellipsis for i in op.index):
+                text = f"{array}[{self._view_index(op.index)}]"
             if value in self._loose:
                 text = f"{self.help('loose')}({text})"
             self._define(op, text, ATOM, block, k)

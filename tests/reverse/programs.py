@@ -185,6 +185,13 @@ def cholesky(x):
     return s
 
 
+def largest(x):
+    s = 0.0
+    for k in range(1, len(x)):
+        s += np.max(x[:k] * x[k]) * x[-1]
+    return s
+
+
 X = np.array([1.2, 0.5, 2.0])
 LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
@@ -213,4 +220,5 @@ PROGRAMS = [
     (chosen_array, X),
     (chosen_array, X[::-1].copy()),
     (cholesky, X),
+    (largest, LONG),
 ]

@@ -15,6 +15,7 @@ from tests.reverse.programs import (
     carried_number,
     cholesky,
     in_place,
+    products_in_place,
     recurrence,
     stencil,
     two_buffers,
@@ -36,6 +37,7 @@ pytest.importorskip("numba")
         (stencil, LONG),
         (buffers_of_an_inner_loop, X),
         (cholesky, X),
+        (products_in_place, LONG),
     ],
 )
 def test_compiled_gradient(f, x):
