@@ -193,11 +193,20 @@ def traced(
         return UNTRACED
     finally:
         NOTE.sink = noted
+    return _ran(made, leaves, containers)
+
+
+def _ran(made: Any, leaves: list[Any], containers: list[Any]) -> Any:
+    """What a tape answers; ``UNTRACED`` where its program does more, or raises."""
     tape = made.tape
     changes = any(tape.program.written) or tape.rebuild.needs_containers
     if changes or tape.prints or share_memory(leaves) or is_active(leaves):
         return UNTRACED
-    return tape.rebuild(apart(made.run(*leaves), leaves), containers)
+    try:
+        values = made.run(*leaves)
+    except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
+        return UNTRACED
+    return tape.rebuild(apart(values, leaves), containers)
 
 
 def apart(values: Any, leaves: list[Any]) -> list[Any]:

@@ -153,7 +153,9 @@ class Rules(Cotangents):
         for k, a in enumerate(op.args):
             if self.structure.is_active(a):
                 d = rule.partials[k](*numbers, result)
-                if not _same_shape(a, y):
+                shape = tuple(getattr(d, "shape", ()))
+                # a partial that is another argument may be shorter than y, as may this one
+                if not _same_shape(a, y) or (is_array(y) and shape not in ((), self.shape(y))):
                     y_bar = self.whole(y, y_bar)
                 found.append((a, self.scaled(d, y_bar)))
         return found

@@ -9,6 +9,13 @@ def elementwise(x):
     return np.sum(np.sin(x) * x / (1 + x**2))
 
 
+def short_factors(x):
+    """The sum of a product whose other factor is broadcast."""
+    a = np.outer(x, x)
+    column, row = np.array([[2.0], [3.0], [0.5]]), np.array([1.0, -1.0, 4.0])
+    return np.sum(a * column) + np.sum(row * a) + np.sum(a / x[:, None]) + np.sum(x - a)
+
+
 def slices(x):
     y = x[1:] * x[:-1]
     return np.sum(y**2) + x[0]
@@ -197,6 +204,7 @@ LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
     (elementwise, X),
     (elementwise, LONG.reshape(7, 1) * X),
+    (short_factors, X),
     (slices, X),
     (elements, X),
     (carried_number, X),
