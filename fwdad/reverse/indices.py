@@ -10,7 +10,7 @@ import operator
 from typing import NamedTuple
 
 from fwdad.reverse.structure import Structure
-from fwdad.tape.ops import Apply, Block, Load, Loop, Operand, Store, Update, Value, is_array
+from fwdad.tape.ops import Apply, Block, Loop, Operand, Store, Update, Value, is_array
 
 
 class Affine(NamedTuple):
@@ -189,8 +189,3 @@ def _apart(read: list[Interval], written: list[Interval]) -> bool:
             if a is not None and b is not None and a.base is b.base and a.offset <= b.offset:
                 return True
     return False
-
-
-def read_of(op: Load, structure: Structure) -> list[Interval] | None:
-    """What a load reads, on each axis."""
-    return intervals(op.index, op.array.type.ndim, structure)
