@@ -51,7 +51,7 @@ def is_library_file(filename: str) -> bool:
     """Whether a file belongs to the standard library, an installed package, or fwdad itself."""
     if filename.startswith(_PACKAGE):
         return not filename.startswith(_EXAMPLES)
-    if filename.startswith("<frozen"):
+    if filename.startswith(("<frozen", "<fwdad ")):  # the latter: generated from a tape
         return True
     return filename.startswith(_LIBRARIES) or any(part in filename for part in _THIRD_PARTY)
 
@@ -88,7 +88,7 @@ def locate(frame: FrameType | None = None) -> Location | None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
             return _frame_location(frame)
-        if fallback is None and not filename.startswith((_PACKAGE, "<frozen")):
+        if fallback is None and not filename.startswith((_PACKAGE, "<frozen", "<fwdad ")):
             fallback = frame
         frame = frame.f_back
     return _frame_location(fallback) if fallback is not None else None

@@ -21,7 +21,7 @@ from fwdad.backends.elementwise import (
     where_term,
 )
 from fwdad.tangents.chunk import scale_lanes
-from fwdad.tape.forward import load_lanes, zero_lanes
+from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.infer import infer
 from fwdad.tape.ops import Apply, Operand, Value, is_array
 from fwdad.tape.types import Dimension, number_type
@@ -154,6 +154,14 @@ def _load_lanes(w, _op, lanes, *index):
 @handles(zero_lanes)
 def _zero_lanes(w, op, n, like):
     return w.zeros(op.outputs[0], [w.index_text(n), *lengths_like(w, like)])
+
+
+@handles(unit_lanes)
+def _unit_lanes(w, op, n, k, dtype=None):  # noqa: ARG001
+    name, lane = w.name(op.outputs[0]), w.atom(w.term(k)).text
+    w.line(f"{name} = {w.zeros(op.outputs[0], [w.index_text(n)])}", op)
+    w.line(f"if 0 <= {lane} < {w.index_text(n)}:")
+    w.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
 
 
 # -- new arrays

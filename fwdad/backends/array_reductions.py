@@ -179,7 +179,7 @@ def _variance(w, a, axis, ddof, keepdims):
     return Term(text, ATOM, numpy_number(FLOAT64))
 
 
-def _extreme(w, op, ufunc, a, axis, keepdims):
+def _extreme(w, op, ufunc, a, axis, keepdims, initial):
     out = op.outputs[0]
     dtype = out.type.dtype
     symbol = ">" if ufunc is np.maximum else "<"
@@ -191,7 +191,8 @@ def _extreme(w, op, ufunc, a, axis, keepdims):
             raise TypeError(message)
         kept = [k for k in range(ndim) if k not in axes]
         unknown = [lengths[k] for k in axes if not lengths[k].isdigit() or lengths[k] == "0"]
-        for n in unknown:
+        start = None if initial is None else w.stored(w.atom(w.number(initial)), dtype)
+        for n in unknown if start is None else ():
             w.line(f"if {n} == 0:")
             w.line(
                 f"    raise ValueError('zero-size array to reduction operation {ufunc.__name__} "
@@ -209,7 +210,8 @@ def _extreme(w, op, ufunc, a, axis, keepdims):
             w.line(f"{w.name(out)} = {w.empty(shape, dtype)}")
         with _loops(w, index, lengths, kept):
             first = ["0" if k in axes else index[k] for k in range(ndim)]
-            w.line(f"{best} = {w.stored(w.element(value, first, steps), dtype)}")
+            found = start or w.stored(w.element(value, first, steps), dtype)
+            w.line(f"{best} = {found}")
             with _loops(w, index, lengths, axes):
                 w.line(f"{item} = {w.stored(w.element(value, index, steps), dtype)}")
                 w.line(f"if {item} {symbol} {best}{nan}:")
@@ -222,13 +224,13 @@ def _extreme(w, op, ufunc, a, axis, keepdims):
 
 
 @handles(np.max, np.amax)
-def _max(w, op, a, axis=None, keepdims=False):
-    return _extreme(w, op, np.maximum, a, axis, keepdims)
+def _max(w, op, a, axis=None, keepdims=False, initial=None):
+    return _extreme(w, op, np.maximum, a, axis, keepdims, initial)
 
 
 @handles(np.min, np.amin)
-def _min(w, op, a, axis=None, keepdims=False):
-    return _extreme(w, op, np.minimum, a, axis, keepdims)
+def _min(w, op, a, axis=None, keepdims=False, initial=None):
+    return _extreme(w, op, np.minimum, a, axis, keepdims, initial)
 
 
 def _position(w, symbol, a, axis):

@@ -6,6 +6,7 @@ import numpy as np
 
 from fwdad.errors import MissingRuleError
 from fwdad.rules.define import elementwise, frule
+from fwdad.rules.partials import SINGLE
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import ZERO, Zero
 
@@ -13,9 +14,6 @@ from fwdad.tangents.zero import ZERO, Zero
 def one(y):
     """The number one in the dtype of y."""
     return np.ones((), plain(y).dtype)[()]
-
-
-_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
 
 def fit(y_dot, y):
@@ -26,7 +24,7 @@ def fit(y_dot, y):
     shape, dtype = np.shape(value), getattr(value, "dtype", None)
     if y_dot.shape != shape:
         y_dot = y_dot.broadcast_to(shape)
-    if dtype in _SINGLE and not np.can_cast(y_dot.dtype, dtype):
+    if dtype in SINGLE and not np.can_cast(y_dot.dtype, dtype):
         y_dot = y_dot.astype(dtype)
     return y_dot
 

@@ -40,7 +40,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
     if type(d) is np.ndarray:
         shape, dtype = getattr(y, "shape", ()), getattr(y, "dtype", None)
         if dtype is not _DOUBLE or d.dtype is not _DOUBLE:  # not the commonest
-            dtype = _floating(d.dtype, y)
+            dtype = floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
             if not kept or getrefcount(d) <= _ALONE:  # y, a primal, a table of the user's
                 return d
@@ -72,19 +72,20 @@ def _references(d: Any) -> int:
 
 _ALONE = _references(np.zeros(1))  # of an array that nobody but the function it is given to holds
 _DOUBLE = np.dtype(np.float64)
-_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+"""The dtypes that Python's numbers do not widen, and NumPy's double ones do."""
 
 
-def _floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
+def floating(dtype: np.dtype[Any], y: Any) -> np.dtype[Any]:
     """The dtype of a scaling: Python numbers beside single precision do not widen it."""
-    if getattr(y, "dtype", None) in _SINGLE:
+    if getattr(y, "dtype", None) in SINGLE:
         return np.dtype(np.complex64 if dtype.kind == "c" else np.float32)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
 def narrowed(y_dot: Any, y: Any) -> Any:
     """The tangent of a single precision result, where a Python number brought wider lanes in."""
-    if getattr(y, "dtype", None) not in _SINGLE or not isinstance(y_dot, Chunk):
+    if getattr(y, "dtype", None) not in SINGLE or not isinstance(y_dot, Chunk):
         return y_dot
     return y_dot if np.can_cast(y_dot.dtype, y.dtype) else y_dot.astype(y.dtype)
 

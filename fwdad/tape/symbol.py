@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.rules.partials import SINGLE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 from fwdad.tape.ops import Value
@@ -190,7 +191,7 @@ def as_numpy_number(x: Any, dtype: Any = None) -> Any:
     dtype : dtype, optional
         That of what the partial is of: beside single precision the number has single precision.
     """
-    single = dtype is not None and dtype in _SINGLE
+    single = dtype is not None and dtype in SINGLE
     if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
         if x.type.dtype.kind in "fc":
             kind = _NARROW[x.type.dtype.kind] if single else x.type.dtype.type
@@ -200,7 +201,6 @@ def as_numpy_number(x: Any, dtype: Any = None) -> Any:
     return x
 
 
-_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 _NARROW = {"f": np.float32, "c": np.complex64}
 
 

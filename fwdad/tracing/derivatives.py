@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from fwdad import evaluators as api
+from fwdad.arguments import COMPLEX_ARGUMENT, NOT_HOLOMORPHIC, REAL_ARGUMENT, commutes_with_i
 from fwdad.builder.build import run_on_duals
 from fwdad.errors import (
     NonScalarOutputError,
     NoOutputError,
+    NotHolomorphicError,
     SeedError,
     UnsupportedTypeError,
     UntraceableError,
 )
 from fwdad.reverse.pull import pull_block, write_block, written_outside
 from fwdad.rules.registry import function_name
+from fwdad.tangents.seeds import random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
@@ -192,11 +195,32 @@ def _positions(argnums: Any) -> tuple[int, ...]:
 
 def _plain_options(options: dict[str, Any]) -> None:
     """Refuse what only the evaluator that runs at once can do."""
-    asked = {"outputs": "returned", "holomorphic": False, "has_aux": False, "stack": False}
+    asked = {"outputs": "returned", "has_aux": False, "stack": False}
     for name, default in asked.items():
         if options.get(name, default) != default:
             message = f"`{name}={options[name]!r}` of a derivative cannot be traced"
             raise UntraceableError(message)
+
+
+def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
+    """What :func:`fwdad.arguments.check_holomorphic` asks, written as a check."""
+    kinds = {_dtype(x).kind for x in at.leaves}
+    if "c" not in kinds:
+        return
+    if not holomorphic:
+        raise NotHolomorphicError(COMPLEX_ARGUMENT)
+    if kinds != {"c"}:
+        raise NotHolomorphicError(REAL_ARGUMENT)
+    recorder = at.tracer.recorder
+    location = at.tracer.location()
+    likes = [np.empty(at.shape(k), _dtype(x)) for k, x in enumerate(at.leaves)]
+    seeds = random_seeds(likes, 1, np.random.default_rng(0))
+    given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
+    primals, lanes, _ = at.run(2, given)
+    for p, t in zip(primals, lanes, strict=True):
+        if _dtype(p).kind in "fc":
+            holds = at.tracer.call(commutes_with_i, (recorder.as_symbol(t),), {})
+            recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
 
 
 @builtin(api.jvp)
@@ -209,10 +233,12 @@ def _jvp(
     argnums: Any = 0,
     args: tuple[Any, ...] = (),
     kwargs: Any = None,
+    holomorphic: bool = False,
     **options: Any,
 ) -> Any:
     _plain_options(options)
     at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    _check_holomorphic(at, holomorphic=holomorphic)
     if v is None:
         primals, lanes, tree = _basis_run(at)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
@@ -284,10 +310,12 @@ def _value_and_jacobian(
     argnums: Any = 0,
     args: tuple[Any, ...] = (),
     kwargs: Any = None,
+    holomorphic: bool = False,
     **options: Any,
 ) -> Any:
     _plain_options(options)
     at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    _check_holomorphic(at, holomorphic=holomorphic)
     primals, lanes, tree = _basis_run(at)
     recorder = tracer.recorder
     blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]

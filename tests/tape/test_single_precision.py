@@ -28,3 +28,73 @@ def test_backwards():
     assert gradient.dtype == np.float32
     exact = fwdad.grad(lambda x: np.sum(f(x)))(X.astype(float))
     np.testing.assert_allclose(gradient, exact, rtol=1e-5)
+
+
+def one_number(x):
+    return x[0] * x[1] * 2.0 + 1.0
+
+
+def of_elements(x):
+    return np.array([x[0] * 2.0, 1.5, x[2] * x[1]])
+
+
+def in_a_loop(x):
+    s = 0.0
+    for i in range(len(x)):
+        s = s + x[i] * 2.0
+    return s
+
+
+def stored_in_a_loop(x):
+    y = np.zeros_like(x)
+    for i in range(1, len(x)):
+        y[i] = 0.5 * y[i - 1] + x[i] * 2.0
+    return y
+
+
+def on_two_ways(x):
+    return x * 2.0 if np.abs(x[0]) > 0.5 else 1.0 - x
+
+
+def selected(x):
+    return np.where(np.abs(x) > 0.5, x, 0.0) + 0.25 * x
+
+
+def limited(x):
+    return np.maximum(x, 0.3) + np.clip(x, 0.2, 0.5) * 2.0
+
+
+def wider(x):
+    return x * np.float64(3.0) + 1.0
+
+
+NUMBERS = [one_number, of_elements, in_a_loop, stored_in_a_loop, on_two_ways, selected, wider]
+REAL_ONLY = [limited]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_jacobians_have_the_dtype_of_the_value(backend):
+    def all_of(x):
+        return [fwdad.jacobian(g, x) for g in NUMBERS + REAL_ONLY]
+
+    _compare(fwdad.jit(all_of, backend=backend)(X), NUMBERS + REAL_ONLY, {}, X)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_directions(backend):
+    v = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+
+    def all_of(x, v):
+        return [fwdad.jvp(g, x, v)[1] for g in NUMBERS + REAL_ONLY]
+
+    for g, found in zip(NUMBERS + REAL_ONLY, fwdad.jit(all_of, backend=backend)(X, v), strict=True):
+        y, expected = fwdad.jvp(g, X, v)
+        assert found.dtype == expected.dtype == y.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def _compare(found, functions, options, x):
+    for g, J in zip(functions, found, strict=True):
+        expected = fwdad.jacobian(g, x, **options)
+        assert J.dtype == expected.dtype == np.asarray(g(x)).dtype, g.__name__
+        np.testing.assert_allclose(J, expected, rtol=1e-5, err_msg=g.__name__)

@@ -68,8 +68,10 @@ class Indexing(State):
                 return lanes.indexed(index, shape)
             place = self._place(lanes, index, shape)
             if place is not None:
-                unit = ArrayType(np.dtype(float), (self.n,))
-                return Lanes(self.recorder.apply_typed(unit_lanes, (self.n, place), unit))
+                dtype = lanes.dtype
+                args = (self.n, place) if dtype == np.float64 else (self.n, place, dtype)
+                unit = ArrayType(dtype, (self.n,))
+                return Lanes(self.recorder.apply_typed(unit_lanes, args, unit))
         array = lanes.array
         if array.ndim < len(shape) + 1:
             array = lanes.expanded(len(shape)).array

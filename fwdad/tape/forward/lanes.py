@@ -22,9 +22,9 @@ def load_lanes(lanes: Any, *index: Any) -> Any:
     return lanes[(slice(None), *index)].copy()
 
 
-def unit_lanes(n: int, k: int) -> Any:
+def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
     """The lanes of the k-th number of a basis: one in lane k, if there is one."""
-    lanes = np.zeros(n)
+    lanes = np.zeros(n, dtype)
     if 0 <= k < n:
         lanes[k] = 1.0
     return lanes

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.partials import SINGLE, floating
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.placed import NOWHERE, Placed
@@ -228,8 +229,12 @@ class State:
         return self.recorder.apply_typed(zero_lanes, (self.n, like), self._lanes_type(t))
 
     def _cast(self, lanes: Any, t: Type) -> Any:
-        if lanes.dtype.kind == "c" and t.dtype.kind != "c":
+        """Lanes of a value as they leave: of its own dtype."""
+        dtype = self._lanes_type(t).dtype
+        if lanes.dtype.kind == "c" and dtype.kind != "c":
             lanes = self.recorder.apply(np.real, (lanes,), {})
+        if lanes.dtype != dtype:
+            lanes = self.recorder.apply(np.ndarray.astype, (lanes, dtype), {})
         return lanes
 
     def _multiplied(self, chunk: Chunk) -> Any:
@@ -240,7 +245,9 @@ class State:
         units: list[Any] = [0.0] * self.n
         for held, d in hot.items():
             units[held.lane] = self._coefficient(d)
-        total = self.recorder.apply(np.array, (units,), {})
+        dtype = Chunk.of(chunk.n, (), hot).dtype
+        single = {"dtype": dtype} if dtype in SINGLE else {}
+        total = self.recorder.apply(np.array, (units,), single)
         rest = {held: d for held, d in chunk.terms.items() if held not in hot}
         return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
 
@@ -276,6 +283,9 @@ class State:
         shape = self._shape(out)
         if type(d) is Symbol and d.is_array and self.recorder.is_written(d.value):
             d = self.recorder.apply(np.ndarray.copy, (d,), {})
+        if type(d) is Symbol and out.dtype in SINGLE:
+            dtype = floating(d.dtype, out)
+            d = d.astype(dtype) if d.dtype != dtype else d
         if isinstance(d, (int, float)) and d == 1:
             term = t
         else:
