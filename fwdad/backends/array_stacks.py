@@ -1,41 +1,114 @@
 """Stacks in the Numba source: growing arrays of elements, and of the shapes of what is on them.
 
-An array on a stack is a copy of its elements; taken off, it is a window on the stack, which nobody
-writes before the next push.
+Numbers that one iteration pushes, and one takes off again, lie side by side on one stack, and a
+loop over a range makes room for all its iterations before it begins. An array on a stack is a copy
+of its elements; taken off, it is a window on the stack, which nobody writes before the next push.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, length_text
-from fwdad.tape.ops import Apply, Value, is_array
+from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array
 from fwdad.tape.stacks import new_stack, pop, push
 from fwdad.tape.summing import sum_to
-from fwdad.tape.types import INT, ArrayType, Size, Type
+from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
 Writer = Any
 
 _FIRST = 64  # elements that a stack begins with
 
 
-def _item_type(w: Writer, stack: Value) -> Type:
-    """The type of what is pushed onto a stack."""
-    for op in w.program.walk():
-        if isinstance(op, Apply) and op.function is push and op.args[0] is stack:
-            x = op.args[1]
-            return x.type if isinstance(x, Value) else w.type_of(x)
-    raise w.cannot("a stack that nothing is pushed onto")
+class Held:
+    """The memory of one stack of the tape, or of several that go up and down together.
+
+    Parameters
+    ----------
+    t : Type
+        That of the values.
+
+    Attributes
+    ----------
+    stacks : list of Value
+        Those of the tape, in the order in which their numbers lie.
+    begins, ends, lowers : set of Op
+        The first and last to push onto all of them in an iteration, and the first to take off.
+    name, top, shapes : str
+        What they are called, once they are written.
+    """
+
+    def __init__(self, t: Type) -> None:
+        self.type = t
+        self.stacks: list[Value] = []
+        self.begins: set[Op] = set()
+        self.ends: set[Op] = set()
+        self.lowers: set[Op] = set()
+        self.name = self.top = self.shapes = ""
+
+    def place(self, stack: Value) -> str:
+        """Where the next number of a stack lies."""
+        k = self.stacks.index(stack)
+        return f"{self.name}[{self.top} + {k}]" if k else f"{self.name}[{self.top}]"
 
 
-def _names(w: Writer, stack: Value) -> tuple[str, str, str]:
-    """The names of a stack, of its height, and of its shapes."""
-    made = w.stacks.get(stack)
-    if made is None:
-        name = w.name(stack)
-        made = name, w.temporary(f"{name}_top", INT), w.temporary(f"{name}_shapes")
-        w.stacks[stack] = made
-    return made
+class Stacks:
+    """The stacks of a program.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+
+    Attributes
+    ----------
+    held : dict
+        The memory of each.
+    roomy : set of Op
+        What pushes without looking: there is room.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.held: dict[Value, Held] = {}
+        self.roomy: set[Op] = set()
+        pushes: dict[Value, list[tuple[Apply, Block]]] = {}
+        pops: dict[Value, list[tuple[Apply, Block]]] = {}
+        for op, block in _stacking(program.block):
+            (pushes if op.function is push else pops).setdefault(op.args[0], []).append((op, block))
+        together: dict[Any, Held] = {}
+        for stack, given in pushes.items():
+            t, taken = _type_of(given[0][0].args[1]), pops.get(stack, [])
+            once = len(given) == len(taken) == 1 and not isinstance(t, ArrayType)
+            key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
+            held = together.setdefault(key, Held(t))
+            first = not held.stacks
+            held.stacks.append(stack)
+            self.held[stack] = held
+            own: set[Op] = {op for op, _ in given}
+            held.ends = own
+            if first:
+                held.begins = own
+        for stack, taken in pops.items():  # in the order of the program
+            popped = self.held.get(stack)
+            if popped is not None and not popped.lowers:
+                popped.lowers = {op for op, _ in taken}
+
+
+def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
+    """What pushes and pops, with the blocks that it stands in."""
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function in (push, pop):
+            yield op, block
+        for inner in op.blocks():
+            yield from _stacking(inner)
+
+
+def _type_of(x: Operand) -> Type:
+    """The type of what is pushed."""
+    t = x.type if isinstance(x, Value) else number_type(x)
+    assert t is not None
+    return t
 
 
 @handles(sum_to)
@@ -51,34 +124,74 @@ def _sum_to(w: Writer, _op: Apply, x: Value, *lengths: Any) -> str:
 @handles(new_stack)
 def _new_stack(w: Writer, op: Apply) -> None:
     (stack,) = op.outputs
-    t = _item_type(w, stack)
-    name, top, shapes = _names(w, stack)
-    w.types[name] = ArrayType(t.dtype, (Size(),))
-    w.line(f"{name} = {w.empty([str(_FIRST)], t.dtype)}", op)
-    w.line(f"{top} = 0")
-    if isinstance(t, ArrayType) and t.ndim:
-        w.line(f"{shapes} = {w.empty([str(_FIRST)], INT.dtype)}")
-        w.line(f"{shapes}_top = 0")
+    held = w.stacks.held.get(stack)
+    if held is None:
+        raise w.cannot("a stack that nothing is pushed onto")
+    if held.name:
+        return
+    held.name = w.name(stack)
+    w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
+    held.top = w.temporary(f"{held.name}_top", INT)
+    w.line(f"{held.name} = {w.empty([str(_FIRST)], held.type.dtype)}", op)
+    w.line(f"{held.top} = 0")
+    if isinstance(held.type, ArrayType) and held.type.ndim:
+        held.shapes = w.temporary(f"{held.name}_shapes")
+        w.line(f"{held.shapes} = {w.empty([str(_FIRST)], INT.dtype)}")
+        w.line(f"{held.shapes}_top = 0")
+
+
+def make_room(w: Writer, loop: Loop) -> None:
+    """Before a loop over a range: room for the numbers that each of its iterations pushes."""
+    if loop.span is None or loop.leaves:
+        return
+    start, stop, step = loop.span
+    ends = [_type_of(x) for x in (start, stop)]
+    if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
+        return
+    found: dict[Held, int] = {}
+    for op in loop.body.ops:
+        if isinstance(op, Apply) and op.function is push:
+            held = w.stacks.held[op.args[0]]
+            if held.name and not isinstance(held.type, ArrayType):
+                w.stacks.roomy.add(op)
+                found[held] = found.get(held, 0) + 1
+    if not found:
+        return
+    first, last = (w.text(x, 5) for x in ((start, stop) if step == 1 else (stop, start)))
+    count = last if first == "0" else f"{last} - {first}"
+    if len(found) > 1 and not count.isidentifier():
+        made = w.temporary("count", INT)
+        w.line(f"{made} = {count}")
+        count = made
+    for held, each in found.items():
+        factor = count if count.isidentifier() else f"({count})"
+        _grow(w, held, f"{each} * {factor}" if each != 1 else count)
+
+
+def _grow(w: Writer, held: Held, more: str) -> None:
+    w.line(f"if {held.top} + {more} > {held.name}.size:")
+    w.line(f"    {held.name} = {w.help('grown')}({held.name}, {held.top} + {more})")
 
 
 @handles(push)
 def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
-    name, top, shapes = _names(w, stack)
-    grown = w.help("grown")
+    held = w.stacks.held[stack]
+    name, top, shapes = held.name, held.top, held.shapes
     t = w.type_of(x)
     if not is_array(x) or not t.ndim:
         text = f"{w.array(x)}[()]" if is_array(x) else w.stored(w.number(x), t.dtype)
-        w.line(f"if {top} == {name}.size:", op)
-        w.line(f"    {name} = {grown}({name}, {top} + 1)")
-        w.line(f"{name}[{top}] = {text}")
-        w.line(f"{top} += 1")
+        if op in held.begins and op not in w.stacks.roomy:
+            _grow(w, held, str(len(held.stacks)))
+        w.line(f"{held.place(stack)} = {text}", op)
+        if op in held.ends:
+            w.line(f"{top} += {len(held.stacks)}")
         return
+    grown = w.help("grown")
     source = w.array(x)
     lengths = [length_text(d, source, k) for k, d in enumerate(t.shape)]
     size = w.temporary("size", INT)
     w.line(f"{size} = {source}.size", op)
-    w.line(f"if {top} + {size} > {name}.size:")
-    w.line(f"    {name} = {grown}({name}, {top} + {size})")
+    _grow(w, held, size)
     w.line(f"if {shapes}_top + {t.ndim} > {shapes}.size:")
     w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {t.ndim})")
     window = w.temporary("window")
@@ -94,17 +207,19 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
 
 @handles(pop)
 def _pop(w: Writer, op: Apply, stack: Value) -> str:
-    name, top, shapes = _names(w, stack)
+    held = w.stacks.held[stack]
+    name, top, shapes = held.name, held.top, held.shapes
     (out,) = op.outputs
     t = out.type
     if not isinstance(t, ArrayType) or not t.ndim:
-        w.line(f"{top} -= 1", op)
+        if op in held.lowers:
+            w.line(f"{top} -= {len(held.stacks)}", op)
         if isinstance(t, ArrayType):
             made = w.temporary("a")
             w.line(f"{made} = {w.empty([], t.dtype)}")
-            w.line(f"{made}[()] = {name}[{top}]")
+            w.line(f"{made}[()] = {held.place(stack)}")
             return made
-        return f"{name}[{top}]"
+        return held.place(stack)
     w.line(f"{shapes}_top -= {t.ndim}", op)
     lengths = [
         str(d) if isinstance(d, int) else f"{shapes}[{shapes}_top + {k}]"

@@ -56,6 +56,37 @@ def divide(_typing, a, b):
 
 
 @intrinsic
+def scaled(_typing, d, t):
+    """``d * t``, and zero where t is, whatever d is.
+
+    The test has a branch of its own, which is hardly ever taken: a sum of many such products does
+    not wait for it.
+    """
+    if d != types.float64 or t != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        d, t = args
+        product = builder.fmul(d, t)
+        start = builder.block
+        rare, done = builder.append_basic_block("rare"), builder.append_basic_block("done")
+        builder.cbranch(builder.fcmp_unordered("uno", product, product), rare, done).set_weights(
+            [1, 1 << 16]
+        )
+        builder.position_at_end(rare)
+        is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
+        kept = builder.select(is_zero, t.type(0.0), product)
+        builder.branch(done)
+        builder.position_at_end(done)
+        made = builder.phi(product.type)
+        made.add_incoming(product, start)
+        made.add_incoming(kept, rare)
+        return made
+
+    return d(d, t), code
+
+
+@intrinsic
 def _fmod(_typing, a, b):
     """The remainder with the sign of ``a``."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
+from fwdad.backends.array_stacks import Stacks
 from fwdad.backends.elementwise import Term, cast, literal, numpy_number
 from fwdad.backends.numba_support import HELPERS, LINALG_HELPERS, CannotCompileError
 from fwdad.backends.registers import in_registers, lane_memory, width
@@ -69,7 +70,7 @@ class BaseWriter(Writer):
         self.outlined: list[str] = []  # functions of their own, before the program
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
-        self.stacks: dict[Value, tuple[str, str, str]] = {}  # their names
+        self.stacks = Stacks(program)
 
     # -- reports and names
 

@@ -185,7 +185,11 @@ class NumberWriter(BaseWriter):
             made = part_term(f is np.real, terms[0], result)
         elif f is scale_lanes:
             d, y_bar = terms
-            made = ELEMENTWISE[f](result.dtype, d, self.atom(y_bar))
+            if d.kind == "f" and y_bar.kind == "f" and result.dtype == np.dtype(float):
+                parts = ", ".join(cast(t, result.dtype).text for t in terms)
+                made = Term(f"scaled({parts})", ATOM, result)
+            else:
+                made = ELEMENTWISE[f](result.dtype, d, self.atom(y_bar))
         elif f is round:
             made = round_term(terms, result)
         elif f in (min, max) and all(t.kind == "i" for t in terms):

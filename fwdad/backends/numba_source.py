@@ -20,7 +20,7 @@ from fwdad.backends import (
     array_products,  # noqa: F401
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
-    array_stacks,  # noqa: F401
+    array_stacks,
     compiled_linalg,
     compiled_math,
     numba_parallel,
@@ -225,6 +225,7 @@ class NumbaWriter(StoreWriter):
             start, _, step = op.span
             small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
             self._bits[op.body.params[0]] = 48 if small else 64
+        array_stacks.make_room(self, op)
         loop = OpenLoop(len(self.lines), self._indent, self._known_lengths())
         self._open.append(loop)
         super()._loop(op)

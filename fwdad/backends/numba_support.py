@@ -19,7 +19,7 @@ HELPERS = frozenset({
     "float_floor_divide", "float_power", "float_remainder", "grown", "in_domain", "in_range",
     "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub", "loose",
     "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
-    "python_int_remainder", "python_remainder", "stack_place", "to_int",
+    "python_int_remainder", "python_remainder", "scaled", "stack_place", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector"})

@@ -1,0 +1,94 @@
+"""Stacks in compiled gradients: who shares one, and where room for a loop is made beforehand."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+pytest.importorskip("numba")
+
+
+def counted(x, n):
+    """Numbers that are kept in loops over ranges, in one inside, and in a branch."""
+    a, b = x[0], x[1]
+    for i in range(n, 0, -1):
+        if i % 3:
+            a = a * math.sin(b) + x[2]
+        for _ in range(i):
+            b = math.sin(b * (a + 0.1)) - math.cos(a * b)
+            a = a * 0.5 + 0.1 * b * b
+        b = b / (1.0 + a * a)
+    return a + b
+
+
+def open_ended(x, n):
+    """Loops whose iterations nobody knows beforehand."""
+    a, b = x[0], x[1]
+    for i in range(0, 10**9, 2):
+        a = a * math.sin(b) + x[2]
+        if i >= n:
+            break
+    k = 0
+    while k < n:
+        b = b * math.cos(a) * 0.9
+        k += 1
+    return a * b
+
+
+def singular(x):
+    """A partial that is infinite where the cotangent is zero, and one that is nan."""
+    return 0.0 * math.sqrt(x[0]) + x[1] * x[1] + (x[2] - x[2]) * x[1]
+
+
+def _same_as_forward(f, x, *args):
+    y, gradient = fwdad.jit(fwdad.value_and_grad(f))(x, *args)
+    assert_allclose(y, f(x, *args), rtol=1e-13)
+    expected = fwdad.jacobian(f, x, args=args, mode="forward")
+    assert_allclose(gradient, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 17])
+def test_numbers_on_stacks(n):
+    x = np.array([0.3, 0.8, -0.4])
+    _same_as_forward(counted, x, n)
+    _same_as_forward(open_ended, x, n)
+
+
+def test_a_known_loop_makes_room_once():
+    gradient = fwdad.jit(fwdad.value_and_grad(counted))
+    x = np.array([0.3, 0.8, -0.4])
+    lines = fwdad.show(gradient, x, 3, backend="numba").splitlines()
+    inner = next(k for k, line in enumerate(lines) if line.strip() == "for _ in range(i):")
+    indent = len(lines[inner]) - len(lines[inner].lstrip())
+    deep = " " * (indent + 1)
+    end = next(k for k in range(inner + 1, len(lines)) if not lines[k].startswith(deep))
+    inside, before = "\n".join(lines[inner:end]), "\n".join(lines[inner - 9 : inner])
+    assert "saved" in inside
+    assert "grown" not in inside
+    assert "grown" in before
+
+
+def test_an_endless_range_takes_no_memory():
+    gradient = fwdad.jit(fwdad.value_and_grad(open_ended))
+    source = fwdad.show(gradient, np.ones(3), 3, backend="numba")
+    assert "1000000000 >" not in source
+    assert "+ 1 > saved" in source
+
+
+def test_zero_cotangents_stay_zero():
+    x = np.array([0.0, 1.5, math.inf])
+    _, gradient = fwdad.jit(fwdad.value_and_grad(singular))(x)
+    assert gradient[0] == 0.0
+
+
+def test_second_order():
+    x = np.array([0.3, 0.8, -0.4])
+
+    def slope(x):
+        return np.sum(fwdad.grad(lambda x: counted(x, 3))(x) * np.array([1.0, 2.0, -0.5]))
+
+    found = fwdad.jit(fwdad.grad(slope))(x)
+    assert_allclose(found, fwdad.jacobian(slope, x, mode="forward"), rtol=1e-10)
