@@ -1,6 +1,6 @@
 """Differentiate the NumPy program that you already have, N tangents at a time."""
 
-# importing the rules and the laws registers them
+# importing the rules and the laws registers them, importing `pages` speaks to malloc
 from fwdad import rules as rules
 from fwdad.builder.build import build_frule
 from fwdad.compilation import cache_info, explain, jit, show
@@ -34,6 +34,7 @@ from fwdad.support import (
     supported,
 )
 from fwdad.tangents import laws as laws
+from fwdad.tangents import pages as pages
 from fwdad.tangents.chunk import (
     Chunk,
     map_lanes,

@@ -11,11 +11,6 @@ import numpy as np
 BLOCK = 8 * 2**20
 """Bytes of lanes of one array that are kept near a core's cache: wider chunks are cut."""
 
-# glibc gives the pages of freed arrays back after each call, and a page anew costs as much as the
-# arithmetic on it, until it has seen one array as large as those that come and go. Nobody writes
-# into this one, so it has no pages itself; elsewhere it does nothing.
-np.empty(BLOCK, np.uint8)
-
 UNKNOWN, SEVERAL = -1, -2  # in the place of the one lane that is not zero
 
 _PARTS_KEPT = 4096

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.rules import elementary
 from fwdad.testing import check_frule
 from tests.rules.linalg_case import Case, Draw
 from tests.rules.slopes import mp_slope, second_slope, slope
@@ -154,6 +155,64 @@ def test_on_a_branch_cut_the_side_is_told_by_the_sign_of_zero(f, point, side):
     along = 1j if isinstance(point, complex) else 1.0
     want = (f(at(step)) - f(at(-step))) / (2 * step * along)
     assert_allclose(slope(f, at(0.0)), want, rtol=1e-8)
+
+
+def points_of_all_sizes():
+    """Doubles near the zeros of sine and cosine, tiny ones, huge ones, and none of these."""
+    rng = np.random.default_rng(3)
+    halves = rng.integers(-(10**6), 10**6, 100) * (math.pi / 2)
+    near = (halves[:, None] + np.array([0.0, 1e-12, -1e-6])).ravel()
+    scales = 10.0 ** rng.uniform(-310, 300, 100)
+    special = [0.0, -0.0, 5e-324, -1e-310, 1e-9, -1e-8, 1.0, math.pi / 2]
+    return np.concatenate([rng.normal(size=200), near, scales, -scales, special])
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize(
+    ("f", "derivative"), [(np.sin, mpmath.cos), (np.cos, lambda x: -mpmath.sin(x))]
+)
+def test_slopes_by_way_of_the_tangent_have_all_digits(f, derivative, quick, monkeypatch):
+    monkeypatch.setattr(elementary, "_has_quick_tan", lambda: quick)
+    x = points_of_all_sizes()
+    _, y_dot = fwdad.jvp(f, x, np.ones(x.size))
+    with mpmath.workdps(400):
+        want = np.array([float(derivative(mpmath.mpf(v))) for v in x.tolist()])
+    assert (np.abs(y_dot - want) <= 4 * np.spacing(np.abs(want))).all()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_slopes_by_way_of_the_tangent_where_there_is_none(quick, monkeypatch):
+    monkeypatch.setattr(elementary, "_has_quick_tan", lambda: quick)
+    x = np.zeros(500)
+    x[3], x[4], x[5] = np.nan, np.inf, 0.7
+    for f, at_zero, at_point in ((np.sin, 1.0, math.cos(0.7)), (np.cos, 0.0, -math.sin(0.7))):
+        _, y_dot = fwdad.jvp(f, x, np.ones(500))
+        assert_array_equal(np.isnan(y_dot).nonzero()[0], [3, 4])
+        assert_array_equal(np.delete(y_dot, [3, 4, 5]), at_zero)
+        assert_allclose(y_dot[5], at_point, rtol=1e-15)
+
+
+def test_slopes_by_way_of_the_tangent_to_higher_order_and_in_chunks(monkeypatch):
+    x = np.linspace(-4.0, 4.0, 301)  # with a zero in the middle
+    v = np.random.default_rng(5).normal(size=(5, x.size))
+
+    def program(x):
+        return np.sin(3 * x) * np.cos(x[::-1])
+
+    def first(x):
+        return fwdad.jvp(program, x, v[0])[1]
+
+    seen = []
+    for quick in (False, True):
+        monkeypatch.setattr(elementary, "_has_quick_tan", lambda quick=quick: quick)
+        lanes = fwdad.jvp(program, x, v)[1]
+        assert_array_equal(fwdad.jvp(program, x, v, chunk=2)[1], lanes)
+        second = fwdad.jvp(first, x, v[1])[1]
+        of_complex = fwdad.jvp(program, x + 0.1j, v[0] + 0j, holomorphic=True)[1]
+        seen.append((lanes, second, of_complex))
+    for plain, by_tangent in zip(*seen, strict=True):
+        assert_allclose(by_tangent, plain, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
