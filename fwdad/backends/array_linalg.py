@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.array_functions import FLOAT64, as_array, axes_of, handles, reading
+from fwdad.backends.array_order import extreme
 from fwdad.backends.array_products import as_dtype, stack
 from fwdad.backends.elementwise import Term, numpy_number
 from fwdad.tape.notation import ATOM
@@ -17,6 +18,10 @@ Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 @handles(np.linalg.norm)
 def _norm(w, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (NumPy's name)
+    if is_array(a) and ord in (np.inf, -np.inf) and len(axes_of(axis, a.type.ndim)) == 1:
+        return extreme(
+            w, op, [np.maximum if ord > 0 else np.minimum], a, axis, keepdims, of=np.absolute
+        )
     if not is_array(a) or a.type.dtype.kind not in "fc" or ord not in (None, 2) or keepdims:
         message = "of this kind"
         raise TypeError(message)

@@ -42,7 +42,8 @@ _ANY, _ALL = _Fold(np.logical_or, False), _Fold(np.logical_and, True)
 WIDE = {np.dtype(np.float32): FLOAT64, np.dtype(np.complex64): np.dtype(complex)}
 
 
-def _count(lengths: Sequence[str], axes: Sequence[int]) -> str:
+def count_of(lengths: Sequence[str], axes: Sequence[int]) -> str:
+    """How many elements are reduced to one, as source."""
     return " * ".join(lengths[k] for k in axes) or "1"
 
 
@@ -57,7 +58,7 @@ def _reduce(
         ndim = value.type.ndim
         axes = axes_of(axis, ndim)
         kept = [k for k in range(ndim) if k not in axes]
-        count = _count(lengths, axes)
+        count = count_of(lengths, axes)
         element = lambda index: _power(w, w.element(value, index, steps), power)  # noqa: E731
         start = literal(fold.identity, numpy_number(wide))
         if not kept:
@@ -80,10 +81,10 @@ def _reduce(
         place = w.at(
             [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]
         )
-        with _loops(w, index, lengths, kept):
+        with loops_over(w, index, lengths, kept):
             total = w.temporary("total", numpy_number(wide))
             w.line(f"{total} = {start}")
-            with _loops(w, index, lengths, axes):
+            with loops_over(w, index, lengths, axes):
                 w.line(fold.step(w, total, element(index), wide))
             made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             w.line(f"{name}[{place}] = {made}")
@@ -98,9 +99,10 @@ def _power(_w: Writer, term: Term, power: int) -> Term:
 
 
 @contextmanager
-def _loops(
+def loops_over(
     w: Writer, index: Sequence[str], lengths: Sequence[str], axes: Sequence[int]
 ) -> Iterator[None]:
+    """Some of nested loops over an array."""
     for k in axes:
         w.line(f"for {index[k]} in range({lengths[k]}):")
         w._indent += 1
@@ -165,7 +167,7 @@ def _variance(w, a, axis, ddof, keepdims):
     name = w.array(value)
     lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
     mean, total = (w.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
-    count = _count(lengths, range(len(lengths)))
+    count = count_of(lengths, range(len(lengths)))
     w.line(f"{mean} = 0.0")
     index = w.open_loops(lengths)
     w.line(f"{mean} += {w.element(value, index).text}")
@@ -177,95 +179,6 @@ def _variance(w, a, axis, ddof, keepdims):
     w.close_loops(index)
     text = f"{w.help('divide')}({total}, float({count} - {ddof}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
-
-
-def _extreme(w, op, ufunc, a, axis, keepdims, initial):
-    out = op.outputs[0]
-    dtype = out.type.dtype
-    symbol = ">" if ufunc is np.maximum else "<"
-    with reading(w, a) as (value, lengths, steps):
-        ndim = value.type.ndim
-        axes = axes_of(axis, ndim)
-        if value.type.dtype.kind not in "iuf":
-            message = f"of {value.type.dtype}"
-            raise TypeError(message)
-        kept = [k for k in range(ndim) if k not in axes]
-        unknown = [lengths[k] for k in axes if not lengths[k].isdigit() or lengths[k] == "0"]
-        start = None if initial is None else w.stored(w.atom(w.number(initial)), dtype)
-        for n in unknown if start is None else ():
-            w.line(f"if {n} == 0:")
-            w.line(
-                f"    raise ValueError('zero-size array to reduction operation {ufunc.__name__} "
-                "which has no identity')"
-            )
-        index = w.index_names(ndim)
-        best = w.temporary("best", numpy_number(dtype))
-        item = w.temporary("item", numpy_number(dtype))
-        nan = f" or {item} != {item}" if dtype.kind == "f" else ""
-        whole = not kept and isinstance(out.type, Number)
-        if not whole:
-            shape = [
-                ("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept
-            ]
-            w.line(f"{w.name(out)} = {w.empty(shape, dtype)}")
-        with _loops(w, index, lengths, kept):
-            first = ["0" if k in axes else index[k] for k in range(ndim)]
-            found = start or w.stored(w.element(value, first, steps), dtype)
-            w.line(f"{best} = {found}")
-            with _loops(w, index, lengths, axes):
-                w.line(f"{item} = {w.stored(w.element(value, index, steps), dtype)}")
-                w.line(f"if {item} {symbol} {best}{nan}:")
-                w.line(f"    {best} = {item}")
-            if not whole:
-                place = [("0" if k in axes else index[k]) for k in range(ndim)
-                         if keepdims or k in kept]  # fmt: skip
-                w.line(f"{w.name(out)}[{w.at(place)}] = {best}")
-    return best if whole else None
-
-
-@handles(np.max, np.amax)
-def _max(w, op, a, axis=None, keepdims=False, initial=None):
-    return _extreme(w, op, np.maximum, a, axis, keepdims, initial)
-
-
-@handles(np.min, np.amin)
-def _min(w, op, a, axis=None, keepdims=False, initial=None):
-    return _extreme(w, op, np.minimum, a, axis, keepdims, initial)
-
-
-def _position(w, symbol, a, axis):
-    value = as_array(w, a)
-    dtype = value.type.dtype
-    if (value.type.ndim != 1 and axis is not None) or dtype.kind not in "iuf":
-        message = "along an axis"
-        raise TypeError(message)
-    name = w.array(value)
-    lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
-    best, item = (w.temporary(t, numpy_number(dtype)) for t in ("best", "item"))
-    where, k = w.temporary("where"), w.temporary("k")
-    w.line(f"if {name}.size == 0:")
-    w.line("    raise ValueError('attempt to get argmax of an empty sequence')")
-    w.line(f"{best} = {w.element(value, ['0'] * len(lengths)).text}")
-    w.line(f"{where} = {k} = 0")
-    index = w.open_loops(lengths)
-    w.line(f"{item} = {w.element(value, index).text}")
-    nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
-    w.line(f"if {item} {symbol} {best}{nan}:")
-    w.line(f"    {best} = {item}")
-    w.line(f"    {where} = {k}")
-    w.line(f"{k} += 1")
-    w.close_loops(index)
-    return where
-
-
-@handles(np.argmax)
-def _argmax(w, op, a, axis=None):  # noqa: ARG001
-    return _position(w, ">", a, axis)
-
-
-@handles(np.argmin)
-def _argmin(w, op, a, axis=None):  # noqa: ARG001
-    return _position(w, "<", a, axis)
 
 
 @handles(np.count_nonzero)
@@ -294,9 +207,9 @@ def _cumulative(w, op, fold, a, axis):
     w.line(f"{name} = {w.empty(lengths, dtype)}")
     index = w.index_names(ndim)
     total = w.temporary("total", numpy_number(dtype))
-    with _loops(w, index, lengths, [k for k in range(ndim) if k != at]):
+    with loops_over(w, index, lengths, [k for k in range(ndim) if k != at]):
         w.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
-        with _loops(w, index, lengths, [at]):
+        with loops_over(w, index, lengths, [at]):
             w.line(fold.step(w, total, w.element(value, index), dtype))
             w.line(f"{name}[{w.at(index)}] = {total}")
 

@@ -290,11 +290,3 @@ def _trace(w, op, a):
     item = Term(f"{name}[{i}, {i}]", ATOM, numpy_number(a.type.dtype))
     w.line("    " + SUM.step(w, total, item, dtype))
     return total
-
-
-@handles(np.sort)
-def _sort(w, op, a, axis=-1):  # noqa: ARG001
-    if not is_array(a) or a.type.ndim != 1 or a.type.dtype.kind not in "iuf" or axis not in (-1, 0):
-        message = "of such arrays"
-        raise TypeError(message)
-    return f"np.sort({w.array(a)})"

@@ -10,6 +10,8 @@ from fwdad.rules.adjoints import into, transpose
 from fwdad.rules.define import frule, linear, locally_constant
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.sparse import scatter_add as sums_at
+from fwdad.tangents.symbolic import apply, arange, is_known, zeros
 from fwdad.tangents.zero import ZERO, Zero
 
 locally_constant(
@@ -36,36 +38,43 @@ def scatter_add(y_bar, places, space):
     space : Space
         Shape and dtype of the argument.
     """
-    flat = np.bincount(places.reshape(-1), weights=np.reshape(y_bar, -1), minlength=space.size)
+    if is_known(y_bar, places, *space.shape):
+        flat = np.bincount(places.reshape(-1), weights=np.reshape(y_bar, -1), minlength=space.size)
+    else:
+        flat = apply(sums_at, np.reshape(y_bar, -1), places.reshape(-1), space.size)
     return cast(np.reshape(flat, space.shape), space.dtype)
 
 
-def _places(space):
-    return np.arange(space.size).reshape(space.shape)
+def places_of(space):
+    """The flat index of each element."""
+    return arange(space.size).reshape(space.shape)
 
 
 @transpose(np.take)
 def take_transpose(y_bar, a, indices, axis=None, out=None, mode="raise"):
     """Add each element up where it was taken."""
-    return scatter_add(y_bar, np.take(_places(a), indices, axis=axis, mode=mode), a)
+    return scatter_add(y_bar, np.take(places_of(a), indices, axis=axis, mode=mode), a)
 
 
 @transpose(np.take_along_axis)
 def take_along_axis_transpose(y_bar, arr, indices, axis=-1):
     """Add each element up where it was taken."""
-    return scatter_add(y_bar, np.take_along_axis(_places(arr), indices, axis), arr)
+    n = arr.shape[-1]
+    if axis in (-1, arr.ndim - 1) and not is_known(y_bar, indices) and indices.shape[-1] == 1:
+        return into(arr, np.where(arange(n) == indices % n, y_bar, 0.0))  # one of each row
+    return scatter_add(y_bar, np.take_along_axis(places_of(arr), indices, axis), arr)
 
 
 @transpose(np.diagonal)
 def diagonal_transpose(y_bar, a, offset=0, axis1=0, axis2=1):
     """Put the diagonal back among zeros."""
-    return scatter_add(y_bar, np.diagonal(_places(a), offset, axis1, axis2), a)
+    return scatter_add(y_bar, np.diagonal(places_of(a), offset, axis1, axis2), a)
 
 
 @transpose(np.diag)
 def diag_transpose(y_bar, v, k=0):
     """A matrix's diagonal goes back among zeros; a vector that was made a matrix is taken out."""
-    return np.diagonal(y_bar, k) if v.ndim == 1 else scatter_add(y_bar, np.diag(_places(v), k), v)
+    return np.diagonal(y_bar, k) if v.ndim == 1 else scatter_add(y_bar, np.diag(places_of(v), k), v)
 
 
 @transpose(np.tril)
@@ -83,7 +92,9 @@ def triu_transpose(y_bar, m, k=0):
 @transpose(np.trace)
 def trace_transpose(y_bar, a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """Each element of the diagonal receives the cotangent."""
-    places = np.diagonal(_places(a), offset, axis1, axis2)
+    places = np.diagonal(places_of(a), offset, axis1, axis2)
+    if a.ndim == 2 and not is_known(y_bar):  # a number of a tape
+        return scatter_add(zeros(places.shape, a.dtype) + y_bar, places, a)
     return scatter_add(np.broadcast_to(y_bar[..., None], places.shape), places, a)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.rules.decompositions import singular_tangents
 from fwdad.rules.define import frule
+from fwdad.rules.reductions import element_at
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import ZERO
 
@@ -117,9 +118,9 @@ def _selected(values: Any, by: Any, choose: Any, axes: tuple[int, ...], keepdims
     shape = tuple(by.shape[k] for k in rest)
     flat_by = np.transpose(by, order).reshape((*shape, -1))
     flat = np.transpose(values, order).reshape(flat_by.shape)
-    taken = np.take_along_axis(flat, choose(flat_by, axis=-1)[..., None], axis=-1)
+    taken = element_at(flat, choose(flat_by, axis=-1))
     if not keepdims:
-        return taken[..., 0]
+        return taken
     return taken.reshape(tuple(1 if k in over else n for k, n in enumerate(by.shape)))
 
 

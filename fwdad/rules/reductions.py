@@ -169,7 +169,8 @@ def _half_variance_dot(primals, tangents, options):
 
 def _shaped(y_dot, y):
     """Put the axes that ``keepdims`` kept back."""
-    return np.reshape(y_dot, np.shape(plain(y)))
+    shape = np.shape(plain(y))
+    return y_dot if getattr(y_dot, "shape", None) == shape else np.reshape(y_dot, shape)
 
 
 # -- products
@@ -250,7 +251,7 @@ def tangent_of_extreme(a, a_dot, y, kind, *, axis, initial, where, **_options):
     places = argextreme(rows, axis=-1)
     y_dot = element_at(rows_dot, places)
     if initial is not None:
-        best = np.take_along_axis(rows, places[..., None], -1)[..., 0]
+        best = element_at(rows, places)
         y_dot = np.where(stays(initial, best) | np.isnan(initial), ZERO, y_dot)
     return _shaped(y_dot, y)
 

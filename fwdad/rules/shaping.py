@@ -11,7 +11,7 @@ import numpy as np
 
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, linear
-from fwdad.rules.gathering import scatter_add
+from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.laws.listing import cast, dense
 from fwdad.tangents.zero import ZERO, Zero
@@ -36,7 +36,7 @@ def transpose_transpose(y_bar, a, axes=None):
     """Undo the permutation."""
     if axes is None:
         return np.transpose(y_bar)
-    return np.transpose(y_bar, np.argsort([axis % a.ndim for axis in axes]))
+    return np.transpose(y_bar, np.argsort([axis % a.ndim for axis in axes]).tolist())
 
 
 @transpose(np.moveaxis)
@@ -78,18 +78,13 @@ def roll_transpose(y_bar, a, shift, axis=None):
 @transpose(np.repeat)
 def repeat_transpose(y_bar, a, repeats, axis=None):
     """Add up the copies of each element."""
-    return scatter_add(y_bar, np.repeat(_places(a), repeats, axis), a)
+    return scatter_add(y_bar, np.repeat(places_of(a), repeats, axis), a)
 
 
 @transpose(np.tile)
 def tile_transpose(y_bar, A, reps):
     """Add up the copies of each element."""
-    return scatter_add(y_bar, np.tile(_places(A), reps), A)
-
-
-def _places(space):
-    """The flat index of each element of an array of that shape."""
-    return np.arange(space.size).reshape(space.shape)
+    return scatter_add(y_bar, np.tile(places_of(A), reps), A)
 
 
 # -- reshape and ravel, whose orders "A" and "K" look at the primal's memory

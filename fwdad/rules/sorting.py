@@ -101,5 +101,5 @@ def median_frule(primals, tangents, *, axis, keepdims, **options):
         element_at(rows_dot, np.where(broken, first_broken, order[..., k]))
         for k in ((n - 1) // 2, n // 2)
     )
-    y_dot = lower if n % 2 else 0.5 * (lower + upper)
+    y_dot = lower if is_known(n) and n % 2 else 0.5 * (lower + upper)
     return y, cast(np.reshape(y_dot, np.shape(plain(y))), plain(y).dtype)

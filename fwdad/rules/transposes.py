@@ -11,7 +11,9 @@ import operator
 import numpy as np
 
 from fwdad.rules.adjoints import into, transpose
+from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.symbolic import arange, is_known, recorder_of, zeros
 
 # -- operators; a linear argument that stands beside the transposed one is a Space, too
 
@@ -70,8 +72,24 @@ def divide_transpose(y_bar, x1, x2):
 @transpose(operator.getitem)
 def getitem_transpose(y_bar, x, index):
     """Put a cotangent back where ``x[index]`` took it from; elements taken twice add up."""
+    if not is_known(y_bar, index, *x.shape):
+        return _put_back(y_bar, x, index if type(index) is tuple else (index,))
     taken = np.arange(x.size).reshape(x.shape)[index].ravel()
     return into(x, np.bincount(taken, y_bar.reshape(-1), minlength=x.size).reshape(x.shape))
+
+
+def _put_back(y_bar, x, index):
+    """The same where a tape does not know the lengths, or the index."""
+    if any(np.ndim(i) for i in index if i is not None and not isinstance(i, slice)):
+        return scatter_add(y_bar, places_of(x)[index], x)
+    if x.shape[-1] == 1 and len(index) == 2 and index[0] is Ellipsis and type(index[1]) is int:
+        return into(x, y_bar.reshape(x.shape))
+    if x.ndim == 1 and recorder_of(index) is not None and not isinstance(index[0], slice):
+        n = x.shape[0]
+        return into(x, np.where(arange(n) == index[0] % n, y_bar, 0.0))
+    x_bar = zeros(x.shape, y_bar.dtype)
+    x_bar[index] = y_bar
+    return into(x, x_bar)
 
 
 @transpose(np.broadcast_to)

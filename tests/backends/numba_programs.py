@@ -226,6 +226,20 @@ def extremes_and_nan(x):
     return x.max(), x.min(), np.argmax(x), np.argmin(x), x.sum()
 
 
+TIES = np.array([[2.0, 5.0, 5.0], [np.nan, 1.0, np.nan], [-1.0, -1.0, -1.0]])
+
+
+@case((TIES,), (np.asfortranarray(TIES),), (TIES[::-1, 1:],), (TIES[:2].T,))
+def along_an_axis(m):
+    first = np.argmin(m, axis=0, keepdims=True)
+    return (
+        np.argmax(m, axis=1), np.argmax(m, axis=0), first, np.argmax(m > 1, axis=-1),
+        np.take_along_axis(m, first, 0), np.sort(m), np.sort(m, axis=0), np.ptp(m, axis=1),
+        np.ptp(m[0]), np.argsort(m, axis=0, kind="stable"), np.argsort(m[-1], kind="stable"),
+        np.linalg.norm(m[0], np.inf), np.linalg.norm(m, -np.inf, axis=1, keepdims=True),
+    )  # fmt: skip
+
+
 @case((A, 2), (B, 0), (STRIDED, 4))
 def slices(x, k):
     return x[k:], x[:k].sum(), x[::-1], x[-1], x[1:3] * 2, x[-3:-1]
