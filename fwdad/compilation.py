@@ -14,8 +14,9 @@ import numpy as np
 
 from fwdad.backends.numba_support import have_numba
 from fwdad.backends.numpy_source import compiled, numpy_source
+from fwdad.builder.activity import is_active
 from fwdad.builder.build import build_frule
-from fwdad.builder.dispatch import call, is_active, on_call
+from fwdad.builder.dispatch import call, on_call
 from fwdad.builder.dual import Array, Scalar, explicit, top_tag, with_explicit
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import function_name

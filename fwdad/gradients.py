@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of
+from fwdad.builder.activity import is_active
 from fwdad.builder.build import run_on_duals
-from fwdad.builder.dispatch import call, is_active
+from fwdad.builder.dispatch import call
 from fwdad.builder.forward import Arguments
 from fwdad.compilation import Jitted
 from fwdad.errors import (

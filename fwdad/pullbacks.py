@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
-from fwdad.builder.dispatch import is_active
+from fwdad.builder.activity import is_active
 from fwdad.builder.dual import isinstance_dual
 from fwdad.builder.forward import explicit_leaves
 from fwdad.errors import NOTE, NoOutputError, SeedError, UntraceableError

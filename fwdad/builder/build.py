@@ -10,6 +10,8 @@ import numpy as np
 from fwdad import errors
 from fwdad.builder import (  # noqa: F401  (they install themselves)
     builtins,
+    c_functions,
+    classes,
     copying,
     hooks,
     iteration,
@@ -19,6 +21,7 @@ from fwdad.builder import (  # noqa: F401  (they install themselves)
     refusals,
     sparse,
     threads,
+    wrappers,
     writers,
 )
 from fwdad.builder.apply import scalar

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import hooks, methods, protocols
-from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, call, handler, is_active
+from fwdad.builder.activity import is_active
+from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, call, handler
 from fwdad.builder.dual import OPAQUE, Scalar, explicit, isinstance_dual, leak
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import STATE

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import hooks, methods, numpy_calls, protocols
+from fwdad.builder.activity import is_active
 from fwdad.builder.creation import make_array
-from fwdad.builder.dispatch import bind, call, handler, is_active
+from fwdad.builder.dispatch import bind, call, handler
 from fwdad.builder.dual import Scalar, explicit
+from fwdad.builder.hooks.iteration import check_generator
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import find_rule
@@ -139,7 +141,7 @@ def _next(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
             next(o)
             return methods.flat_load(o, k)
     if type(o) is types.GeneratorType:
-        hooks.check_generator(o)
+        check_generator(o)
     step = getattr(type(args[0]), "__next__", None)
     if isinstance(step, types.FunctionType):
         try:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import hooks, methods, protocols, store
+from fwdad.builder.activity import is_active
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
-from fwdad.builder.dispatch import call, handler, is_active
+from fwdad.builder.dispatch import call, handler
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, settled, top_tag
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE

@@ -108,6 +108,13 @@ def check_buffer(o: Any) -> None:
         raise DualLeakError(leak(what, o))
 
 
+def check_buffers(args: tuple[Any, ...]) -> None:
+    """Check each buffer among the arguments of a call."""
+    for a in args:
+        if type(a) in BUFFERS:
+            check_buffer(a)
+
+
 class Probe:
     """Equal to one key, and shows which key of a table was found for it: duals leave that to it."""
 

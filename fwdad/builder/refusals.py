@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import protocols
-from fwdad.builder.dispatch import handler, is_active
+from fwdad.builder.activity import is_active
+from fwdad.builder.dispatch import handler
 from fwdad.builder.dual import OPAQUE, explicit, isinstance_dual, leak
 from fwdad.builder.memory import SHADOWED
 from fwdad.errors import DualLeakError, UnsupportedTypeError

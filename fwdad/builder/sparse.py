@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import HANDLERS, call, is_active
+from fwdad.builder.activity import is_active
+from fwdad.builder.dispatch import HANDLERS, call
 from fwdad.builder.dual import explicit, isinstance_dual
 from fwdad.builder.lift import lift
 from fwdad.builder.sparse_kernels import KERNELS, diagonals, guarded, product

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import numpy_calls
-from fwdad.builder.dispatch import call, is_active
+from fwdad.builder.activity import is_active
+from fwdad.builder.dispatch import call
 from fwdad.builder.dual import explicit
 from fwdad.builder.run import STATE
 from fwdad.tangents.chunk import plain

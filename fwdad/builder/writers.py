@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import hooks, methods, numpy_calls, store
+from fwdad.builder.activity import is_active
 from fwdad.builder.creation import make_array
-from fwdad.builder.dispatch import handler, is_active
+from fwdad.builder.dispatch import handler
 from fwdad.builder.dual import explicit
 from fwdad.tangents.chunk import plain
 

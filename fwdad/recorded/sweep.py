@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import hooks
 from fwdad.builder.apply import lifted
 from fwdad.builder.creation import as_array
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual, wrap
+from fwdad.builder.hooks.subscripts import getitem, setitem
 from fwdad.builder.memory import SHADOWED
 from fwdad.errors import ChunkMismatchError
 from fwdad.recorded.memory import Memory, Saved, View
@@ -222,7 +222,7 @@ class Sweep:
 
     def _put_raw(self, target: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
         if self.nested:
-            hooks.setitem(value, target, index)
+            setitem(value, target, index)
         else:
             target[index] = value
 
@@ -230,7 +230,7 @@ class Sweep:
         if not self.nested:
             found = target[index]
             return found.copy() if isinstance(found, np.ndarray) else found
-        return self._explicit(hooks.getitem(target, index))
+        return self._explicit(getitem(target, index))
 
     def _lanes_last(self, target: Any, index: tuple[Any, ...], bar: Any) -> Any:
         """With N cotangents, an index holds for the axes before the lane axis, moved last."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import CONTAINER_METHODS, python_inside
+from fwdad.builder.containers import CONTAINER_METHODS
+from fwdad.builder.dispatch import python_inside
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.registry import find_rule, function_name

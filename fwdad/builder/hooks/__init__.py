@@ -1,0 +1,59 @@
+"""What lifted code calls in the place of Python's own syntax; importing this installs it."""
+
+from fwdad.builder import protocols
+from fwdad.builder.dispatch import call
+from fwdad.builder.hooks.attributes import attr, del_attr, set_attr
+from fwdad.builder.hooks.iteration import iterate, iterate_deep
+from fwdad.builder.hooks.method_calls import method
+from fwdad.builder.hooks.operators import (
+    COMPARISONS,
+    INPLACE,
+    OPERATORS,
+    compare_then,
+    contains,
+    invert,
+    neg,
+    pos,
+)
+from fwdad.builder.hooks.statements import (
+    check_eval,
+    decorate,
+    enter,
+    own_names,
+    write_cells,
+    write_global,
+)
+from fwdad.builder.hooks.subscripts import aug_setitem, delitem, getitem, setitem
+from fwdad.builder.lift import install_hooks
+
+install_hooks(
+    {
+        "slice": slice,
+        "call": call,
+        "method": method,
+        "attr": attr,
+        "getitem": getitem,
+        "setitem": setitem,
+        "delitem": delitem,
+        "set_attr": set_attr,
+        "del_attr": del_attr,
+        "neg": neg,
+        "pos": pos,
+        "invert": invert,
+        "contains": contains,
+        "compare_then": compare_then,
+        "mapping": protocols.mapping,
+        "iterate_deep": iterate_deep,
+        "check_eval": check_eval,
+        "own_names": own_names,
+        **COMPARISONS,
+        "iterate": iterate,
+        "enter": enter,
+        "decorate": decorate,
+        "write_cells": write_cells,
+        "write_global": write_global,
+        "aug_setitem": aug_setitem,
+        **OPERATORS,
+        **INPLACE,
+    }
+)
