@@ -235,5 +235,44 @@ class AliasedArgumentError(FwdadError, ValueError):
     """The function writes into one of two arguments that share memory."""
 
 
+class NotReversibleError(FwdadError):
+    """A statement of a reversible function has no inverse, or breaks a rule of the language."""
+
+
+class InvertibilityError(FwdadError, ArithmeticError):
+    """A reversible program broke a promise while it ran, so its inverse would be wrong.
+
+    Attributes
+    ----------
+    variable : str
+        What was found to be different.
+    line : int
+        In the user's file.
+    expected, found : object
+        The value that it should have, and the one that it has.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        variable: str = "",
+        filename: str = "",
+        line: int = 0,
+        expected: object = None,
+        found: object = None,
+    ) -> None:
+        location = None
+        if filename:
+            text = linecache.getline(filename, line)
+            column = len(text) - len(text.lstrip()) + 1
+            location = Location(filename, line, column, line, len(text.rstrip()) + 1)
+        message = f"{what} is {found}; it must be {expected}" if variable else what
+        super().__init__(message, location)
+        self.variable = variable
+        self.line = line
+        self.expected = expected
+        self.found = found
+
+
 class UntraceableError(FwdadError):
     """A program cannot be written down as a tape: a value would have to be known beforehand."""

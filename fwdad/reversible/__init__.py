@@ -1,0 +1,1 @@
+"""Reversible programs: functions that run backwards without a stack."""

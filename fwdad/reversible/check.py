@@ -1,0 +1,218 @@
+"""What can be said of a reversible program before it runs: whether each statement has an inverse."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from fwdad.errors import NotReversibleError
+from fwdad.reversible.parse import location
+from fwdad.reversible.places import index_reads, overlap, reads, text
+from fwdad.reversible.program import (
+    Allocate,
+    Block,
+    Call,
+    Compute,
+    Define,
+    For,
+    Free,
+    If,
+    Instruct,
+    Program,
+    Statement,
+    Swap,
+    Unchecked,
+    Update,
+    While,
+    local_names,
+    root_of,
+    walk,
+    written_places,
+    written_roots,
+)
+
+
+def check(program: Program) -> None:
+    """Check a program, and note what only a run can tell.
+
+    Parameters
+    ----------
+    program : Program
+        As it was read.
+
+    Raises
+    ------
+    NotReversibleError
+        With the user's line and the variable.
+    """
+    _Checker(program).run()
+
+
+class _Checker:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names = local_names(program)
+        self.live = set(program.params)
+        self.constant: dict[str, str] = {}
+
+    def run(self) -> None:
+        self.block(self.program.body, [])
+        left = self.live - set(self.program.params)
+        for s in walk(self.program.body):
+            if isinstance(s, Allocate) and s.variable.name in left:
+                message = f"ancilla '{s.variable.name}' is never freed"
+                raise self.refuse(message, s.node)
+
+    def refuse(self, message: str, node: ast.AST) -> NotReversibleError:
+        return NotReversibleError(message, location(self.program.filename, node))
+
+    def block(self, block: Block, after: Block) -> None:
+        """A block, and what runs behind it while its names still hold."""
+        for s in block:
+            self.statement(s, after)
+
+    def statement(self, s: Statement, after: Block) -> None:
+        for place in written_places(s):
+            self.written(place, s)
+        for expression in _expressions(s):
+            self.read(expression)
+        if isinstance(s, Update):
+            self.separate(s, s.place, [*reads(s.value, self.names), *self.indices(s.place)], "+=")
+        elif isinstance(s, Swap):
+            others = [s.b, *self.indices(s.a), *self.indices(s.b)]
+            self.separate(s, s.a, others, "swap")
+            self.separate(s, s.b, [*self.indices(s.a), *self.indices(s.b)], "swap")
+        elif isinstance(s, (Call, Instruct)):
+            self.arguments(s)
+        elif isinstance(s, Allocate):
+            if s.variable.name in self.live:
+                message = f"ancilla '{s.variable.name}' is not freed before it begins again"
+                raise self.refuse(message, s.node)
+            self.live.add(s.variable.name)
+        elif isinstance(s, Free):
+            if s.variable.name in {p[0] for p in self.roots(s.value)}:
+                message = f"'{s.variable.name}' is freed by its own value"
+                raise self.refuse(message, s.node)
+            self.live.discard(s.variable.name)
+        elif isinstance(s, Define):
+            self.define(s, after)
+        elif isinstance(s, For):
+            self.loop(s)
+        elif isinstance(s, (If, While, Unchecked)):
+            for inner in (s.body, s.orelse) if isinstance(s, If) else (s.body,):
+                self.block(inner, [])
+        elif isinstance(s, Compute):
+            before = set(self.live)
+            self.block(s.body, s.inside)
+            self.block(s.inside, [])
+            self.live = before
+
+    # -- the rules
+
+    def written(self, place: ast.expr, s: Statement) -> None:
+        root = root_of(place)
+        why = self.constant.get(root)
+        if why is not None and not (isinstance(s, Call) and isinstance(place, ast.Name)):
+            message = f"'{root}' {why}: it cannot be changed here"
+            raise self.refuse(message, s.node)
+        if root in self.names and root not in self.live:
+            raise self.dead(root, s.node)
+        for read in self.indices(place):
+            self.read(read)
+
+    def read(self, expression: ast.expr) -> None:
+        for place in reads(expression, self.names):
+            root = root_of(place)
+            if root not in self.live:
+                raise self.dead(root, place if hasattr(place, "lineno") else expression)
+
+    def dead(self, name: str, node: ast.AST) -> NotReversibleError:
+        message = f"'{name}' has no value here: it has not begun yet, or has been freed"
+        return self.refuse(message, node)
+
+    def indices(self, place: ast.expr) -> list[ast.expr]:
+        return index_reads(place, self.names)
+
+    def roots(self, expression: ast.expr) -> list[tuple[str, ast.expr]]:
+        return [(root_of(p), p) for p in reads(expression, self.names)]
+
+    def separate(
+        self, s: Statement, place: ast.expr, others: Sequence[ast.expr], what: str
+    ) -> None:
+        for other in others:
+            found = overlap(place, other)
+            if found is True:
+                name, by = text(place), text(other)
+                detail = f"'{name}' is" if name == by else f"'{by}', a part of '{name}', is"
+                if what == "swap":
+                    message = f"'{name}' and '{by}' are the same memory: they cannot be swapped"
+                elif what == "call":
+                    message = f"'{name}' and '{by}' share memory: a call updates both"
+                else:
+                    message = (
+                        f"{detail} read by its own update, which has no inverse: give the value a "
+                        "name of its own first (fwdad.ancilla)"
+                    )
+                raise self.refuse(message, s.node)
+            if found:
+                s.apart.append(found)
+
+    def arguments(self, s: Call | Instruct) -> None:
+        updated = written_places(s)
+        for k, place in enumerate(updated):
+            if isinstance(place, ast.Name) and place.id not in self.names:
+                continue  # a function
+            others = [*updated[k + 1 :], *(i for p in updated for i in self.indices(p))]
+            if isinstance(s, Instruct):
+                others += [
+                    p
+                    for a in s.args[s.instruction.updated :]
+                    for p in reads(a, self.names)
+                ]
+            self.separate(s, place, others, "call")
+
+    def define(self, s: Define, after: Block) -> None:
+        name = s.variable.name
+        changed = written_roots([*s.body, *after]) | {
+            t.variable.name
+            for t in walk([*s.body, *after])
+            if isinstance(t, (Allocate, Free))
+        }
+        for root, place in self.roots(s.value):
+            if root in changed:
+                message = (
+                    f"'{name}' stands for '{text(s.value)}' to the end of its block, but "
+                    f"'{text(place)}' is changed there: use fwdad.ancilla"
+                )
+                raise self.refuse(message, s.node)
+        self.live.add(name)
+        self.constant[name] = "is a name for a value that does not change"
+        self.block(s.body, after)
+        self.block_end(name) if not after else None
+
+    def block_end(self, name: str) -> None:
+        self.live.discard(name)
+        self.constant.pop(name, None)
+
+    def loop(self, s: For) -> None:
+        name = s.variable.name
+        changed = written_roots(s.body)
+        for end in (s.start, s.stop):
+            s.moving = s.moving or any(root in changed for root, _ in self.roots(end))
+        self.live.add(name)
+        self.constant[name] = "is what the loop goes through"
+        self.block(s.body, [])
+        self.block_end(name)
+
+
+def _expressions(s: Statement) -> list[ast.expr]:
+    """What a statement itself reads."""
+    if isinstance(s, (Update, Allocate, Free, Define)):
+        return [s.value]
+    if isinstance(s, (If, While)):
+        return [s.pre, s.post]
+    if isinstance(s, For):
+        return [s.start, s.stop]
+    if isinstance(s, Instruct):
+        return s.args[s.instruction.updated :]
+    return []

@@ -1,0 +1,197 @@
+"""What a program's variables are: numbers, arrays, functions, records of them.
+
+A program is written out for the kinds of its arguments; their lengths and values do not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.places import steps
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType
+from fwdad.tracing.trace import trace
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number, or an array of numbers.
+
+    Attributes
+    ----------
+    dtype : str
+        Of NumPy.
+    ndim : int
+        0 for a number, and for an array without axes.
+    is_array : bool
+        Whether it is memory: arrays are updated in place, numbers get new values.
+    """
+
+    dtype: str
+    ndim: int = 0
+    is_array: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether it has cotangents."""
+        return np.dtype(self.dtype).kind in "fc"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether its numbers are complex."""
+        return np.dtype(self.dtype).kind == "c"
+
+    def sample(self) -> Any:
+        """Any value of this kind."""
+        if self.is_array:
+            return np.ones((2,) * self.ndim, self.dtype)
+        return np.dtype(self.dtype).type(1).item()
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that is an argument."""
+
+    value: Any
+    active = False
+    is_array = False
+    is_complex = False
+
+
+@dataclass(frozen=True)
+class Other:
+    """Something without numbers, such as None or a text."""
+
+    value: Any
+    active = False
+    is_array = False
+    is_complex = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """A dataclass or named tuple: its fields are variables of their own."""
+
+    cls: type
+    fields: tuple[tuple[str, Any], ...]
+
+
+Kind = Any
+KINDS: list[tuple[type, Callable[[Any], Kind]]] = []
+"""Further classes of values, and what makes a kind of one of them."""
+
+
+def kind_of(x: Any) -> Kind:
+    """The kind of a value, which may be a symbol or a dual.
+
+    Parameters
+    ----------
+    x : object
+        An argument of a reversible function.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If a reversible program cannot hold it.
+    """
+    for cls, make in KINDS:
+        if isinstance(x, cls):
+            return make(x)
+    if type(x) is Symbol:
+        array = isinstance(x.type, ArrayType)
+        return Numeric(np.dtype(x.dtype).name, x.ndim if array else 0, array)
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "biufc":
+            message = f"an array of dtype {x.dtype} cannot be an argument of a reversible function"
+            raise UnsupportedTypeError(message)
+        return Numeric(x.dtype.name, x.ndim, True)
+    if isinstance(x, (bool, int, float, complex, np.generic)):
+        return Numeric(np.asarray(x).dtype.name)
+    if callable(x) and not dataclasses.is_dataclass(x):
+        return Function(x)
+    names = field_names(x)
+    if names:
+        return Record(type(x), tuple((n, kind_of(getattr(x, n))) for n in names))
+    if x is None or isinstance(x, str):
+        return Other(x)
+    message = (
+        f"a reversible function takes numbers, arrays, dataclasses and functions; a "
+        f"{type(x).__name__} came"
+    )
+    raise UnsupportedTypeError(message)
+
+
+def field_names(x: Any) -> list[str]:
+    """The names of a record's fields; none if it is no record."""
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return [f.name for f in dataclasses.fields(x)]
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return list(x._fields)
+    if type(x).__module__ == "builtins" or isinstance(x, (tuple, list, dict)):
+        return []
+    return list(getattr(x, "__dict__", {}))
+
+
+def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None:
+    """The kind of an element or a slice; None if an array is the index."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    ndim = kind.ndim
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            continue
+        if isinstance(part, ast.Constant) and part.value is None:
+            ndim += 1
+        elif isinstance(part, ast.Constant) and part.value is Ellipsis:
+            continue
+        else:
+            found = kind_of_expression(part)
+            if found.is_array or np.dtype(found.dtype).kind == "b":
+                return None
+            ndim -= 1
+    if ndim < 0:
+        message = f"too many indices: '{ast.unparse(index)}' for an array of rank {kind.ndim}"
+        raise UnsupportedTypeError(message)
+    whole = not any(isinstance(p, ast.Slice) or _keeps(p) for p in parts)
+    return Numeric(kind.dtype, ndim, not (ndim == 0 and whole))
+
+
+def _keeps(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value in (None, Ellipsis)
+
+
+def place_kind(place: ast.expr, env: dict[str, Kind], of: Any) -> Kind | None:
+    """The kind of a place; None if an array is one of its indices."""
+    root, path = steps(place)
+    kind: Kind | None = env[root]
+    for step in path:
+        if isinstance(step, ast.Subscript):
+            if not getattr(kind, "is_array", False):
+                message = f"'{ast.unparse(step.value)}' is no array: it has no elements"
+                raise UnsupportedTypeError(message)
+            kind = indexed(kind, step.slice, of)
+            if kind is None:
+                return None
+            continue
+        message = f"'{ast.unparse(step)}' is no place of a reversible program"
+        raise UnsupportedTypeError(message)
+    return kind
+
+
+def traced_kind(function: Any, kinds: list[Kind]) -> Kind:
+    """The kind of what a function answers for arguments of these kinds."""
+    samples = [k.sample() for k in kinds]
+    tape = trace(function, *samples)
+    results = tape.program.block.results
+    if len(results) != 1:
+        message = "a value of a reversible program is one number or array"
+        raise UnsupportedTypeError(message)
+    t = results[0].type
+    array = isinstance(t, ArrayType)
+    return Numeric(np.dtype(t.dtype).name, len(t.shape) if array else 0, array)

@@ -1,0 +1,480 @@
+"""From a function's source to a reversible program."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from types import FunctionType
+from typing import Any
+
+from fwdad.builder.source import find_source
+from fwdad.errors import Location, NotReversibleError
+from fwdad.reversible import words
+from fwdad.reversible.instructions import instruction_of
+from fwdad.reversible.places import text
+from fwdad.reversible.program import (
+    Allocate,
+    Block,
+    Call,
+    Compute,
+    Define,
+    Flip,
+    For,
+    Free,
+    If,
+    Instruct,
+    Program,
+    Statement,
+    Swap,
+    Unchecked,
+    Update,
+    Variable,
+    While,
+)
+
+_UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
+_FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
+_MISSING = object()
+
+
+def parse(f: FunctionType) -> Program:
+    """Read a function under ``@reversible``.
+
+    Parameters
+    ----------
+    f : function
+        Its source must be found.
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    NotReversibleError
+        If a statement is not one of the language; with its place.
+    """
+    source = find_source(f)
+    filename = f.__code__.co_filename
+    if source is None or not isinstance(source.node, ast.FunctionDef):
+        message = (
+            f"@reversible reads the source of a function that 'def' defines; that of {f.__name__} "
+            "is not found"
+        )
+        raise NotReversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
+    return _Parser(f, source.node, filename).program()
+
+
+class _Parser:
+    def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str) -> None:
+        self.f = f
+        self.node = node
+        self.filename = filename
+        self.names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        self.locals = {
+            n.id
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        self.live: list[dict[str, Variable]] = [{}]
+        self.defined: list[str] = []
+        self.count = 0
+
+    def refuse(self, message: str, node: ast.AST) -> NotReversibleError:
+        return NotReversibleError(message, location(self.filename, node))
+
+    def program(self) -> Program:
+        a = self.node.args
+        if a.vararg or a.kwarg or a.kwonlyargs:
+            message = "a reversible function takes named, positional parameters only"
+            raise self.refuse(message, self.node)
+        params = [p.arg for p in (*a.posonlyargs, *a.args)]
+        self.locals |= set(params)
+        self.names |= set(params)
+        body = list(self.node.body)
+        if body and isinstance(body[-1], ast.Return):
+            self._check_return(body.pop(), params)
+        program = Program(self.node.name, params, [], self.filename, self.names)
+        program.body = self.block(body)
+        return program
+
+    def _check_return(self, node: ast.Return, params: list[str]) -> None:
+        value = node.value
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            return
+        given = value.elts if isinstance(value, ast.Tuple) else [value]
+        if [text(g) for g in given] != params:
+            message = (
+                "a reversible function ends with 'return' of all its parameters in their order "
+                f"({', '.join(params)}), or without one"
+            )
+            raise self.refuse(message, node)
+
+    # -- blocks
+
+    def block(self, nodes: list[ast.stmt]) -> Block:
+        """The statements of a block; a name for something has what follows it for a body."""
+        found: Block = []
+        for k, node in enumerate(nodes):
+            if isinstance(node, ast.Pass) or _is_docstring(node):
+                continue
+            made = self.statement(node)
+            if isinstance(made, Define):
+                self.defined.append(made.variable.name)
+                made.body = self.block(nodes[k + 1 :])
+                self.defined.pop()
+                return [*found, made]
+            found.extend(made if isinstance(made, list) else [made])
+        return found
+
+    def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
+        """A block whose ancillas end in it."""
+        self.live.append({})
+        made = self.block(nodes)
+        left = self.live.pop()
+        if left:
+            message = f"ancilla '{next(iter(left))}' is not freed at the end of this block"
+            raise self.refuse(message, node)
+        return made
+
+    def statement(self, node: ast.stmt) -> Statement | Block:
+        read = getattr(self, f"_{type(node).__name__}", None)
+        if read is None:
+            message = f"'{type(node).__name__.lower()}' has no inverse: it cannot be used here"
+            raise self.refuse(message, node)
+        return read(node)  # type: ignore[no-any-return]
+
+    # -- statements
+
+    def _Return(self, node: ast.Return) -> Statement:
+        message = "'return' stands at the end of a reversible function only"
+        raise self.refuse(message, node)
+
+    def _AugAssign(self, node: ast.AugAssign) -> Statement:
+        op = _UPDATES.get(type(node.op))
+        if op is None:
+            message = "this update has no inverse; those that have one are += -= *= /= ^="
+            raise self.refuse(message, node)
+        return Update(node, self.place(node.target), op, node.value)
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> Statement | Block:
+        if node.value is None:
+            return []
+        plain = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return self._Assign(plain)
+
+    def _Assign(self, node: ast.Assign) -> Statement | Block:
+        if len(node.targets) > 1:
+            message = "one assignment at a time has an inverse here"
+            raise self.refuse(message, node)
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Tuple):
+            return self._swap(node, target, value)
+        if isinstance(value, ast.Call) and self.meaning(value.func) is words.ancilla:
+            return self._allocate(node, target, value)
+        op = _FLIPS.get(type(value.op)) if isinstance(value, ast.UnaryOp) else None
+        if op is not None and text(value.operand) == text(target):  # type: ignore[attr-defined]
+            return Flip(node, self.place(target), op)
+        if isinstance(target, ast.Name):
+            if target.id in self.scope() or target.id in self.parameters():
+                message = (
+                    f"assigning to '{target.id}' loses its value: write '{target.id} += ...', or "
+                    "begin another variable with fwdad.ancilla"
+                )
+                raise self.refuse(message, node)
+            return Define(node, Variable(target.id), value, [])
+        message = f"assigning to '{text(target)}' loses its value: write '{text(target)} += ...'"
+        raise self.refuse(message, node)
+
+    def _swap(self, node: ast.Assign, target: ast.Tuple, value: ast.expr) -> Statement:
+        left = target.elts
+        right = value.elts if isinstance(value, ast.Tuple) else []
+        two = 2
+        if len(left) == two and [text(e) for e in right] == [text(e) for e in reversed(left)]:
+            return Swap(node, self.place(left[0]), self.place(left[1]))
+        message = "of assignments to several places only 'a, b = b, a' has an inverse here"
+        raise self.refuse(message, node)
+
+    def _allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement:
+        if len(value.args) != 1 or value.keywords:
+            message = "fwdad.ancilla takes one value"
+            raise self.refuse(message, value)
+        if not isinstance(target, ast.Name):
+            message = f"an ancilla is a name of its own; '{text(target)}' is not"
+            raise self.refuse(message, target)
+        name = target.id
+        if name in self.scope() or name in self.parameters():
+            message = f"'{name}' has a value already"
+            raise self.refuse(message, target)
+        variable = self.live[-1][name] = Variable(name)
+        return Allocate(node, variable, value.args[0])
+
+    def _Expr(self, node: ast.Expr) -> Statement | Block:
+        call = node.value
+        if not isinstance(call, ast.Call):
+            message = "an expression by itself does nothing here"
+            raise self.refuse(message, node)
+        function, inverse = call.func, False
+        if isinstance(function, ast.UnaryOp) and isinstance(function.op, ast.Invert):
+            function, inverse = function.operand, True
+        if call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
+            message = "a reversible call takes positional arguments, one by one"
+            raise self.refuse(message, call)
+        meant = self.meaning(function)
+        if meant is words.free:
+            return self._free(node, call)
+        instruction = instruction_of(meant)
+        if instruction is not None:
+            if len(call.args) != instruction.arity:
+                message = f"{text(function)} takes {instruction.arity} arguments"
+                raise self.refuse(message, call)
+            places = [self.place(a) for a in call.args[: instruction.updated]]
+            args = [*places, *call.args[instruction.updated :]]
+            return Instruct(node, text(function), instruction, args, inverse)
+        return self._call(node, function, call.args, inverse)
+
+    def _free(self, node: ast.Expr, call: ast.Call) -> Statement:
+        two = 2
+        if len(call.args) != two or not isinstance(call.args[0], ast.Name):
+            message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
+            raise self.refuse(message, call)
+        name = call.args[0].id
+        variable = self.live[-1].pop(name, None)
+        if variable is None:
+            if any(name in names for names in self.live):
+                message = f"ancilla '{name}' began outside of this block: free it there"
+            else:
+                message = f"'{name}' is no ancilla of this block, or it is freed already"
+            raise self.refuse(message, call)
+        return Free(node, variable, call.args[1])
+
+    def _call(
+        self, node: ast.Expr, function: ast.expr, args: list[ast.expr], inverse: bool
+    ) -> Block:
+        """A call; an argument that is no place is an ancilla around it."""
+        before: Block = []
+        after: Block = []
+        places: list[ast.expr] = []
+        for a in args:
+            if self._is_place(a) or self.is_function(a):
+                places.append(a)
+                continue
+            variable = Variable(self.fresh("value"))
+            name = ast.copy_location(ast.Name(variable.name, ast.Load()), a)
+            before.append(Allocate(a, variable, a))
+            after.append(Free(a, variable, a))
+            places.append(name)
+        return [*before, Call(node, function, places, inverse), *after]
+
+    def _If(self, node: ast.If) -> Statement:
+        pre, post = self.conditions(node.test)
+        body = self.inner(node.body, node)
+        return If(node, pre, post, body, self.inner(node.orelse, node))
+
+    def _While(self, node: ast.While) -> Statement:
+        if node.orelse:
+            message = "a loop of a reversible function has no 'else'"
+            raise self.refuse(message, node)
+        pre, post = self.conditions(node.test)
+        return While(node, pre, post, self.inner(node.body, node))
+
+    def _For(self, node: ast.For) -> Statement:
+        if node.orelse:
+            message = "a loop of a reversible function has no 'else'"
+            raise self.refuse(message, node)
+        if not isinstance(node.target, ast.Name):
+            message = "a loop has one name for what it goes through"
+            raise self.refuse(message, node.target)
+        name = node.target.id
+        if name in self.scope() or name in self.parameters():
+            message = f"'{name}' has a value already: the loop would lose it"
+            raise self.refuse(message, node.target)
+        over = node.iter
+        if isinstance(over, ast.Call) and self.meaning(over.func) is range and not over.keywords:
+            return self._for_range(node, name, over)
+        if not self._is_place(over):
+            message = "a loop goes through a range or an array"
+            raise self.refuse(message, over)
+        # The element is the array's own, by its index.
+        index = self.fresh(f"{name}_index")
+        element = ast.Subscript(copy.deepcopy(over), ast.Name(index, ast.Load()), ast.Load())
+        body = [_Replace(name, element).visit(copy.deepcopy(s)) for s in node.body]
+        for s in body:
+            ast.fix_missing_locations(s)
+        length = ast.parse(f"len({text(over)})", mode="eval").body
+        zero = ast.Constant(0)
+        made = For(node, Variable(index), zero, length, 1, [])
+        made.body = self._loop_body(made, body, node)
+        if name in {n.id for s in node.body for n in _stored(s)}:
+            message = f"the loop's own '{name}' is changed in its body"
+            raise self.refuse(message, node)
+        return made
+
+    def _for_range(self, node: ast.For, name: str, over: ast.Call) -> Statement:
+        zero: ast.expr = ast.Constant(0)
+        one: ast.expr = ast.Constant(1)
+        if not 1 <= len(over.args) <= 3:  # noqa: PLR2004
+            message = "range takes one to three arguments"
+            raise self.refuse(message, over)
+        start, stop, step = (
+            (zero, over.args[0], one) if len(over.args) == 1 else (*over.args, one)[:3]
+        )
+        try:
+            by = ast.literal_eval(step)
+        except ValueError:
+            by = 0
+        if type(by) is not int or by == 0:
+            message = "the step of a range is a number other than 0, written out"
+            raise self.refuse(message, step)
+        made = For(node, Variable(name), start, stop, by, [])
+        made.body = self._loop_body(made, node.body, node)
+        return made
+
+    def _loop_body(self, made: For, body: list[ast.stmt], node: ast.For) -> Block:
+        self.live.append({made.variable.name: made.variable})
+        found = self.inner(body, node)
+        self.live.pop()
+        return found
+
+    def _With(self, node: ast.With) -> Statement | Block:
+        if len(node.items) != 1 or node.items[0].optional_vars is not None:
+            message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
+            raise self.refuse(message, node)
+        word = node.items[0].context_expr
+        meant = self.meaning(word.func) if isinstance(word, ast.Call) else None
+        if meant is words.unchecked:
+            return Unchecked(node, self.block(node.body))
+        if meant is words.compute:
+            return self._compute(node)
+        if meant is words.copy_out:
+            message = "fwdad.copy_out() stands at the end of a block under fwdad.compute()"
+            raise self.refuse(message, node)
+        message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
+        raise self.refuse(message, node)
+
+    def _compute(self, node: ast.With) -> Statement:
+        last = node.body[-1]
+        inside: list[ast.stmt] = []
+        body = list(node.body)
+        if isinstance(last, ast.With) and self._is_word(last, words.copy_out):
+            inside = last.body
+            body.pop()
+        self.live.append({})
+        made = Compute(node, self.block(body), [])
+        made.inside = self.inner(inside, last)
+        self.live.pop()  # what is still live is undone with the block
+        return made
+
+    # -- parts
+
+    def _is_word(self, node: ast.With, word: Any) -> bool:
+        e = node.items[0].context_expr
+        return isinstance(e, ast.Call) and self.meaning(e.func) is word
+
+    def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
+        if isinstance(test, ast.Call) and self.meaning(test.func) is words.cond:
+            two = 2
+            if len(test.args) != two or test.keywords:
+                message = "fwdad.cond takes the condition before and the condition after"
+                raise self.refuse(message, test)
+            return test.args[0], test.args[1]
+        return test, test
+
+    def place(self, node: ast.expr) -> ast.expr:
+        if not self._is_place(node):
+            message = f"'{text(node)}' is no place that can be updated"
+            raise self.refuse(message, node)
+        return node
+
+    def _is_place(self, node: ast.expr) -> bool:
+        inner = node
+        while isinstance(inner, (ast.Subscript, ast.Attribute)):
+            inner = inner.value
+        return (
+            isinstance(inner, ast.Name)
+            and inner.id in self.locals
+            and not self.is_function(node)
+        )
+
+    def is_function(self, node: ast.expr) -> bool:
+        """Whether an argument is a function of the world outside."""
+        return callable(self.meaning(node))
+
+    def scope(self) -> set[str]:
+        return {name for names in self.live for name in names} | set(self.defined)
+
+    def parameters(self) -> set[str]:
+        a = self.node.args
+        return {p.arg for p in (*a.posonlyargs, *a.args)}
+
+    def fresh(self, name: str) -> str:
+        while name in self.names:
+            self.count += 1
+            name = f"{name}_{self.count}"
+        self.names.add(name)
+        return name
+
+    def meaning(self, node: ast.expr) -> Any:
+        """What a name of the world outside refers to now, or a mark that there is nothing."""
+        if isinstance(node, ast.Attribute):
+            owner = self.meaning(node.value)
+            return _MISSING if owner is _MISSING else getattr(owner, node.attr, _MISSING)
+        if not isinstance(node, ast.Name) or node.id in self.locals:
+            return _MISSING
+        return outside(self.f, node.id, _MISSING)
+
+
+def outside(f: FunctionType, name: str, default: Any = None) -> Any:
+    """What a name means in a function that does not assign it."""
+    code = f.__code__
+    if name in code.co_freevars and f.__closure__ is not None:
+        try:
+            return f.__closure__[code.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return default
+    if name in f.__globals__:
+        return f.__globals__[name]
+    return getattr(builtins, name, default)
+
+
+def location(filename: str, node: ast.AST) -> Location | None:
+    """Where a node of the source stands."""
+    line = getattr(node, "lineno", None)
+    if line is None:
+        return None
+    end = getattr(node, "end_col_offset", None)
+    return Location(
+        filename,
+        line,
+        node.col_offset + 1,  # type: ignore[attr-defined]
+        getattr(node, "end_lineno", None),
+        None if end is None else end + 1,
+    )
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _stored(node: ast.AST) -> list[ast.Name]:
+    return [
+        n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    ]
+
+
+class _Replace(ast.NodeTransformer):
+    """An expression for a name."""
+
+    def __init__(self, name: str, by: ast.expr) -> None:
+        self.name = name
+        self.by = by
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id != self.name or isinstance(node.ctx, ast.Store):
+            return node
+        return ast.copy_location(copy.deepcopy(self.by), node)

@@ -1,0 +1,245 @@
+"""Places: which parts of expressions are places, and whether two of them can be the same memory."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+
+METADATA = frozenset({"shape", "ndim", "size", "dtype"})
+
+
+def text(node: ast.AST) -> str:
+    """An expression as Python writes it: equal texts are equal expressions."""
+    return ast.unparse(node)
+
+
+def load(node: ast.expr) -> ast.expr:
+    """The expression that reads a place."""
+    made = copy.deepcopy(node)
+    for n in ast.walk(made):
+        if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)):
+            n.ctx = ast.Load()
+    return made
+
+
+def steps(place: ast.expr) -> tuple[str, list[ast.expr]]:
+    """A place's root and what follows it, outermost first, as ``Attribute`` and ``Subscript``."""
+    found: list[ast.expr] = []
+    while isinstance(place, (ast.Subscript, ast.Attribute)):
+        found.append(place)
+        place = place.value
+    return (place.id if isinstance(place, ast.Name) else ""), found[::-1]
+
+
+class _Leaves(ast.NodeVisitor):
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.bound: list[str] = []
+        self.found: dict[str, ast.expr] = {}
+        self.metadata: dict[str, ast.expr] = {}
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and self._take(node):
+            return
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            one = len(node.args) == 1 and not node.keywords
+            if node.func.id == "len" and one and steps(node.args[0])[0] in self.names:
+                self.metadata.setdefault(text(node), node)
+                return
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            names = [n.id for g in node.generators for n in _names(g.target)]
+            self._inside(node, names)
+            return
+        if isinstance(node, ast.Lambda):
+            a = node.args
+            self._inside(node, [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)])
+            return
+        self.generic_visit(node)
+
+    def _inside(self, node: ast.AST, names: list[str]) -> None:
+        self.bound.extend(names)
+        self.generic_visit(node)
+        del self.bound[len(self.bound) - len(names) :]
+
+    def _take(self, node: ast.expr) -> bool:
+        root, path = steps(node)
+        if root not in self.names or root in self.bound:
+            return False
+        whole: ast.expr = node
+        kept: list[ast.expr] = []
+        for step in path:
+            if isinstance(step, ast.Attribute) and step.attr in METADATA:
+                self.metadata.setdefault(text(step), step)
+                return True
+            if isinstance(step, ast.Subscript) and any(
+                n.id in self.bound for n in _names(step.slice)
+            ):
+                break
+            kept.append(step)
+        else:
+            kept = path
+        if len(kept) < len(path):
+            whole = path[len(kept)].value  # type: ignore[attr-defined]
+            for later in path[len(kept) :]:
+                if isinstance(later, ast.Subscript):
+                    self.visit(later.slice)
+        self.found.setdefault(text(whole), whole)
+        return True
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name):
+            yield n
+
+
+def leaves(expression: ast.expr, names: set[str]) -> list[ast.expr]:
+    """The places of some variables that an expression reads, each once, in their order.
+
+    Parameters
+    ----------
+    expression : ast.expr
+        Any expression.
+    names : set of str
+        The variables.
+
+    Returns
+    -------
+    list of ast.expr
+        Maximal places; indices that they contain belong to them. Lengths and shapes are no reads.
+    """
+    visitor = _Leaves(names)
+    visitor.visit(expression)
+    return list(visitor.found.values())
+
+
+def metadata(expression: ast.expr, names: set[str]) -> list[ast.expr]:
+    """The lengths and shapes of some variables that an expression asks for."""
+    visitor = _Leaves(names)
+    visitor.visit(expression)
+    return list(visitor.metadata.values())
+
+
+def renamed_root(place: ast.expr, name: str) -> ast.expr:
+    """The same place of another variable."""
+    made = load(place)
+    inner = made
+    while isinstance(inner, (ast.Subscript, ast.Attribute)):
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        inner.id = name
+    return made
+
+
+def reads(expression: ast.expr, names: set[str]) -> list[ast.expr]:
+    """Every place that an expression reads, those inside of indices too."""
+    found = leaves(expression, names)
+    for place in list(found):
+        found.extend(index_reads(place, names))
+    return found
+
+
+def index_reads(place: ast.expr, names: set[str]) -> list[ast.expr]:
+    """The places that the indices of a place read."""
+    found: list[ast.expr] = []
+    for step in steps(place)[1]:
+        if isinstance(step, ast.Subscript):
+            found.extend(reads(step.slice, names))
+    return found
+
+
+def replaced(expression: ast.expr, by: dict[str, ast.expr]) -> ast.expr:
+    """An expression with other expressions for some of its parts, which are told by their text."""
+    return _Replace(by).visit(load(expression))  # type: ignore[no-any-return]
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, by: dict[str, ast.expr]) -> None:
+        self.by = by
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
+            found = self.by.get(text(node))
+            if found is not None:
+                return copy.deepcopy(found)
+        return self.generic_visit(node)
+
+
+def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Whether two places share memory.
+
+    Parameters
+    ----------
+    a, b : ast.expr
+        Places.
+
+    Returns
+    -------
+    bool or list
+        True or False if it is known; else the pairs of indices that must all be equal for it,
+        each with the array and axis, as the expression of its length.
+    """
+    root_a, path_a = steps(a)
+    root_b, path_b = steps(b)
+    if root_a != root_b:
+        return False
+    conditions: list[tuple[ast.expr, ast.expr, ast.expr]] = []
+    for p, q in zip(path_a, path_b, strict=False):
+        if isinstance(p, ast.Attribute) and isinstance(q, ast.Attribute):
+            if p.attr != q.attr:
+                return False
+            continue
+        if not (isinstance(p, ast.Subscript) and isinstance(q, ast.Subscript)):
+            return True
+        for axis, (i, j) in enumerate(zip(_indices(p), _indices(q), strict=False)):
+            if _apart(i, j):
+                return False
+            if text(i) == text(j) or isinstance(i, ast.Slice) or isinstance(j, ast.Slice):
+                continue
+            length = ast.parse(f"{text(p.value)}.shape[{axis}]", mode="eval").body
+            conditions.append((load(i), load(j), length))
+    return conditions or True
+
+
+def _indices(step: ast.Subscript) -> list[ast.expr]:
+    return step.slice.elts if isinstance(step.slice, ast.Tuple) else [step.slice]
+
+
+def _apart(i: ast.expr, j: ast.expr) -> bool:
+    """Whether two indices, or slices, cannot meet."""
+    if isinstance(i, ast.Slice) and isinstance(j, ast.Slice):
+        return (
+            _is_unit(i) and _is_unit(j) and (_ends_before(i, j) or _ends_before(j, i))
+        )
+    if isinstance(i, ast.Slice) or isinstance(j, ast.Slice):
+        return False
+    a, m = _offset(i)
+    b, n = _offset(j)
+    return a == b and m != n and (a != "" or (m < 0) == (n < 0))
+
+
+def _is_unit(s: ast.Slice) -> bool:
+    return s.step is None or text(s.step) == "1"
+
+
+def _ends_before(i: ast.Slice, j: ast.Slice) -> bool:
+    if i.upper is None or j.lower is None:
+        return False
+    a, m = _offset(i.upper)
+    b, n = _offset(j.lower)
+    return a == b and m <= n and (m < 0) == (n < 0)
+
+
+def _offset(i: ast.expr) -> tuple[str, int]:
+    """An index as something plus a number."""
+    if isinstance(i, ast.BinOp) and isinstance(i.op, (ast.Add, ast.Sub)):
+        base, number = _offset(i.right)
+        if base == "":
+            start, before = _offset(i.left)
+            return start, before + (number if isinstance(i.op, ast.Add) else -number)
+    try:
+        value = ast.literal_eval(i)
+    except ValueError:
+        return text(i), 0
+    return ("", value) if type(value) is int else (text(i), 0)

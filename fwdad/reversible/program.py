@@ -1,0 +1,235 @@
+"""A reversible program as data: statements that each have an inverse.
+
+Expressions and places stay as nodes of Python's ``ast``; a *place* is a name, an element, a slice
+or a field, something that can be updated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Place = ast.expr
+Block = list["Statement"]
+
+
+@dataclass(eq=False)
+class Variable:
+    """A local variable from its beginning to its end: one object for both."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Statement:
+    """One statement.
+
+    Attributes
+    ----------
+    node : ast.AST
+        Where it stands in the user's source.
+    apart : list
+        What only a run can tell: index tuples that must differ, because what they mean is updated
+        and read at once. Each is a list of pairs of indices with the length of their axis.
+    """
+
+    node: ast.AST
+    apart: list[list[tuple[ast.expr, ast.expr, ast.expr]]] = field(
+        default_factory=list, init=False
+    )
+
+
+@dataclass(eq=False)
+class Update(Statement):
+    """``place op= value``, with an operator that has an inverse: ``+ - * / ^``."""
+
+    place: Place
+    op: str
+    value: ast.expr
+
+
+@dataclass(eq=False)
+class Swap(Statement):
+    """``a, b = b, a``."""
+
+    a: Place
+    b: Place
+
+
+@dataclass(eq=False)
+class Flip(Statement):
+    """``v = -v``, ``v = ~v`` or ``v = not v``: its own inverse."""
+
+    place: Place
+    op: str
+
+
+@dataclass(eq=False)
+class Instruct(Statement):
+    """A registered instruction on places and, behind them, values that it only reads."""
+
+    name: str
+    instruction: Any
+    args: list[ast.expr]
+    inverse: bool
+
+
+@dataclass(eq=False)
+class Allocate(Statement):
+    """``v = ancilla(value)``."""
+
+    variable: Variable
+    value: ast.expr
+
+
+@dataclass(eq=False)
+class Free(Statement):
+    """``free(v, value)``: v must have that value, and ends."""
+
+    variable: Variable
+    value: ast.expr
+
+
+@dataclass(eq=False)
+class Define(Statement):
+    """``j = value``, a name for what the statements of ``body`` do not change."""
+
+    variable: Variable
+    value: ast.expr
+    body: Block
+
+
+@dataclass(eq=False)
+class If(Statement):
+    """A branch, and the condition that tells afterwards which way was taken."""
+
+    pre: ast.expr
+    post: ast.expr
+    body: Block
+    orelse: Block
+
+
+@dataclass(eq=False)
+class While(Statement):
+    """A loop while ``pre``; ``post`` is false before it and true after each turn."""
+
+    pre: ast.expr
+    post: ast.expr
+    body: Block
+
+
+@dataclass(eq=False)
+class For(Statement):
+    """A loop over a range; ``step`` is a literal, ``moving`` says that the body may move its ends."""
+
+    variable: Variable
+    start: ast.expr
+    stop: ast.expr
+    step: int
+    body: Block
+    backwards: bool = False
+    moving: bool = False
+
+
+@dataclass(eq=False)
+class Call(Statement):
+    """A call of a reversible function, which updates all its arguments."""
+
+    function: ast.expr
+    args: list[Place]
+    inverse: bool
+
+
+@dataclass(eq=False)
+class Compute(Statement):
+    """``body``, then ``inside``, then ``body`` undone."""
+
+    body: Block
+    inside: Block
+
+
+@dataclass(eq=False)
+class Unchecked(Statement):
+    """A block whose run-time checks are off."""
+
+    body: Block
+
+
+@dataclass(eq=False)
+class Program:
+    """A reversible function.
+
+    Attributes
+    ----------
+    name : str
+        The function's.
+    params : list of str
+        Every one is in and out.
+    body : list of Statement
+        What it does.
+    filename : str
+        Where its source stands.
+    names : set of str
+        All names that its source mentions: generated ones must differ.
+    """
+
+    name: str
+    params: list[str]
+    body: Block
+    filename: str
+    names: set[str] = field(default_factory=set)
+
+
+def children(statement: Statement) -> list[Block]:
+    """The blocks of a statement."""
+    if isinstance(statement, If):
+        return [statement.body, statement.orelse]
+    if isinstance(statement, Compute):
+        return [statement.body, statement.inside]
+    if isinstance(statement, (Define, While, For, Unchecked)):
+        return [statement.body]
+    return []
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """Every statement of a block, and those inside."""
+    for statement in block:
+        yield statement
+        for inner in children(statement):
+            yield from walk(inner)
+
+
+def root_of(place: ast.expr) -> str:
+    """The variable that a place belongs to."""
+    while isinstance(place, (ast.Subscript, ast.Attribute)):
+        place = place.value
+    return place.id if isinstance(place, ast.Name) else ""
+
+
+def written_places(statement: Statement) -> list[Place]:
+    """The places that a statement itself updates, those of its blocks apart."""
+    if isinstance(statement, (Update, Flip)):
+        return [statement.place]
+    if isinstance(statement, Swap):
+        return [statement.a, statement.b]
+    if isinstance(statement, Call):
+        return list(statement.args)
+    if isinstance(statement, Instruct):
+        return [a for a in statement.args[: statement.instruction.updated]]
+    return []
+
+
+def local_names(program: Program) -> set[str]:
+    """The names of a program's own variables."""
+    found = set(program.params)
+    for s in walk(program.body):
+        if isinstance(s, (Allocate, Define, For)):
+            found.add(s.variable.name)
+    return found
+
+
+def written_roots(block: Block) -> set[str]:
+    """The variables that a block updates."""
+    return {root_of(p) for s in walk(block) for p in written_places(s)}

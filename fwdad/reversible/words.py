@@ -1,0 +1,93 @@
+"""The words of the language that are not Python's: they mean something inside a reversible body.
+
+The functions here are what these words refer to. They are never run: a body is read, not executed.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
+
+
+def _outside(word: str) -> NoReturn:
+    message = f"fwdad.{word} has a meaning only inside a function under @fwdad.reversible"
+    raise RuntimeError(message)
+
+
+def ancilla(value: Any) -> Any:
+    """Begin a local variable: ``t = fwdad.ancilla(0.0)``.
+
+    Parameters
+    ----------
+    value : number or array
+        What it is at first. An array is copied. If the value depends on a parameter, so does the
+        cotangent: what the program does with the variable counts for the parameter.
+
+    Notes
+    -----
+    It must end in the same block, by :func:`free` or by being undone with a ``compute`` block.
+    """
+    _outside("ancilla")
+
+
+def free(variable: Any, value: Any) -> None:
+    """End a local variable: ``fwdad.free(t, 0.0)``.
+
+    Parameters
+    ----------
+    variable : name
+        An ancilla of this block.
+    value : number or array
+        What it must be by then: the inverse begins with it.
+
+    Raises
+    ------
+    InvertibilityError
+        When the program runs, if the variable is something else: floats and complex numbers by more
+        than the function's ``tolerance`` times ``max(1, |value|)``, everything else at all.
+    """
+    _outside("free")
+
+
+def cond(pre: Any, post: Any) -> Any:
+    """Give a branch or a loop its second condition: ``if fwdad.cond(x > 0, y > 0):``.
+
+    Parameters
+    ----------
+    pre : bool
+        Decides when the program runs.
+    post : bool
+        Decides when it runs backwards. After a branch it must be what ``pre`` was before it. It must
+        be false before a loop and true after each turn.
+    """
+    _outside("cond")
+
+
+def compute() -> AbstractContextManager[None]:
+    """Open a block that is undone when it ends; what shall stay is done in :func:`copy_out`.
+
+    Examples
+    --------
+    ::
+
+        with fwdad.compute():
+            t = fwdad.ancilla(0.0)
+            for i in range(len(x)):
+                t += x[i] * x[i]
+            with fwdad.copy_out():
+                y += np.sqrt(t)
+    """
+    _outside("compute")
+
+
+def copy_out() -> AbstractContextManager[None]:
+    """Open the last block inside :func:`compute`: what it does is not undone."""
+    _outside("copy_out")
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Open a block whose run-time checks are off: values of ancillas, conditions, bounds of loops.
+
+    A program that breaks its promises there has an inverse that is wrong without a word.
+    """
+    _outside("unchecked")
