@@ -235,7 +235,7 @@ class AliasedArgumentError(FwdadError, ValueError):
     """The function writes into one of two arguments that share memory."""
 
 
-class NotReversibleError(FwdadError):
+class IrreversibleError(FwdadError):
     """A statement of a reversible function has no inverse, or breaks a rule of the language."""
 
 

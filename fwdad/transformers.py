@@ -112,7 +112,7 @@ def grad(
     backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
     written down as it runs, loops unrolled: the memory grows with the number of operations.
     """
-    return _Transformed(_call_grad, f, argnums, has_aux=has_aux, chunk=chunk)
+    return _Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
 def value_and_grad(
@@ -131,7 +131,7 @@ def value_and_grad(
         Returns ``(f(x), gradient)``, as ``scipy.optimize.minimize(jac=True)`` wants; with
         ``has_aux`` ``((f(x), aux), gradient)``.
     """
-    return _Transformed(_call_value_and_grad, f, argnums, has_aux=has_aux, chunk=chunk)
+    return _Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
 def hessian(
@@ -209,6 +209,11 @@ def _call_value_and_grad(
     f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     return value_and_gradient(f, argnums, args, kwargs, {"has_aux": options["has_aux"]})
+
+
+def _scalar(f: Function) -> Function:
+    """What a gradient is taken of: a reversible function answers all its arguments."""
+    return getattr(f, "__loss__", f)
 
 
 class _Transformed:

@@ -29,8 +29,22 @@ class Control(Loops):
 
     def _call(self, op: Call) -> None:
         active = [v for v in (*op.outputs, *op.writes()) if self.structure.is_active(v)]
-        if active:
+        if not active:
+            return
+        if op.adjoint is None:
             self.fail(f"{op.program.name} calls itself: its tape is not run backwards")
+        bars = []
+        for v in op.outputs:
+            bar = self.take(v) if self.structure.is_active(v) else None
+            if bar is not None:
+                bar = self.whole(v, bar)
+            elif v.type.dtype.kind in "fc":
+                bar = self.zeros(v) if is_array(v) else zero_number(v)
+            bars.append(bar)
+        found = op.adjoint([self.symbols(v) for v in op.outputs], bars)
+        for a, bar in zip(op.args, found, strict=False):
+            if isinstance(a, Value) and bar is not None:
+                self.add(a, bar)
 
     def _branch(self, op: Branch) -> None:
         bars = [self._bar_of_output(v) for v in op.outputs]

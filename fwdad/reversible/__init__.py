@@ -1,1 +1,19 @@
 """Reversible programs: functions that run backwards without a stack."""
+
+from fwdad.reversible import tracing as tracing  # registers itself
+from fwdad.reversible.function import Reversible, reversible
+from fwdad.reversible.instructions import register_instruction, rotate
+from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unchecked
+
+__all__ = [
+    "Reversible",
+    "ancilla",
+    "compute",
+    "cond",
+    "copy_out",
+    "free",
+    "register_instruction",
+    "reversible",
+    "rotate",
+    "unchecked",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from fwdad.errors import NotReversibleError
+from fwdad.errors import IrreversibleError
 from fwdad.reversible.parse import location
 from fwdad.reversible.places import index_reads, overlap, reads, text
 from fwdad.reversible.program import (
@@ -42,7 +42,7 @@ def check(program: Program) -> None:
 
     Raises
     ------
-    NotReversibleError
+    IrreversibleError
         With the user's line and the variable.
     """
     _Checker(program).run()
@@ -63,8 +63,8 @@ class _Checker:
                 message = f"ancilla '{s.variable.name}' is never freed"
                 raise self.refuse(message, s.node)
 
-    def refuse(self, message: str, node: ast.AST) -> NotReversibleError:
-        return NotReversibleError(message, location(self.program.filename, node))
+    def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
+        return IrreversibleError(message, location(self.program.filename, node))
 
     def block(self, block: Block, after: Block) -> None:
         """A block, and what runs behind it while its names still hold."""
@@ -126,7 +126,7 @@ class _Checker:
             if root not in self.live:
                 raise self.dead(root, place if hasattr(place, "lineno") else expression)
 
-    def dead(self, name: str, node: ast.AST) -> NotReversibleError:
+    def dead(self, name: str, node: ast.AST) -> IrreversibleError:
         message = f"'{name}' has no value here: it has not begun yet, or has been freed"
         return self.refuse(message, node)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import NotReversibleError, UnsupportedTypeError
+from fwdad.errors import IrreversibleError, UnsupportedTypeError
 from fwdad.reversible.adjoint import AdjointWriter
 from fwdad.reversible.check import check
 from fwdad.reversible.invert import inverted_program
@@ -143,6 +143,38 @@ class Definition:
         for there, name in written.links:
             there[name] = written.function
 
+    def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
+        """The same without effects: arrays are copied, and all arguments answered.
+
+        With ``adjoint`` the cotangents alone are answered, those of numbers and arrays.
+        """
+        key = (kinds, inverse, adjoint, "whole")
+        found = self.written.get(key)
+        if found is not None:
+            return found
+        inner = self.source(kinds, inverse, adjoint)
+        code = inner.code[inner.code.index(f"def {inner.name}(") :]
+        node = ast.parse(code).body[0]
+        assert isinstance(node, ast.FunctionDef)
+        params = [a.arg for a in node.args.args]
+        last = node.body[-1]
+        values = [k for k in kinds if is_value(k)]
+        both = [*values, *(k for k in values if k.active)] if adjoint else values
+        lines = [
+            f"    {p} = {p}.copy()" for p, k in zip(params, both, strict=True) if k.is_array
+        ]
+        call = f"{inner.name}({', '.join(params)})"
+        if isinstance(last, ast.Return) and last.value is not None:
+            call = f"{ast.unparse(last.value).strip('()')} = {call}"
+        answer = params[len(values) :] if adjoint else params
+        lines += [f"    {call}", f"    return ({', '.join(answer)}{',' if answer else ''})"]
+        name = f"{inner.name}_of_copies"
+        code = f"def {name}({', '.join(params)}):\n" + "\n".join(lines) + "\n"
+        namespace = {"__name__": self.f.__module__, inner.name: inner.function}
+        made = self.written[key] = Written(name, code)
+        made.function = make_function(code, name, namespace)
+        return made
+
     def _called(
         self,
         caller: Written,
@@ -158,14 +190,14 @@ class Definition:
         try:
             f = self._function(s.function, writer)
         except NameError as error:
-            raise NotReversibleError(str(error), location(self.forward.filename, s.node)) from None
+            raise IrreversibleError(str(error), location(self.forward.filename, s.node)) from None
         if not isinstance(f, Reversible):
             what = ast.unparse(s.function)
             message = (
                 f"'{what}' is no reversible function: as a statement only those, registered "
                 "instructions and the words of the language can be called"
             )
-            raise NotReversibleError(message, location(self.forward.filename, s.node))
+            raise IrreversibleError(message, location(self.forward.filename, s.node))
         inverse ^= f.inverse
         definition = f.definition
         definition.refresh()
@@ -203,6 +235,11 @@ class Reversible:
         if inverse:
             self.__name__ = self.program.name
         self._other = other if other is not None else Reversible(definition, not inverse, self)
+
+    @property
+    def __loss__(self) -> Callable[..., Any]:
+        """The function whose value is the loss alone: what gradients are taken of."""
+        return Loss(self)
 
     @property
     def program(self) -> Program:
@@ -243,6 +280,28 @@ class Reversible:
         return result[0] if len(result) == 1 else tuple(result)
 
 
+class Loss:
+    """A reversible function's first parameter after the call.
+
+    Parameters
+    ----------
+    f : Reversible
+        The function.
+    """
+
+    def __init__(self, f: Reversible) -> None:
+        self.f = f
+        functools.update_wrapper(self, f, updated=())
+
+    def __call__(self, *args: Any) -> Any:
+        return self.pick(self.f(*args))
+
+    @staticmethod
+    def pick(result: Any) -> Any:
+        """The loss among what the function answers."""
+        return result[0] if isinstance(result, tuple) else result
+
+
 def reversible(
     f: Callable[..., Any] | None = None, *, check: bool = True, tolerance: float = 1e-8
 ) -> Any:
@@ -265,7 +324,7 @@ def reversible(
 
     Raises
     ------
-    NotReversibleError
+    IrreversibleError
         If a statement has no inverse; with file, line and variable.
     """
     if f is None:

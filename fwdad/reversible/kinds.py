@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.places import steps
+from fwdad.tangents.chunk import plain
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType
 from fwdad.tracing.trace import trace
@@ -107,6 +108,7 @@ def kind_of(x: Any) -> Kind:
     if type(x) is Symbol:
         array = isinstance(x.type, ArrayType)
         return Numeric(np.dtype(x.dtype).name, x.ndim if array else 0, array)
+    x = plain(x)
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "biufc":
             message = f"an array of dtype {x.dtype} cannot be an argument of a reversible function"

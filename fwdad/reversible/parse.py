@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from fwdad.builder.source import find_source
-from fwdad.errors import Location, NotReversibleError
+from fwdad.errors import Location, IrreversibleError
 from fwdad.reversible import words
 from fwdad.reversible.instructions import instruction_of
 from fwdad.reversible.places import text
@@ -52,7 +52,7 @@ def parse(f: FunctionType) -> Program:
 
     Raises
     ------
-    NotReversibleError
+    IrreversibleError
         If a statement is not one of the language; with its place.
     """
     source = find_source(f)
@@ -62,7 +62,7 @@ def parse(f: FunctionType) -> Program:
             f"@reversible reads the source of a function that 'def' defines; that of {f.__name__} "
             "is not found"
         )
-        raise NotReversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
+        raise IrreversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
     return _Parser(f, source.node, filename).program()
 
 
@@ -81,8 +81,8 @@ class _Parser:
         self.defined: list[str] = []
         self.count = 0
 
-    def refuse(self, message: str, node: ast.AST) -> NotReversibleError:
-        return NotReversibleError(message, location(self.filename, node))
+    def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
+        return IrreversibleError(message, location(self.filename, node))
 
     def program(self) -> Program:
         a = self.node.args

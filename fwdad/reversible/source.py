@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import InvertibilityError, NotReversibleError
+from fwdad.errors import InvertibilityError, IrreversibleError
 from fwdad.reversible.invert import inverted_block
 from fwdad.reversible.kinds import Function, Kind, Numeric, Other, place_kind, traced_kind
 from fwdad.reversible.parse import location
@@ -144,9 +144,9 @@ class Writer:
         if not self.lines or self.lines[-1].strip() != note:
             self.lines.append(indent + note)
 
-    def refuse(self, message: str, s: Statement) -> NotReversibleError:
+    def refuse(self, message: str, s: Statement) -> IrreversibleError:
         """An error at the user's line."""
-        return NotReversibleError(message, location(self.program.filename, s.node))
+        return IrreversibleError(message, location(self.program.filename, s.node))
 
     # -- kinds
 
@@ -160,7 +160,7 @@ class Writer:
         found = place_kind(place, self.env, self.kind_of_expression)
         if found is None:
             message = f"'{text(place)}' has an array for an index: two of its elements may be one"
-            raise NotReversibleError(message, location(self.program.filename, place))
+            raise IrreversibleError(message, location(self.program.filename, place))
         return found
 
     def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:

@@ -358,10 +358,22 @@ class Loop(Op):
 
 @dataclass(eq=False)
 class Call(Op):
-    """A call of another program: recursion, and functions that are not worth repeating."""
+    """A call of another program: recursion, and functions that are not worth repeating.
+
+    Attributes
+    ----------
+    program : Program
+        What is called.
+    args : list
+        The values of its parameters.
+    adjoint : callable or None
+        For a function that has a way back of its own: ``adjoint(outputs, bars)`` writes it, from
+        what the call answered and the cotangents of that, and answers those of the arguments.
+    """
 
     program: Program
     args: list[Operand]
+    adjoint: Callable[..., list[Any]] | None = None
 
     def operands(self) -> list[Operand]:
         """Arguments."""

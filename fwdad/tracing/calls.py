@@ -48,6 +48,9 @@ from fwdad.tracing.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
 
+CALLED: dict[type, Callable[..., Any]] = {}
+"""How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
+
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 
@@ -122,6 +125,8 @@ class Calls(Attributes):
             handle = None
         if handle is not None:
             return handle(self, *args, **kwargs)
+        if type(f) in CALLED:
+            return CALLED[type(f)](self, f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
