@@ -392,7 +392,8 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
     f : callable
         A function, under :func:`jit` or not, or a :class:`Tape`.
     *args, **kwargs
-        Example arguments; without them, the last specialisation of a function under ``jit``.
+        Example arguments; without them, the last specialisation of a function under ``jit``; of a
+        reversible function, or its inverse, the program itself.
     backend : {"numpy", "numba", "tape"}
         Which source; ``"tape"`` is the tape itself.
 
@@ -400,6 +401,8 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
     -------
     str
     """
+    if not args and not kwargs and hasattr(f, "__show__"):
+        return str(f.__show__())
     program = _program_of(f, args, kwargs)
     if backend == "tape":
         return show_program(program)

@@ -35,9 +35,10 @@ LAYERS = {
     "gradients": 11,
     "pullbacks": 12,
     "transformers": 12,
+    "reversible": 13,
 }
 # These stand on the public API. Only they may import `fwdad` itself.
-USERS = {"": 13, "testing": 14, "examples": 14, "__main__": 15}
+USERS = {"": 14, "testing": 15, "examples": 15, "__main__": 16}
 # These see rules through their registry only.
 ABOVE_THE_RULES = {
     *(

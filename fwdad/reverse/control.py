@@ -31,8 +31,10 @@ class Control(Loops):
         active = [v for v in (*op.outputs, *op.writes()) if self.structure.is_active(v)]
         if not active:
             return
-        if op.adjoint is None:
+        adjoint = op.adjoint
+        if adjoint is None:
             self.fail(f"{op.program.name} calls itself: its tape is not run backwards")
+            return
         bars = []
         for v in op.outputs:
             bar = self.take(v) if self.structure.is_active(v) else None
@@ -41,7 +43,7 @@ class Control(Loops):
             elif v.type.dtype.kind in "fc":
                 bar = self.zeros(v) if is_array(v) else zero_number(v)
             bars.append(bar)
-        found = op.adjoint([self.symbols(v) for v in op.outputs], bars)
+        found = adjoint([self.symbols(v) for v in op.outputs], bars)
         for a, bar in zip(op.args, found, strict=False):
             if isinstance(a, Value) and bar is not None:
                 self.add(a, bar)

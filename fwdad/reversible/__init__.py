@@ -3,11 +3,14 @@
 from fwdad.reversible import tracing as tracing  # registers itself
 from fwdad.reversible.function import Reversible, reversible
 from fwdad.reversible.instructions import register_instruction, rotate
+from fwdad.reversible.measure import check_gradient, check_inverse
 from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unchecked
 
 __all__ = [
     "Reversible",
     "ancilla",
+    "check_gradient",
+    "check_inverse",
     "compute",
     "cond",
     "copy_out",

@@ -36,7 +36,7 @@ from fwdad.reversible.program import (
     walk,
     written_roots,
 )
-from fwdad.reversible.source import Writer, is_value
+from fwdad.reversible.source import Writer
 from fwdad.transformers import grad
 
 
@@ -71,6 +71,11 @@ class AdjointWriter(Writer):
 
     def pulled(self, value: ast.expr, bar: str, kind: Kind) -> None:
         """Add to the cotangents of what an expression reads."""
+        if isinstance(value, (ast.Name, ast.Subscript)) and root_of(value) in self.bars:
+            if self.kind(value) == kind:  # a place itself
+                sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
+                self.line(f"{self.bar(value)} {sign}= {rest}")
+                return
         read, shapes = self.parts(value)
         active = [k for k, (_, of) in enumerate(read) if of.active]
         if not active:
@@ -106,6 +111,7 @@ class AdjointWriter(Writer):
         return pull, args
 
     def helper(self, name: str, code: str) -> None:
+        """Keep it, to be shown."""
         if name.startswith("weighted"):
             self.helpers.append(code)
 
@@ -120,28 +126,28 @@ class AdjointWriter(Writer):
         """Write a statement backwards."""
         self.comment(s)
         self.check_apart(s)
-        getattr(self, f"back_{type(s).__name__}")(s)
+        getattr(self, f"_back_{type(s).__name__.lower()}")(s)
 
-    def back_Update(self, s: Update) -> None:
+    def _back_update(self, s: Update) -> None:
         kind = self.kind(s.place)
         self.update(s, OPPOSITE[s.op])
         if kind.active:
             sign = "-" if s.op == "-" else ""
             self.pulled(s.value, sign + self.bar(s.place), kind)
 
-    def back_Swap(self, s: Swap) -> None:
+    def _back_swap(self, s: Swap) -> None:
         kind = self.kind(s.a)
         self.swap(text(s.a), text(s.b), kind, self.kind(s.b), s)
         if kind.active:
             self.swap(self.bar(s.a), self.bar(s.b), kind, kind, s)
 
-    def back_Flip(self, s: Flip) -> None:
+    def _back_flip(self, s: Flip) -> None:
         kind = self.kind(s.place)
         self.flip(text(s.place), s.op, kind, s)
         if kind.active:
             self.flip(self.bar(s.place), s.op, kind, s)
 
-    def back_Instruct(self, s: Instruct) -> None:
+    def _back_instruct(self, s: Instruct) -> None:
         self.instruct(s, not s.inverse)
         ins = s.instruction
         read = [(a, self.kind_of_expression(a)) for a in s.args]
@@ -186,33 +192,33 @@ class AdjointWriter(Writer):
         pull = jit(grad(weighted, argnums=tuple(active)), backend="numpy")
         return self.given(f"pull_{function.__name__.lstrip('_')}", pull)
 
-    def write_Allocate(self, s: Allocate) -> None:
-        super().write_Allocate(s)
+    def _write_allocate(self, s: Allocate) -> None:
+        super()._write_allocate(s)
         if self.forward_with_bars:
             self.zero(s.variable)
 
-    def back_Allocate(self, s: Allocate) -> None:
+    def _back_allocate(self, s: Allocate) -> None:
         kind = self.kinds[s.variable]
         value_kind = kind
         self.end(s)
         if kind.active:
             self.pulled(s.value, self.bars[s.variable.name], value_kind)
 
-    def back_Free(self, s: Free) -> None:
+    def _back_free(self, s: Free) -> None:
         self.begin(s.variable, s.value)
         self.zero(s.variable)
 
-    def back_Define(self, s: Define) -> None:
+    def _back_define(self, s: Define) -> None:
         self.define(s)
         self.block_back(s.body)
 
-    def back_If(self, s: If) -> None:
+    def _back_if(self, s: If) -> None:
         self._backwards(lambda: self.branch(s, s.post, s.pre, s.body, s.orelse))
 
-    def back_While(self, s: While) -> None:
+    def _back_while(self, s: While) -> None:
         self._backwards(lambda: self.loop(s, s.post, s.pre, s.body))
 
-    def back_For(self, s: For) -> None:
+    def _back_for(self, s: For) -> None:
         self._backwards(lambda: self.repeat(s, s.body, backwards=not s.backwards))
 
     def _backwards(self, write: Any) -> None:
@@ -222,22 +228,18 @@ class AdjointWriter(Writer):
         write()
         self.block = forwards  # type: ignore[method-assign]
 
-    def back_Call(self, s: Call) -> None:
+    def _back_call(self, s: Call) -> None:
         kinds = [self.argument_kind(a) for a in s.args]
         name, updated = self.called(s, kinds, s.inverse, self, adjoint=True)
-        values = [(a, k) for a, k in zip(s.args, kinds, strict=True) if is_value(k)]
+        values = self.values(s.args, kinds)
         bars = [(a, k) for a, k in values if k.active]
         given = [*(text(a) for a, _ in values), *(self.bar(a) for a, _ in bars)]
-        targets = [
-            text(a)
-            for k, a in enumerate(s.args)
-            if k in updated and is_value(kinds[k]) and not kinds[k].is_array
-        ]
+        targets = [text(a) for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
         targets += [self.bar(a) for a, k in bars if not k.is_array]
         call = f"{name}({', '.join(given)})"
         self.line(f"{', '.join(targets)} = {call}" if targets else call)
 
-    def back_Compute(self, s: Compute) -> None:
+    def _back_compute(self, s: Compute) -> None:
         own = {t.variable.name for t in walk(s.body) if isinstance(t, Allocate)}
         forwards = self.block
         if written_roots(s.body) <= own:
@@ -257,7 +259,7 @@ class AdjointWriter(Writer):
         super().block(block)
         self.block = kept  # type: ignore[method-assign]
 
-    def back_Unchecked(self, s: Unchecked) -> None:
+    def _back_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False
         self.block_back(s.body)
         self.checked = before

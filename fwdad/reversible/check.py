@@ -1,4 +1,4 @@
-"""What can be said of a reversible program before it runs: whether each statement has an inverse."""
+"""What can be said before a reversible program runs: whether each statement has an inverse."""
 
 from __future__ import annotations
 
@@ -76,36 +76,45 @@ class _Checker:
             self.written(place, s)
         for expression in _expressions(s):
             self.read(expression)
-        if isinstance(s, Update):
-            self.separate(s, s.place, [*reads(s.value, self.names), *self.indices(s.place)], "+=")
-        elif isinstance(s, Swap):
-            others = [s.b, *self.indices(s.a), *self.indices(s.b)]
-            self.separate(s, s.a, others, "swap")
-            self.separate(s, s.b, [*self.indices(s.a), *self.indices(s.b)], "swap")
-        elif isinstance(s, (Call, Instruct)):
-            self.arguments(s)
-        elif isinstance(s, Allocate):
-            if s.variable.name in self.live:
-                message = f"ancilla '{s.variable.name}' is not freed before it begins again"
-                raise self.refuse(message, s.node)
-            self.live.add(s.variable.name)
-        elif isinstance(s, Free):
-            if s.variable.name in {p[0] for p in self.roots(s.value)}:
-                message = f"'{s.variable.name}' is freed by its own value"
-                raise self.refuse(message, s.node)
-            self.live.discard(s.variable.name)
-        elif isinstance(s, Define):
-            self.define(s, after)
-        elif isinstance(s, For):
-            self.loop(s)
-        elif isinstance(s, (If, While, Unchecked)):
-            for inner in (s.body, s.orelse) if isinstance(s, If) else (s.body,):
-                self.block(inner, [])
-        elif isinstance(s, Compute):
-            before = set(self.live)
-            self.block(s.body, s.inside)
-            self.block(s.inside, [])
-            self.live = before
+        rule = getattr(self, f"_{type(s).__name__.lower()}", None)
+        if rule is not None:
+            rule(s, after)
+
+    def _update(self, s: Update, _after: Block) -> None:
+        self.separate(s, s.place, [*reads(s.value, self.names), *self.indices(s.place)], "+=")
+
+    def _swap(self, s: Swap, _after: Block) -> None:
+        indices = [*self.indices(s.a), *self.indices(s.b)]
+        self.separate(s, s.a, [s.b, *indices], "swap")
+        self.separate(s, s.b, indices, "swap")
+
+    def _allocate(self, s: Allocate, _after: Block) -> None:
+        if s.variable.name in self.live:
+            message = f"ancilla '{s.variable.name}' is not freed before it begins again"
+            raise self.refuse(message, s.node)
+        self.live.add(s.variable.name)
+
+    def _free(self, s: Free, _after: Block) -> None:
+        if s.variable.name in {root for root, _ in self.roots(s.value)}:
+            message = f"'{s.variable.name}' is freed by its own value"
+            raise self.refuse(message, s.node)
+        self.live.discard(s.variable.name)
+
+    def _if(self, s: If, _after: Block) -> None:
+        self.block(s.body, [])
+        self.block(s.orelse, [])
+
+    def _while(self, s: While, _after: Block) -> None:
+        self.block(s.body, [])
+
+    def _unchecked(self, s: Unchecked, after: Block) -> None:
+        self.block(s.body, after)
+
+    def _compute(self, s: Compute, _after: Block) -> None:
+        before = set(self.live)
+        self.block(s.body, s.inside)
+        self.block(s.inside, [])
+        self.live = before
 
     # -- the rules
 
@@ -157,26 +166,20 @@ class _Checker:
             if found:
                 s.apart.append(found)
 
-    def arguments(self, s: Call | Instruct) -> None:
+    def _call(self, s: Call | Instruct, _after: Block) -> None:
         updated = written_places(s)
         for k, place in enumerate(updated):
             if isinstance(place, ast.Name) and place.id not in self.names:
                 continue  # a function
             others = [*updated[k + 1 :], *(i for p in updated for i in self.indices(p))]
             if isinstance(s, Instruct):
-                others += [
-                    p
-                    for a in s.args[s.instruction.updated :]
-                    for p in reads(a, self.names)
-                ]
+                others += [p for a in s.args[s.instruction.updated :] for p in reads(a, self.names)]
             self.separate(s, place, others, "call")
 
-    def define(self, s: Define, after: Block) -> None:
+    def _define(self, s: Define, after: Block) -> None:
         name = s.variable.name
         changed = written_roots([*s.body, *after]) | {
-            t.variable.name
-            for t in walk([*s.body, *after])
-            if isinstance(t, (Allocate, Free))
+            t.variable.name for t in walk([*s.body, *after]) if isinstance(t, (Allocate, Free))
         }
         for root, place in self.roots(s.value):
             if root in changed:
@@ -188,13 +191,16 @@ class _Checker:
         self.live.add(name)
         self.constant[name] = "is a name for a value that does not change"
         self.block(s.body, after)
-        self.block_end(name) if not after else None
+        if not after:
+            self.block_end(name)
 
     def block_end(self, name: str) -> None:
         self.live.discard(name)
         self.constant.pop(name, None)
 
-    def loop(self, s: For) -> None:
+    _instruct = _call
+
+    def _for(self, s: For, _after: Block) -> None:
         name = s.variable.name
         changed = written_roots(s.body)
         for end in (s.start, s.stop):

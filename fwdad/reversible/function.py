@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import IrreversibleError, UnsupportedTypeError
+from fwdad.errors import AliasedArgumentError, IrreversibleError, UnsupportedTypeError
 from fwdad.reversible.adjoint import AdjointWriter
 from fwdad.reversible.check import check
 from fwdad.reversible.invert import inverted_program
-from fwdad.reversible.kinds import Kind, kind_of
+from fwdad.reversible.kinds import Function, Kind, Other, kind_of
 from fwdad.reversible.parse import location, outside, parse
 from fwdad.reversible.program import Call, Program, local_names
+from fwdad.reversible.records import flat_kinds, flat_values, flattened, rebuilt
+from fwdad.reversible.show import show_program
 from fwdad.reversible.source import (
     Writer,
     infer_kinds,
@@ -75,6 +77,14 @@ class Definition:
             if value is not missing:
                 self.namespace[name] = value
 
+    def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
+        """The positions of the values that are updated, among those that its source is given."""
+        known = dict(zip(self.forward.params, kinds, strict=True))
+        program = flattened(self.forward, known)
+        written = updated_parameters(program)
+        values = [k for k, p in enumerate(program.params) if is_value(known[p])]
+        return {at for at, k in enumerate(values) if k in written}
+
     def source(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
         """The function that runs for these kinds of arguments."""
         key = (kinds, inverse, adjoint)
@@ -104,13 +114,14 @@ class Definition:
         self, written: Written, program: Program, kinds: tuple[Kind, ...], adjoint: bool
     ) -> None:
         known = dict(zip(program.params, kinds, strict=True))
+        program, forward = flattened(program, known), flattened(self.forward, known)
         for name, kind in known.items():
-            if not is_value(kind):
+            if isinstance(kind, (Function, Other)):
                 self.namespace[name] = kind.value
         options = {"checked": self.checked, "tolerance": self.tolerance}
         namespace = dict(self.namespace)
-        reader = Writer(self.forward, known, namespace, None, **options)  # type: ignore[arg-type]
-        infer_kinds(self.forward, reader)
+        reader = Writer(forward, known, namespace, None, **options)  # type: ignore[arg-type]
+        infer_kinds(forward, reader)
         namespace = dict(self.namespace)
         called = functools.partial(self._called, written, namespace)
         make = AdjointWriter if adjoint else Writer
@@ -155,14 +166,11 @@ class Definition:
         inner = self.source(kinds, inverse, adjoint)
         code = inner.code[inner.code.index(f"def {inner.name}(") :]
         node = ast.parse(code).body[0]
-        assert isinstance(node, ast.FunctionDef)
-        params = [a.arg for a in node.args.args]
-        last = node.body[-1]
-        values = [k for k in kinds if is_value(k)]
+        params = [a.arg for a in node.args.args]  # type: ignore[attr-defined]
+        last = node.body[-1]  # type: ignore[attr-defined]
+        values = flat_kinds(kinds)
         both = [*values, *(k for k in values if k.active)] if adjoint else values
-        lines = [
-            f"    {p} = {p}.copy()" for p, k in zip(params, both, strict=True) if k.is_array
-        ]
+        lines = [f"    {p} = {p}.copy()" for p, k in zip(params, both, strict=True) if k.is_array]
         call = f"{inner.name}({', '.join(params)})"
         if isinstance(last, ast.Return) and last.value is not None:
             call = f"{ast.unparse(last.value).strip('()')} = {call}"
@@ -207,7 +215,7 @@ class Definition:
         namespace[name] = written.function
         if written.function is None:
             written.links.append((namespace, name))
-        return name, updated_parameters(definition.forward)
+        return name, definition.updated(tuple(kinds))
 
     def _function(self, node: ast.expr, writer: Writer) -> Any:
         if isinstance(node, ast.Name) and node.id in writer.env:
@@ -249,35 +257,60 @@ class Reversible:
     def __invert__(self) -> Reversible:
         return self._other
 
+    def __show__(self) -> str:
+        """What ``show`` answers: the program."""
+        return show_program(self.program)
+
     def __repr__(self) -> str:
         return f"<reversible function {self.__name__}>"
 
     def __call__(self, *args: Any, inplace: bool = False) -> Any:
+        """Update the arguments, and answer them.
+
+        Parameters
+        ----------
+        *args : object
+            Numbers, arrays, records of them, functions: one for each parameter.
+        inplace : bool, default False
+            Whether the caller's arrays are updated, too: at the end, when nothing can fail any
+            more. They are copied in any case.
+
+        Returns
+        -------
+        tuple or object
+            All arguments in their order, new where they were updated; one alone as it is.
+        """
         self.definition.refresh()
         kinds = tuple(kind_of(a) for a in args)
         written = self.definition.source(kinds, self.inverse, False)
-        given = [
-            np.array(a) if k.is_array else a
-            for a, k in zip(args, kinds, strict=True)
-        ]
-        new = written.function(*(a for a, k in zip(given, kinds, strict=True) if is_value(k)))
-        result = self._result(given, kinds, new)
+        values = flat_values(args, kinds)
+        flat = flat_kinds(kinds)
+        updated = self.definition.updated(kinds)
+        self._check_apart(values, flat, updated)
+        given = [v.copy() if k.is_array else v for v, k in zip(values, flat, strict=True)]
+        new = written.function(*given)
+        places = [k for k in sorted(updated) if not flat[k].is_array]
+        for k, value in zip(places, new if len(places) > 1 else (new,), strict=False):
+            given[k] = value
         if inplace:
-            for a, b, k in zip(args, given, kinds, strict=True):
-                if k.is_array:
+            for k, (a, b) in enumerate(zip(values, given, strict=True)):
+                if flat[k].is_array:
                     a[...] = b
-        return result
-
-    def _result(self, given: list[Any], kinds: tuple[Kind, ...], new: Any) -> Any:
-        updated = updated_parameters(self.program)
-        places = [
-            k for k in sorted(updated) if is_value(kinds[k]) and not kinds[k].is_array
-        ]
-        values = new if len(places) > 1 else (new,)
-        result = list(given)
-        for k, value in zip(places, values, strict=False):
-            result[k] = value
+                    given[k] = a
+        result = rebuilt(args, kinds, iter(given))
         return result[0] if len(result) == 1 else tuple(result)
+
+    def _check_apart(self, values: list[Any], kinds: list[Kind], updated: set[int]) -> None:
+        """Raise if an array that is updated shares memory with another."""
+        arrays = [k for k, kind in enumerate(kinds) if kind.is_array]
+        for k in updated & set(arrays):
+            for j in arrays:
+                if j != k and np.may_share_memory(values[j], values[k]):
+                    message = (
+                        f"two arguments of {self.__name__} share memory, and it updates one of "
+                        "them: give it a copy"
+                    )
+                    raise AliasedArgumentError(message)
 
 
 class Loss:
@@ -294,6 +327,7 @@ class Loss:
         functools.update_wrapper(self, f, updated=())
 
     def __call__(self, *args: Any) -> Any:
+        """The loss."""
         return self.pick(self.f(*args))
 
     @staticmethod

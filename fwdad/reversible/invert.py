@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fwdad.reversible.program import (
     Allocate,
     Block,
@@ -31,39 +33,29 @@ def inverted_block(block: Block) -> Block:
 
 def inverted(s: Statement) -> Statement:
     """The statement that undoes this one."""
-    made = _inverted(s)
+    made: Statement = _INVERSES[type(s)](s)
     made.apart = s.apart
     return made
 
 
-def _inverted(s: Statement) -> Statement:  # noqa: PLR0911  (one return for each kind)
-    if isinstance(s, Update):
-        return Update(s.node, s.place, OPPOSITE[s.op], s.value)
-    if isinstance(s, (Swap, Flip)):
-        return s
-    if isinstance(s, Instruct):
-        return Instruct(s.node, s.name, s.instruction, s.args, not s.inverse)
-    if isinstance(s, Allocate):
-        return Free(s.node, s.variable, s.value)
-    if isinstance(s, Free):
-        return Allocate(s.node, s.variable, s.value)
-    if isinstance(s, Define):
-        return Define(s.node, s.variable, s.value, inverted_block(s.body))
-    if isinstance(s, If):
-        return If(s.node, s.post, s.pre, inverted_block(s.body), inverted_block(s.orelse))
-    if isinstance(s, While):
-        return While(s.node, s.post, s.pre, inverted_block(s.body))
-    if isinstance(s, For):
-        body = inverted_block(s.body)
-        return For(s.node, s.variable, s.start, s.stop, s.step, body, not s.backwards, s.moving)
-    if isinstance(s, Call):
-        return Call(s.node, s.function, s.args, not s.inverse)
-    if isinstance(s, Compute):
-        return Compute(s.node, s.body, inverted_block(s.inside))
-    if isinstance(s, Unchecked):
-        return Unchecked(s.node, inverted_block(s.body))
-    message = f"no inverse of {type(s).__name__} is known"
-    raise TypeError(message)
+_INVERSES: dict[type, Any] = {
+    Update: lambda s: Update(s.node, s.place, OPPOSITE[s.op], s.value),
+    Swap: lambda s: Swap(s.node, s.a, s.b),
+    Flip: lambda s: Flip(s.node, s.place, s.op),
+    Instruct: lambda s: Instruct(s.node, s.name, s.instruction, s.args, not s.inverse),
+    Allocate: lambda s: Free(s.node, s.variable, s.value),
+    Free: lambda s: Allocate(s.node, s.variable, s.value),
+    Define: lambda s: Define(s.node, s.variable, s.value, inverted_block(s.body)),
+    If: lambda s: If(s.node, s.post, s.pre, inverted_block(s.body), inverted_block(s.orelse)),
+    While: lambda s: While(s.node, s.post, s.pre, inverted_block(s.body)),
+    For: lambda s: For(
+        s.node, s.variable, s.start, s.stop, s.step, inverted_block(s.body), not s.backwards,
+        s.moving,
+    ),
+    Call: lambda s: Call(s.node, s.function, s.args, not s.inverse),
+    Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
+    Unchecked: lambda s: Unchecked(s.node, inverted_block(s.body)),
+}  # fmt: skip
 
 
 def inverted_program(program: Program, name: str) -> Program:

@@ -89,7 +89,7 @@ KINDS: list[tuple[type, Callable[[Any], Kind]]] = []
 """Further classes of values, and what makes a kind of one of them."""
 
 
-def kind_of(x: Any) -> Kind:
+def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     """The kind of a value, which may be a symbol or a dual.
 
     Parameters
@@ -118,11 +118,11 @@ def kind_of(x: Any) -> Kind:
         return Numeric(np.asarray(x).dtype.name)
     if callable(x) and not dataclasses.is_dataclass(x):
         return Function(x)
+    if x is None or isinstance(x, str):
+        return Other(x)
     names = field_names(x)
     if names:
         return Record(type(x), tuple((n, kind_of(getattr(x, n))) for n in names))
-    if x is None or isinstance(x, str):
-        return Other(x)
     message = (
         f"a reversible function takes numbers, arrays, dataclasses and functions; a "
         f"{type(x).__name__} came"

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from fwdad.builder.source import find_source
-from fwdad.errors import Location, IrreversibleError
+from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
 from fwdad.reversible.instructions import instruction_of
 from fwdad.reversible.places import text
@@ -73,9 +73,7 @@ class _Parser:
         self.filename = filename
         self.names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         self.locals = {
-            n.id
-            for n in ast.walk(node)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
         self.live: list[dict[str, Variable]] = [{}]
         self.defined: list[str] = []
@@ -94,7 +92,8 @@ class _Parser:
         self.names |= set(params)
         body = list(self.node.body)
         if body and isinstance(body[-1], ast.Return):
-            self._check_return(body.pop(), params)
+            self._check_return(body[-1], params)
+            body.pop()
         program = Program(self.node.name, params, [], self.filename, self.names)
         program.body = self.block(body)
         return program
@@ -139,32 +138,32 @@ class _Parser:
         return made
 
     def statement(self, node: ast.stmt) -> Statement | Block:
-        read = getattr(self, f"_{type(node).__name__}", None)
+        read = getattr(self, f"_{type(node).__name__.lower()}", None)
         if read is None:
             message = f"'{type(node).__name__.lower()}' has no inverse: it cannot be used here"
             raise self.refuse(message, node)
-        return read(node)  # type: ignore[no-any-return]
+        return read(node)
 
     # -- statements
 
-    def _Return(self, node: ast.Return) -> Statement:
+    def _return(self, node: ast.Return) -> Statement:
         message = "'return' stands at the end of a reversible function only"
         raise self.refuse(message, node)
 
-    def _AugAssign(self, node: ast.AugAssign) -> Statement:
+    def _augassign(self, node: ast.AugAssign) -> Statement:
         op = _UPDATES.get(type(node.op))
         if op is None:
             message = "this update has no inverse; those that have one are += -= *= /= ^="
             raise self.refuse(message, node)
         return Update(node, self.place(node.target), op, node.value)
 
-    def _AnnAssign(self, node: ast.AnnAssign) -> Statement | Block:
+    def _annassign(self, node: ast.AnnAssign) -> Statement | Block:
         if node.value is None:
             return []
         plain = ast.copy_location(ast.Assign([node.target], node.value), node)
-        return self._Assign(plain)
+        return self._assign(plain)
 
-    def _Assign(self, node: ast.Assign) -> Statement | Block:
+    def _assign(self, node: ast.Assign) -> Statement | Block:
         if len(node.targets) > 1:
             message = "one assignment at a time has an inverse here"
             raise self.refuse(message, node)
@@ -174,7 +173,7 @@ class _Parser:
         if isinstance(value, ast.Call) and self.meaning(value.func) is words.ancilla:
             return self._allocate(node, target, value)
         op = _FLIPS.get(type(value.op)) if isinstance(value, ast.UnaryOp) else None
-        if op is not None and text(value.operand) == text(target):  # type: ignore[attr-defined]
+        if isinstance(value, ast.UnaryOp) and op and text(value.operand) == text(target):
             return Flip(node, self.place(target), op)
         if isinstance(target, ast.Name):
             if target.id in self.scope() or target.id in self.parameters():
@@ -190,8 +189,7 @@ class _Parser:
     def _swap(self, node: ast.Assign, target: ast.Tuple, value: ast.expr) -> Statement:
         left = target.elts
         right = value.elts if isinstance(value, ast.Tuple) else []
-        two = 2
-        if len(left) == two and [text(e) for e in right] == [text(e) for e in reversed(left)]:
+        if len(left) == 2 and [text(e) for e in right] == [text(e) for e in reversed(left)]:
             return Swap(node, self.place(left[0]), self.place(left[1]))
         message = "of assignments to several places only 'a, b = b, a' has an inverse here"
         raise self.refuse(message, node)
@@ -210,7 +208,7 @@ class _Parser:
         variable = self.live[-1][name] = Variable(name)
         return Allocate(node, variable, value.args[0])
 
-    def _Expr(self, node: ast.Expr) -> Statement | Block:
+    def _expr(self, node: ast.Expr) -> Statement | Block:
         call = node.value
         if not isinstance(call, ast.Call):
             message = "an expression by itself does nothing here"
@@ -235,8 +233,7 @@ class _Parser:
         return self._call(node, function, call.args, inverse)
 
     def _free(self, node: ast.Expr, call: ast.Call) -> Statement:
-        two = 2
-        if len(call.args) != two or not isinstance(call.args[0], ast.Name):
+        if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
             message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
             raise self.refuse(message, call)
         name = call.args[0].id
@@ -267,19 +264,19 @@ class _Parser:
             places.append(name)
         return [*before, Call(node, function, places, inverse), *after]
 
-    def _If(self, node: ast.If) -> Statement:
+    def _if(self, node: ast.If) -> Statement:
         pre, post = self.conditions(node.test)
         body = self.inner(node.body, node)
         return If(node, pre, post, body, self.inner(node.orelse, node))
 
-    def _While(self, node: ast.While) -> Statement:
+    def _while(self, node: ast.While) -> Statement:
         if node.orelse:
             message = "a loop of a reversible function has no 'else'"
             raise self.refuse(message, node)
         pre, post = self.conditions(node.test)
         return While(node, pre, post, self.inner(node.body, node))
 
-    def _For(self, node: ast.For) -> Statement:
+    def _for(self, node: ast.For) -> Statement:
         if node.orelse:
             message = "a loop of a reversible function has no 'else'"
             raise self.refuse(message, node)
@@ -290,9 +287,11 @@ class _Parser:
         if name in self.scope() or name in self.parameters():
             message = f"'{name}' has a value already: the loop would lose it"
             raise self.refuse(message, node.target)
-        over = node.iter
+        over, backwards = node.iter, False
+        if isinstance(over, ast.Call) and self.meaning(over.func) is reversed and over.args:
+            over, backwards = over.args[0], True
         if isinstance(over, ast.Call) and self.meaning(over.func) is range and not over.keywords:
-            return self._for_range(node, name, over)
+            return self._for_range(node, name, over, backwards)
         if not self._is_place(over):
             message = "a loop goes through a range or an array"
             raise self.refuse(message, over)
@@ -304,17 +303,17 @@ class _Parser:
             ast.fix_missing_locations(s)
         length = ast.parse(f"len({text(over)})", mode="eval").body
         zero = ast.Constant(0)
-        made = For(node, Variable(index), zero, length, 1, [])
+        made = For(node, Variable(index), zero, length, 1, [], backwards)
         made.body = self._loop_body(made, body, node)
         if name in {n.id for s in node.body for n in _stored(s)}:
             message = f"the loop's own '{name}' is changed in its body"
             raise self.refuse(message, node)
         return made
 
-    def _for_range(self, node: ast.For, name: str, over: ast.Call) -> Statement:
+    def _for_range(self, node: ast.For, name: str, over: ast.Call, backwards: bool) -> Statement:
         zero: ast.expr = ast.Constant(0)
         one: ast.expr = ast.Constant(1)
-        if not 1 <= len(over.args) <= 3:  # noqa: PLR2004
+        if not 1 <= len(over.args) <= 3:
             message = "range takes one to three arguments"
             raise self.refuse(message, over)
         start, stop, step = (
@@ -327,7 +326,7 @@ class _Parser:
         if type(by) is not int or by == 0:
             message = "the step of a range is a number other than 0, written out"
             raise self.refuse(message, step)
-        made = For(node, Variable(name), start, stop, by, [])
+        made = For(node, Variable(name), start, stop, by, [], backwards)
         made.body = self._loop_body(made, node.body, node)
         return made
 
@@ -337,7 +336,7 @@ class _Parser:
         self.live.pop()
         return found
 
-    def _With(self, node: ast.With) -> Statement | Block:
+    def _with(self, node: ast.With) -> Statement | Block:
         if len(node.items) != 1 or node.items[0].optional_vars is not None:
             message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
             raise self.refuse(message, node)
@@ -374,8 +373,7 @@ class _Parser:
 
     def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
         if isinstance(test, ast.Call) and self.meaning(test.func) is words.cond:
-            two = 2
-            if len(test.args) != two or test.keywords:
+            if len(test.args) != 2 or test.keywords:
                 message = "fwdad.cond takes the condition before and the condition after"
                 raise self.refuse(message, test)
             return test.args[0], test.args[1]
@@ -392,9 +390,7 @@ class _Parser:
         while isinstance(inner, (ast.Subscript, ast.Attribute)):
             inner = inner.value
         return (
-            isinstance(inner, ast.Name)
-            and inner.id in self.locals
-            and not self.is_function(node)
+            isinstance(inner, ast.Name) and inner.id in self.locals and not self.is_function(node)
         )
 
     def is_function(self, node: ast.expr) -> bool:
@@ -462,9 +458,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _stored(node: ast.AST) -> list[ast.Name]:
-    return [
-        n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    ]
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 class _Replace(ast.NodeTransformer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 METADATA = frozenset({"shape", "ndim", "size", "dtype"})
 
@@ -151,14 +152,15 @@ def index_reads(place: ast.expr, names: set[str]) -> list[ast.expr]:
 
 def replaced(expression: ast.expr, by: dict[str, ast.expr]) -> ast.expr:
     """An expression with other expressions for some of its parts, which are told by their text."""
-    return _Replace(by).visit(load(expression))  # type: ignore[no-any-return]
+    made: ast.expr = _Replace(by).visit(load(expression))
+    return made
 
 
 class _Replace(ast.NodeTransformer):
     def __init__(self, by: dict[str, ast.expr]) -> None:
         self.by = by
 
-    def visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
             found = self.by.get(text(node))
             if found is not None:
@@ -209,9 +211,7 @@ def _indices(step: ast.Subscript) -> list[ast.expr]:
 def _apart(i: ast.expr, j: ast.expr) -> bool:
     """Whether two indices, or slices, cannot meet."""
     if isinstance(i, ast.Slice) and isinstance(j, ast.Slice):
-        return (
-            _is_unit(i) and _is_unit(j) and (_ends_before(i, j) or _ends_before(j, i))
-        )
+        return _is_unit(i) and _is_unit(j) and (_ends_before(i, j) or _ends_before(j, i))
     if isinstance(i, ast.Slice) or isinstance(j, ast.Slice):
         return False
     a, m = _offset(i)

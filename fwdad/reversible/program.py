@@ -36,9 +36,7 @@ class Statement:
     """
 
     node: ast.AST
-    apart: list[list[tuple[ast.expr, ast.expr, ast.expr]]] = field(
-        default_factory=list, init=False
-    )
+    apart: list[list[tuple[ast.expr, ast.expr, ast.expr]]] = field(default_factory=list, init=False)
 
 
 @dataclass(eq=False)
@@ -122,7 +120,7 @@ class While(Statement):
 
 @dataclass(eq=False)
 class For(Statement):
-    """A loop over a range; ``step`` is a literal, ``moving`` says that the body may move its ends."""
+    """A loop over a range; ``step`` is a literal. With ``moving`` the body may move its ends."""
 
     variable: Variable
     start: ast.expr
@@ -217,7 +215,7 @@ def written_places(statement: Statement) -> list[Place]:
     if isinstance(statement, Call):
         return list(statement.args)
     if isinstance(statement, Instruct):
-        return [a for a in statement.args[: statement.instruction.updated]]
+        return list(statement.args[: statement.instruction.updated])
     return []
 
 

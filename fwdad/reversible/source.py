@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import InvertibilityError, IrreversibleError
 from fwdad.reversible.invert import inverted_block
-from fwdad.reversible.kinds import Function, Kind, Numeric, Other, place_kind, traced_kind
+from fwdad.reversible.kinds import (
+    Function,
+    Kind,
+    Numeric,
+    Other,
+    Record,
+    place_kind,
+    traced_kind,
+)
 from fwdad.reversible.parse import location
 from fwdad.reversible.places import leaves, metadata, replaced, text
 from fwdad.reversible.program import (
@@ -35,9 +43,9 @@ from fwdad.reversible.program import (
     Update,
     Variable,
     While,
-    walk,
     written_roots,
 )
+from fwdad.reversible.records import variables
 
 
 class Names:
@@ -139,7 +147,7 @@ class Writer:
         if lineno is None:
             return
         user = linecache.getline(self.program.filename, lineno).strip()
-        note = f"# {os.path.basename(self.program.filename)}:{lineno}: {user}"
+        note = f"# {Path(self.program.filename).name}:{lineno}: {user}"
         indent = "    " * self.depth
         if not self.lines or self.lines[-1].strip() != note:
             self.lines.append(indent + note)
@@ -164,7 +172,7 @@ class Writer:
         return found
 
     def parts(self, expression: ast.expr) -> tuple[list[tuple[ast.expr, Kind]], list[ast.expr]]:
-        """The places that an expression reads, with their kinds, and the shapes that it asks for."""
+        """The places that an expression reads, with their kinds, and the shapes it asks for."""
         found: dict[str, tuple[ast.expr, Kind]] = {}
         todo = leaves(expression, self.numeric)
         shapes = {text(m): m for m in metadata(expression, self.numeric)}
@@ -177,7 +185,8 @@ class Writer:
             # an array as an index: the base is read, and the index is a part of the expression
             base = leaf
             while place_kind(base, self.env, self.kind_of_expression) is None:
-                assert isinstance(base, ast.Subscript)
+                if not isinstance(base, ast.Subscript):
+                    break
                 todo.extend(leaves(base.slice, self.numeric))
                 shapes |= {text(m): m for m in metadata(base.slice, self.numeric)}
                 base = base.value
@@ -238,9 +247,9 @@ class Writer:
         """Write a statement."""
         self.comment(s)
         self.check_apart(s)
-        getattr(self, f"write_{type(s).__name__}")(s)
+        getattr(self, f"_write_{type(s).__name__.lower()}")(s)
 
-    def write_Update(self, s: Update) -> None:
+    def _write_update(self, s: Update) -> None:
         self.update(s, s.op)
 
     def update(self, s: Update, op: str) -> None:
@@ -265,7 +274,7 @@ class Writer:
             raise self.refuse(message, s)
         self.line(f"{text(s.place)} {op}= {text(s.value)}")
 
-    def write_Swap(self, s: Swap) -> None:
+    def _write_swap(self, s: Swap) -> None:
         self.swap(text(s.a), text(s.b), self.kind(s.a), self.kind(s.b), s)
 
     def swap(self, a: str, b: str, kind: Kind, other: Kind, s: Statement) -> None:
@@ -281,7 +290,7 @@ class Writer:
         self.line(f"{a}[...] = {b}")
         self.line(f"{b}[...] = {kept}")
 
-    def write_Flip(self, s: Flip) -> None:
+    def _write_flip(self, s: Flip) -> None:
         self.flip(text(s.place), s.op, self.kind(s.place), s)
 
     def flip(self, place: str, op: str, kind: Kind, s: Statement) -> None:
@@ -295,7 +304,7 @@ class Writer:
             op = "not "
         self.line(f"{place}{'[...]' if kind.is_array else ''} = {op}{place}")
 
-    def write_Instruct(self, s: Instruct) -> None:
+    def _write_instruct(self, s: Instruct) -> None:
         self.instruct(s, s.inverse)
 
     def instruct(self, s: Instruct, inverse: bool) -> None:
@@ -318,7 +327,7 @@ class Writer:
         for store in stores:
             self.line(store)
 
-    def write_Allocate(self, s: Allocate) -> None:
+    def _write_allocate(self, s: Allocate) -> None:
         self.begin(s.variable, s.value)
 
     def begin(self, variable: Variable, value: ast.expr) -> None:
@@ -341,7 +350,7 @@ class Writer:
         name = value.func.attr if isinstance(value.func, ast.Attribute) else ""
         return name in {"zeros", "ones", "empty", "full", "array", "copy", "zeros_like", "arange"}
 
-    def write_Free(self, s: Free) -> None:
+    def _write_free(self, s: Free) -> None:
         self.end(s)
 
     def end(self, s: Allocate | Free) -> None:
@@ -352,7 +361,7 @@ class Writer:
             self.check_value(s, f"ancilla '{name}'", name, name, value, kind)
         self.env.pop(name, None)
 
-    def write_Define(self, s: Define) -> None:
+    def _write_define(self, s: Define) -> None:
         self.define(s)
         self.block(s.body)
 
@@ -361,12 +370,10 @@ class Writer:
         self.line(f"{s.variable.name} = {text(s.value)}")
         self.env[s.variable.name] = self.kinds[s.variable]
 
-    def write_If(self, s: If) -> None:
+    def _write_if(self, s: If) -> None:
         self.branch(s, s.pre, s.post, s.body, s.orelse)
 
-    def branch(
-        self, s: If, pre: ast.expr, post: ast.expr, body: Block, orelse: Block
-    ) -> None:
+    def branch(self, s: If, pre: ast.expr, post: ast.expr, body: Block, orelse: Block) -> None:
         """A branch, and whether the other condition agrees afterwards."""
         sure = not self.checked or self.stays(pre, post, [*s.body, *s.orelse])
         way = text(pre)
@@ -396,7 +403,7 @@ class Writer:
         read, _ = self.parts(pre)
         return not any(n.id in changed for leaf, _ in read for n in _names(leaf))
 
-    def write_While(self, s: While) -> None:
+    def _write_while(self, s: While) -> None:
         self.loop(s, s.pre, s.post, s.body)
 
     def loop(self, s: While, pre: ast.expr, post: ast.expr, body: Block) -> None:
@@ -413,7 +420,7 @@ class Writer:
                 what = f"the condition '{text(post)}' after a turn of the loop"
                 self.raise_it(s, what, text(post), "True", "False")
 
-    def write_For(self, s: For) -> None:
+    def _write_for(self, s: For) -> None:
         self.repeat(s, s.body, backwards=s.backwards)
 
     def repeat(self, s: For, body: Block, *, backwards: bool) -> None:
@@ -437,26 +444,35 @@ class Writer:
                     self.line(f"if {end} != {name}:")
                     self.raise_it(s, f"'{end}', an end of the loop's range", end, name, end)
 
-    def write_Call(self, s: Call) -> None:
+    def _write_call(self, s: Call) -> None:
         self.call(s, inverse=s.inverse)
 
     def call(self, s: Call, *, inverse: bool) -> None:
         """Call a reversible function; numbers come back, arrays are updated in place."""
         kinds = [self.argument_kind(a) for a in s.args]
         name, updated = self.called(s, kinds, inverse, self)
-        given = [text(a) for a, k in zip(s.args, kinds, strict=True) if is_value(k)]
-        targets = [
-            text(a)
-            for k, a in enumerate(s.args)
-            if k in updated and is_value(kinds[k]) and not kinds[k].is_array
-        ]
-        call = f"{name}({', '.join(given)})"
+        given = self.values(s.args, kinds)
+        targets = [text(a) for k, (a, of) in enumerate(given) if k in updated and not of.is_array]
+        call = f"{name}({', '.join(text(a) for a, _ in given)})"
         self.line(f"{', '.join(targets)} = {call}" if targets else call)
+
+    def values(self, args: list[ast.expr], kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
+        """What a call is given: the fields of records, no functions."""
+        found: list[tuple[ast.expr, Kind]] = []
+        for a, kind in zip(args, kinds, strict=True):
+            if isinstance(kind, Record):
+                for name, k in variables(text(a), kind):
+                    found.append((ast.Name(name, ast.Load()), k))
+            else:
+                found.append((a, kind))
+        return [(a, k) for a, k in found if is_value(k)]
 
     def argument_kind(self, a: ast.expr) -> Kind:
         """The kind of an argument of a call, which may be a function."""
         if isinstance(a, ast.Name) and a.id in self.env:
             return self.env[a.id]
+        if isinstance(a, ast.Name) and isinstance(self.kinds.get(a.id), Record):
+            return self.kinds[a.id]
         if isinstance(a, (ast.Name, ast.Attribute)) and not leaves(a, self.numeric):
             return Function(self.outside(a))
         return self.kind(a)
@@ -465,12 +481,12 @@ class Writer:
         """What an expression of the world outside means."""
         return eval(text(node), self.namespace)  # noqa: S307  (a name of the user's source)
 
-    def write_Compute(self, s: Compute) -> None:
+    def _write_compute(self, s: Compute) -> None:
         self.block(s.body)
         self.block(s.inside)
         self.block(inverted_block(s.body))
 
-    def write_Unchecked(self, s: Unchecked) -> None:
+    def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False
         self.block(s.body)
         self.checked = before
@@ -483,7 +499,9 @@ class Writer:
         """Raise if a value is not what it must be."""
         if kind.active:
             size = f"abs({expected})" if not kind.is_array else f"{self.np}.abs({expected})"
-            largest = f"max(1.0, {size})" if not kind.is_array else f"{self.np}.maximum(1.0, {size})"
+            largest = (
+                f"max(1.0, {size})" if not kind.is_array else f"{self.np}.maximum(1.0, {size})"
+            )
             try:
                 bound = repr(self.tolerance * max(1.0, abs(complex(expected))))
             except ValueError:
@@ -511,9 +529,7 @@ class Writer:
                 tests.append(f"({a} - ({b}) in (0, {n}, -{n}))")
             self.line(f"if {' and '.join(tests)}:")
             what = "an element that is updated and read at once, at the indices"
-            self.raise_it(
-                s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0])
-            )
+            self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))
 
     def raise_it(self, s: Statement, what: str, variable: str, expected: str, found: str) -> None:
         """The line that raises."""
@@ -586,8 +602,10 @@ def updated_parameters(program: Program) -> set[int]:
 
 def _range(start: str, stop: str, step: int, *, backwards: bool) -> str:
     if not backwards:
-        return f"range({stop})" if (start, step) == ("0", 1) else (
-            f"range({start}, {stop})" if step == 1 else f"range({start}, {stop}, {step})"
+        return (
+            f"range({stop})"
+            if (start, step) == ("0", 1)
+            else (f"range({start}, {stop})" if step == 1 else f"range({start}, {stop}, {step})")
         )
     before = "-1" if start == "0" else f"{start} - 1"
     after = f"{start} + 1"

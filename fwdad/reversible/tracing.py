@@ -10,11 +10,11 @@ from fwdad.builder.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.function import Loss, Reversible
 from fwdad.reversible.kinds import Kind, kind_of
-from fwdad.reversible.source import is_value
-from fwdad.tape.ops import Call
+from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import CALLED
 from fwdad.tracing.recursion import call_program
+from fwdad.tracing.trees import made_in
 
 
 def _whole(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:
@@ -30,14 +30,13 @@ def _call_on_duals(f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any])
         message = "inplace=True cannot be differentiated: use what the function answers"
         raise UnsupportedTypeError(message)
     kinds, written = _whole(f, args)
-    values = [a for a, k in zip(args, kinds, strict=True) if is_value(k)]
+    values = flat_values(args, kinds)
     return _answer(args, kinds, call(written.function, *values))
 
 
 def _answer(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Any) -> Any:
-    new = iter(values)
-    result = tuple(next(new) if is_value(k) else a for a, k in zip(args, kinds, strict=True))
-    return result[0] if len(result) == 1 else result
+    result = rebuilt(args, kinds, iter(values))
+    return result[0] if len(result) == 1 else tuple(result)
 
 
 def _traced(tracer: Any, f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -47,12 +46,11 @@ def _traced(tracer: Any, f: Reversible, args: tuple[Any, ...], kwargs: dict[str,
         raise UnsupportedTypeError(message)
     args = tuple(tracer.recorder.as_symbol(a) if isinstance(a, np.ndarray) else a for a in args)
     kinds, written = _whole(f, args)
-    values = [a for a, k in zip(args, kinds, strict=True) if is_value(k)]
+    values = flat_values(args, kinds)
     outputs = _called(tracer, written, values)
     op = tracer.recorder.block.ops[-1]
-    assert isinstance(op, Call)
     op.adjoint = lambda found, bars: _adjoint(tracer, f, kinds, found, bars)
-    return _answer(args, kinds, outputs)
+    return made_in(tracer.recorder, _answer(args, kinds, outputs))
 
 
 def _called(tracer: Any, written: Any, values: list[Any]) -> Any:
@@ -76,7 +74,7 @@ def _adjoint(
     tracer: Any, f: Reversible, kinds: tuple[Kind, ...], outputs: list[Any], bars: list[Any]
 ) -> list[Any]:
     """The cotangents of the arguments that are values."""
-    given = [k for k in kinds if is_value(k)]
+    given = flat_kinds(kinds)
     written = f.definition.whole(kinds, f.inverse, True)
     active = [bar for bar, k in zip(bars, given, strict=True) if k.active]
     found = iter(_called(tracer, written, [*outputs, *active]))

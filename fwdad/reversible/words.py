@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 
-def _outside(word: str) -> NoReturn:
+def _outside(word: str, *_given: Any) -> NoReturn:
     message = f"fwdad.{word} has a meaning only inside a function under @fwdad.reversible"
     raise RuntimeError(message)
 
@@ -27,7 +27,7 @@ def ancilla(value: Any) -> Any:
     -----
     It must end in the same block, by :func:`free` or by being undone with a ``compute`` block.
     """
-    _outside("ancilla")
+    _outside("ancilla", value)
 
 
 def free(variable: Any, value: Any) -> None:
@@ -46,7 +46,7 @@ def free(variable: Any, value: Any) -> None:
         When the program runs, if the variable is something else: floats and complex numbers by more
         than the function's ``tolerance`` times ``max(1, |value|)``, everything else at all.
     """
-    _outside("free")
+    _outside("free", variable, value)
 
 
 def cond(pre: Any, post: Any) -> Any:
@@ -57,10 +57,10 @@ def cond(pre: Any, post: Any) -> Any:
     pre : bool
         Decides when the program runs.
     post : bool
-        Decides when it runs backwards. After a branch it must be what ``pre`` was before it. It must
-        be false before a loop and true after each turn.
+        Decides when it runs backwards. After a branch it must be what ``pre`` was before it. It
+        must be false before a loop and true after each turn.
     """
-    _outside("cond")
+    _outside("cond", pre, post)
 
 
 def compute() -> AbstractContextManager[None]:

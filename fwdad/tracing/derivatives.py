@@ -29,7 +29,7 @@ from fwdad.tape.passes import optimise, split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.trees import Tree, flatten
+from fwdad.tracing.trees import Tree, flatten, made_in
 
 
 def _dtype(x: Any) -> np.dtype[Any]:
@@ -73,7 +73,7 @@ class _Differentiated:
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
         for k in argnums:
-            found, tree = flatten(args[k])
+            found, tree = flatten(args[k], records=True)
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
         if not any(_dtype(x).kind in "fc" for x in self.leaves):
@@ -157,7 +157,7 @@ class _Differentiated:
                 message = "arguments that are written and not differentiated are outputs, too"
                 raise UntraceableError(message, self.tracer.location())
             y = self._with_mutated(y, inner, written)
-        leaves, tree = flatten(y)
+        leaves, tree = flatten(y, records=True)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
@@ -180,13 +180,8 @@ class _Differentiated:
 
 
 def _made(at: _Differentiated, x: Any) -> Any:
-    """A value whose lists and dicts the traced program has made: it may return and change them."""
-    if isinstance(x, (tuple, list, dict)):
-        for item in x.values() if isinstance(x, dict) else x:
-            _made(at, item)
-        if not isinstance(x, tuple):
-            at.tracer.recorder.fresh(x)
-    return x
+    """A value whose containers the traced program has made: it may return and change them."""
+    return made_in(at.tracer.recorder, x)
 
 
 def _positions(argnums: Any) -> tuple[int, ...]:
@@ -243,7 +238,7 @@ def _jvp(
         primals, lanes, tree = _basis_run(at)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
         return _made(at, (tree(primals), tree(dots)))
-    directions, _ = flatten(v)
+    directions, _ = flatten(v, records=True)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
         raise SeedError(message)
@@ -434,12 +429,12 @@ def _traced_pullback(
     at = _Differentiated(
         tracer, f, tuple(given), dict(kwargs), _positions(argnums), options["outputs"]
     )
-    bars_given, _ = flatten(y_bar)
+    bars_given, _ = flatten(y_bar, records=True)
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
         places = tree(list(range(len(leaves))))
         y = places[0] if options["has_aux"] else places
-        chosen = [k for k in flatten(y)[0] if _dtype(leaves[k]).kind in "fc"]
+        chosen = [k for k in flatten(y, records=True)[0] if _dtype(leaves[k]).kind in "fc"]
         if len(chosen) != len(bars_given):
             message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
             raise SeedError(message)

@@ -11,13 +11,21 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
+from fwdad.tracing.arguments import is_record, new_object
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
 Tree = Callable[[list[Any]], Any]
 
 
-def flatten(x: Any) -> tuple[list[Any], Tree]:
+def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
     """Numbers and arrays of a value, and how to put others in their place.
+
+    Parameters
+    ----------
+    x : object
+        A value.
+    records : bool, default False
+        Whether objects of the user's are taken apart, too.
 
     Raises
     ------
@@ -43,9 +51,38 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
         if isinstance(node, (Maybe, Optional, Poison)):
             message = "a value that may be None, or not be there, is used as a whole"
             raise UntraceableError(message)
+        if records and is_record(node):
+            fields = {name: take(part) for name, part in vars(node).items()}
+
+            def build(values: list[Any]) -> Any:
+                made = new_object(type(node))
+                for name, part in fields.items():
+                    object.__setattr__(made, name, part(values))
+                return made
+
+            return build
         return lambda _: node
 
     return leaves, take(x)
+
+
+def made_in(recorder: Any, x: Any) -> Any:
+    """Say that a traced program has made the lists, dicts and objects of a value."""
+    if is_leaf(x):
+        return x
+    if isinstance(x, (tuple, list)):
+        parts = list(x)
+    elif isinstance(x, dict):
+        parts = list(x.values())
+    elif is_record(x):
+        parts = list(vars(x).values())
+    else:
+        return x
+    for part in parts:
+        made_in(recorder, part)
+    if not isinstance(x, tuple):
+        recorder.own(vars(x) if is_record(x) and not isinstance(x, (list, dict)) else x)
+    return x
 
 
 def is_leaf(x: Any) -> bool:
