@@ -266,9 +266,9 @@ def freed_in_a_branch(x):
 
 
 def early(x):
-    if x > 0:
-        return x
-    x += 1
+    for i in range(3):
+        x += i
+        break
 
 
 @pytest.mark.parametrize(
