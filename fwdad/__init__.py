@@ -3,6 +3,7 @@
 # importing the rules and the laws registers them, importing `pages` speaks to malloc
 from fwdad import rules as rules
 from fwdad.builder.build import build_frule
+from fwdad.checkpoints import checkpoint
 from fwdad.compilation import cache_info, explain, jit, show
 from fwdad.errors import (
     AliasedArgumentError,
@@ -111,6 +112,7 @@ __all__ = [
     "call_rule",
     "check_gradient",
     "check_inverse",
+    "checkpoint",
     "compute",
     "cond",
     "copy_out",

@@ -29,6 +29,7 @@ LAYERS = {
     "evaluators": 7,
     "support": 7,
     "tracing": 9,
+    "checkpoints": 10,
     "compilation": 10,
     "numba_call_source": 10,
     "numba_calls": 10,

@@ -12,7 +12,7 @@ from typing import Any
 
 from fwdad.backends.array_functions import handles, length_text
 from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array
-from fwdad.tape.stacks import new_stack, pop, push
+from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.summing import sum_to
 from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
@@ -74,12 +74,17 @@ class Stacks:
         self.roomy: set[Op] = set()
         pushes: dict[Value, list[tuple[Apply, Block]]] = {}
         pops: dict[Value, list[tuple[Apply, Block]]] = {}
+        alone: set[Value] = set()  # what is looked at in another way
         for op, block in _stacking(program.block):
+            if op.function in (top, thin):
+                alone.add(op.args[0])
+                continue
             (pushes if op.function is push else pops).setdefault(op.args[0], []).append((op, block))
         together: dict[Any, Held] = {}
         for stack, given in pushes.items():
             t, taken = _type_of(given[0][0].args[1]), pops.get(stack, [])
             once = len(given) == len(taken) == 1 and not isinstance(t, ArrayType)
+            once = once and stack not in alone
             key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
             held = together.setdefault(key, Held(t))
             first = not held.stacks
@@ -98,7 +103,7 @@ class Stacks:
 def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
     """What pushes and pops, with the blocks that it stands in."""
     for op in block.ops:
-        if isinstance(op, Apply) and op.function in (push, pop):
+        if isinstance(op, Apply) and op.function in (push, pop, top, thin):
             yield op, block
         for inner in op.blocks():
             yield from _stacking(inner)
@@ -208,26 +213,60 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
 @handles(pop)
 def _pop(w: Writer, op: Apply, stack: Value) -> str:
     held = w.stacks.held[stack]
-    name, top, shapes = held.name, held.top, held.shapes
-    (out,) = op.outputs
-    t = out.type
-    if not isinstance(t, ArrayType) or not t.ndim:
-        if op in held.lowers:
-            w.line(f"{top} -= {len(held.stacks)}", op)
-        if isinstance(t, ArrayType):
-            made = w.temporary("a")
-            w.line(f"{made} = {w.empty([], t.dtype)}")
-            w.line(f"{made}[()] = {held.place(stack)}")
-            return made
-        return held.place(stack)
-    w.line(f"{shapes}_top -= {t.ndim}", op)
-    lengths = [
-        str(d) if isinstance(d, int) else f"{shapes}[{shapes}_top + {k}]"
-        for k, d in enumerate(t.shape)
+    t = op.outputs[0].type
+    if isinstance(t, ArrayType) and t.ndim:
+        w.line(f"{held.shapes}_top -= {t.ndim}", op)
+        lengths = _lengths_at(t, f"{held.shapes}_top", held.shapes)
+        w.line(f"{held.top} -= {' * '.join(lengths)}")
+        return _window(w, op, held.name, held.top, lengths)
+    if op in held.lowers:
+        w.line(f"{held.top} -= {len(held.stacks)}", op)
+    return _item(w, op, held.place(stack))
+
+
+@handles(top)
+def _top(w: Writer, op: Apply, stack: Value) -> str:
+    held = w.stacks.held[stack]
+    t = op.outputs[0].type
+    if isinstance(t, ArrayType) and t.ndim:
+        lengths = _lengths_at(t, f"{held.shapes}_top - {t.ndim}", held.shapes)
+        start = w.temporary("start", INT)
+        w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
+        return _window(w, op, held.name, start, lengths)
+    return _item(w, op, f"{held.name}[{held.top} - 1]")
+
+
+@handles(thin)
+def _thin(w: Writer, op: Apply, stack: Value) -> None:
+    held = w.stacks.held[stack]
+    name, height, shapes, t = held.name, held.top, held.shapes, held.type
+    if isinstance(t, ArrayType) and t.ndim:
+        found = f"{w.help('thinned')}({name}, {shapes}, {shapes}_top, {t.ndim})"
+        w.line(f"{height}, {shapes}_top = {found}", op)
+    else:
+        w.line(f"{height} = {w.help('thinned_numbers')}({name}, {height})", op)
+
+
+def _lengths_at(t: ArrayType, at: str, shapes: str) -> list[str]:
+    """The lengths of an array on a stack; those that are not known lie on the stack of shapes."""
+    return [
+        str(d) if isinstance(d, int) else f"{shapes}[{at} + {k}]" for k, d in enumerate(t.shape)
     ]
-    w.line(f"{top} -= {' * '.join(lengths)}")
-    window = f"{name}[{top}:{top} + {' * '.join(lengths)}].reshape({_tuple(lengths)})"
-    return f"{w.help('loose')}({window})" if out in w._loose else window
+
+
+def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str]) -> str:
+    window = f"{name}[{start}:{start} + {' * '.join(lengths)}].reshape({_tuple(lengths)})"
+    return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
+
+
+def _item(w: Writer, op: Apply, text: str) -> str:
+    t = op.outputs[0].type
+    if not isinstance(t, ArrayType):
+        return text
+    made = w.temporary("a")
+    w.line(f"{made} = {w.empty([], t.dtype)}")
+    w.line(f"{made}[()] = {text}")
+    return made
 
 
 def _tuple(parts: list[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
+from fwdad.tape import snapshots
 
 # bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
@@ -102,6 +104,48 @@ def grown(a, needed):
     made = np.empty(max(2 * a.size, needed), a.dtype)
     made[: a.size] = a
     return made
+
+
+@_numpy
+def thinned_numbers(a, top):
+    """The height of a stack of numbers after every second was taken off."""
+    half = (top + 1) // 2
+    for k in range(half):
+        a[k] = a[2 * k]
+    return half
+
+
+@_numpy
+def thinned(a, shapes, shapes_top, rank):
+    """Take every second array off a stack; answer the heights of it, and of its shapes."""
+    read, made, count = 0, 0, shapes_top // rank
+    for k in range(count):
+        size = 1
+        for axis in range(rank):
+            size *= shapes[k * rank + axis]
+        if k % 2 == 0:
+            for axis in range(rank):
+                shapes[k // 2 * rank + axis] = shapes[k * rank + axis]
+            for j in range(size):
+                a[made + j] = a[read + j]
+            made += size
+        read += size
+    return made, (count + 1) // 2 * rank
+
+
+def _of_snapshots(f):
+    """A function of ``snapshots``; those that it calls are the compiled ones of this module."""
+    return _numpy(FunctionType(f.__code__, globals(), f.__name__))
+
+
+default_snapshots = _of_snapshots(snapshots.default_snapshots)
+snapshots_in = _of_snapshots(snapshots.snapshots_in)
+leaf_of_numbers = _of_snapshots(snapshots.leaf_of_numbers)
+places_beside = _of_snapshots(snapshots.places_beside)
+trips = _of_snapshots(snapshots.trips)
+next_stop = _of_snapshots(snapshots.next_stop)
+next_snapshot = _of_snapshots(snapshots.next_snapshot)
+most_of_unknown = _of_snapshots(snapshots.most_of_unknown)
 
 
 @intrinsic

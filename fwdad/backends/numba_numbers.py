@@ -24,6 +24,7 @@ from fwdad.backends.elementwise import (
 )
 from fwdad.backends.numba_base import BaseWriter, Ready, name_of
 from fwdad.tangents.chunk import scale_lanes
+from fwdad.tape import snapshots
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
 from fwdad.tape.types import Number, number_type
@@ -167,6 +168,9 @@ class NumberWriter(BaseWriter):
             values_in(op.operands())
         ):
             return constant(f(*op.args, **op.kwargs))
+        if getattr(f, "__module__", "") == snapshots.__name__:
+            args = ", ".join(self.text(a) for a in op.args)
+            return Term(f"{self.help(special)}({args})", ATOM, result)
         if op.kwargs:
             raise self.cannot(f"keywords of {name_of(f)}")
         ufunc = as_ufunc(f)

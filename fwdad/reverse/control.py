@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fwdad.reverse.loops import Loops
+from fwdad.reverse.checkpoints import Checkpoints
 from fwdad.reverse.region import Region, zero_number
 from fwdad.tape.ops import Block, Branch, Call, Check, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.symbol import Symbol
 
 
-class Control(Loops):
+class Control(Checkpoints):
     """Runs blocks and branches backwards."""
 
     def reverse(self, region: Region) -> None:

@@ -84,7 +84,7 @@ def _place(i: Operand, structure: Structure) -> Affine | None:
 def _natural(x: Affine, structure: Structure) -> bool:
     """Whether a number is surely not negative: else it would be counted from the end."""
     base = x.base
-    if base is None:
+    if base is None or base in structure.natural:
         return x.offset >= 0
     loop = counter_loop(base, structure)
     if loop is None or loop.span is None:

@@ -8,6 +8,7 @@ back only where it is read (``memory``).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from fwdad.reverse.indices import intervals, loops_around, may_meet
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
 from fwdad.reverse.structure import Structure
-from fwdad.tape.alias import memory_of
+from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.ops import (
     Block,
     Load,
@@ -67,6 +68,8 @@ class Pullback(Control):
         Which of them carry derivatives.
     facts : Facts
         What is known from earlier attempts.
+    roots, natural : optional
+        As :class:`Structure` takes them, of the arguments' values.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class Pullback(Control):
         given: list[Symbol],
         active: list[bool],
         facts: Facts,
+        roots: Roots | None = None,
+        natural: Iterable[Value] = (),
     ) -> None:
         cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
         for v in written_outside(block):
@@ -86,7 +91,7 @@ class Pullback(Control):
         ops = [cloner.op(op) for op in block.ops]
         source = Block([s.value for s in given], ops, [cloner.operand(r) for r in block.results])
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
-        structure = Structure(source, wrt, cloner.origin)
+        structure = Structure(source, wrt, cloner.origin, roots, natural)
         super().__init__(recorder, structure, Region(source, recorder.block))
         self.given = given
         self.kept: dict[Op, Value] = {}
@@ -98,13 +103,17 @@ class Pullback(Control):
         recorder.block.ops.extend(ops)
         self.results = source.results
 
-    def pull(self, bars: list[Any]) -> list[Any]:
+    def pull(
+        self, bars: list[Any], begin: Callable[[Pullback], None] = lambda _: None
+    ) -> list[Any]:
         """Write the way back.
 
         Parameters
         ----------
         bars : list
             The cotangent of each result; None for what has none.
+        begin : callable
+            Called with this, before; it may say where cotangents are kept.
 
         Returns
         -------
@@ -123,6 +132,7 @@ class Pullback(Control):
         for op in source.ops:
             for v in defined_by(op):
                 recorder.measure(v)
+        begin(self)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
                 self.add(r, bar)
@@ -138,7 +148,7 @@ class Pullback(Control):
         touched = {
             root
             for op in self._stores()
-            if self.structure.source_of[op] in self.facts.restored
+            if self.structure.source_of[op] in self.facts.restored or self._runs_again(op)
             for root in self.structure.roots(op.array)
         }
         return [
@@ -146,6 +156,11 @@ class Pullback(Control):
             for k, r in enumerate(self.results)
             if isinstance(r, Value) and is_array(r) and self.structure.roots(r) & touched
         ]
+
+    def _runs_again(self, op: Op) -> bool:
+        """Whether an operation is in a loop that is run again on the way back."""
+        around = loops_around(self.structure.block_of[op], self.structure)
+        return any(loop.checkpoint is not None for loop in around)
 
     def _stores(self) -> list[Store | Update]:
         return [

@@ -137,7 +137,7 @@ class Residuals(Memory):
                 if found:
                     for v in op.outputs:
                         self.windows[v] = [Place(p.root, None, None) for p in found]
-            used = op.operands() if isinstance(op, (Branch, Loop)) else list(_read_by(op))
+            used = op.operands() if isinstance(op, (Branch, Loop)) else list(read_by(op))
             for place in self.places_of(used):
                 self.read.append((place, region.source, position))
 
@@ -338,6 +338,6 @@ class _Resolver:
                     self.writer.windows[made.outputs[0]] = found
 
 
-def _read_by(op: Op) -> Iterator[Value]:
+def read_by(op: Op) -> Iterator[Value]:
     """The arrays whose content an operation of the way back reads."""
     yield from reads(op, {v: {v} for o in op.operands() for v in values_in(o)})

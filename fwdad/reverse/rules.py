@@ -23,9 +23,9 @@ from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.ops import Apply, Op, Value, is_array
-from fwdad.tape.stacks import new_stack, pop, push, stack_type
+from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
 from fwdad.tape.symbol import Symbol, as_numpy_number
-from fwdad.tape.types import Number
+from fwdad.tape.types import ArrayType, Number
 
 
 class Rules(Cotangents):
@@ -35,7 +35,7 @@ class Rules(Cotangents):
     bar_stacks: dict[Value, Value]
 
     def _apply(self, op: Apply) -> None:
-        if op.function in (push, pop):
+        if op.function in (push, pop, top, thin):
             self._stack(op)
             return
         if any(self.structure.is_active(v) for v in op.writes()):
@@ -68,9 +68,15 @@ class Rules(Cotangents):
             self.stacks.append(Apply(new_stack, (), outputs=(made,)))
             self.bar_stacks[stack] = made
         bars = Symbol(self.bar_stacks[stack], self.recorder)
-        if op.function is pop:
+        if op.function is thin:
+            self.fail("a loop whose length is not known runs from checkpoints: run it forwards")
+        elif op.function in (pop, top):
             (v,) = op.outputs
             y_bar = self.take(v)
+            if op.function is top:
+                if y_bar is None:
+                    return
+                y_bar = self._popped(bars, v.type) + y_bar
             if is_array(v):
                 y_bar = self.zeros(v) if y_bar is None else self.whole(v, y_bar)
             elif y_bar is None:
@@ -78,10 +84,13 @@ class Rules(Cotangents):
             self.recorder.mutate(push, (bars, y_bar), {})
         else:
             x = op.args[1]
-            t = Number(x.type.dtype, python=False) if not is_array(x) else x.type
-            taken = Value(t)
-            self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
-            self.add(x, Symbol(taken, self.recorder))
+            self.add(x, self._popped(bars, x.type))
+
+    def _popped(self, bars: Symbol, t: Any) -> Symbol:
+        """The latest cotangent on a stack, taken off."""
+        taken = Value(t if isinstance(t, ArrayType) else Number(t.dtype, python=False))
+        self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
+        return Symbol(taken, self.recorder)
 
     def _is_window(self, op: Apply) -> bool:
         (v,) = op.outputs

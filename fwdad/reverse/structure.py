@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.registry import find_rule
-from fwdad.tape.alias import memory_of
+from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.rule_table import CONSTANT, ruled_function
 from fwdad.tape.ops import (
@@ -44,12 +44,24 @@ class Structure:
         The parameters that carry derivatives.
     source_of : dict
         The operations that those of the block were written from.
+    roots : dict, optional
+        The memory that parameters may be, where they may be windows on each other's.
+    natural : iterable of Value
+        Numbers from outside that are not negative.
     """
 
-    def __init__(self, top: Block, wrt: Iterable[Value], source_of: dict[Op, Op]) -> None:
+    def __init__(
+        self,
+        top: Block,
+        wrt: Iterable[Value],
+        source_of: dict[Op, Op],
+        roots: Roots | None = None,
+        natural: Iterable[Value] = (),
+    ) -> None:
         self.top = top
         self.source_of = source_of
-        self.memory = memory_of(Program("", top))
+        self.natural = set(natural)
+        self.memory = memory_of(Program("", top), roots)
         self.home: dict[Value, Block] = {}
         self.definition: dict[Value, Op] = {}
         self.position: dict[Op, int] = {}

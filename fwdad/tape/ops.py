@@ -311,6 +311,23 @@ class Branch(Op):
         return [self.then, self.other]
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """How a loop is to be run backwards: from some of its states, by running it again.
+
+    Attributes
+    ----------
+    snapshots : int or None
+        How many states may be kept.
+    memory : int or None
+        How many bytes they may take; with neither, their number grows with the cube root of the
+        number of iterations.
+    """
+
+    snapshots: int | None = None
+    memory: int | None = None
+
+
 @dataclass(eq=False)
 class Loop(Op):
     """A body that is run again and again, carrying values.
@@ -328,6 +345,8 @@ class Loop(Op):
         The carried values at the entry; the outputs are those at the exit.
     exec_count : Value
         How many times the body ran (also one of the things that a tape may use).
+    checkpoint : Checkpoint or None
+        Whether reverse mode runs it again, instead of keeping what each iteration needs.
     """
 
     span: tuple[Operand, Operand, Operand] | None
@@ -336,6 +355,7 @@ class Loop(Op):
     test: Block | None = None
     leaves: bool = False
     exec_count: Value = field(default_factory=lambda: Value(INT))
+    checkpoint: Checkpoint | None = None
 
     def operands(self) -> list[Operand]:
         """Range and initial values."""

@@ -28,6 +28,16 @@ def pop(stack: list[Any]) -> Any:
     return stack.pop()
 
 
+def top(stack: list[Any]) -> Any:
+    """The latest value on a stack, which stays there; nobody may write into it."""
+    return stack[-1]
+
+
+def thin(stack: list[Any]) -> None:
+    """Take every second value off a stack, the one after the first to begin with."""
+    del stack[1::2]
+
+
 def stack_type(of: Type) -> ArrayType:
     """The type of a stack: memory of unknown extent.
 

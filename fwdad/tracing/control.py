@@ -314,13 +314,19 @@ def loop(
     """
     here = recorder.place()
     carried = _Carried([], [], [])
-    for _ in range(_ATTEMPTS):
-        attempt = _trace_body(recorder, span, test, body, carried)
-        if attempt is None:
-            return 0
-        settled, carried = _settle(recorder, attempt, carried)
-        if settled:
-            return _emit_loop(recorder, span, attempt, carried, here)
+    checkpoint, recorder.checkpoint = recorder.checkpoint, None  # it is for the outermost loops
+    try:
+        for _ in range(_ATTEMPTS):
+            attempt = _trace_body(recorder, span, test, body, carried)
+            if attempt is None:
+                return 0
+            settled, carried = _settle(recorder, attempt, carried)
+            if settled:
+                made = _emit_loop(recorder, span, attempt, carried, here)
+                made.checkpoint = checkpoint
+                return Symbol(made.exec_count, recorder)
+    finally:
+        recorder.checkpoint = checkpoint
     message = "the types of what this loop carries do not settle"
     raise NotOneBodyError(message, recorder.place())
 
@@ -393,7 +399,7 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
 
 def _emit_loop(
     recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried, here: Location | None
-) -> Symbol:
+) -> Loop:
     initial, outputs = [], []
     for leaf, t in zip(carried.leaves, carried.types, strict=True):
         initial.append(converted(recorder, recorder.block, leaf.first, t, leaf.guards[0]))
@@ -415,4 +421,4 @@ def _emit_loop(
     )
     recorder.emit(op)
     carried.bind(recorder, [Symbol(v, recorder) for v in outputs])
-    return Symbol(op.exec_count, recorder)
+    return op

@@ -103,7 +103,7 @@ class Control(Rules):
             self._hold(v, Symbol(made, self.recorder))
         self.recorder.block.ops.append(
             Loop(
-                span, initial, body, test, op.leaves, count,
+                span, initial, body, test, op.leaves, count, op.checkpoint,
                 outputs=tuple(outputs), location=op.location,
             )
         )  # fmt: skip

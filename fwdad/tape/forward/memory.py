@@ -27,7 +27,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
-from fwdad.tape.stacks import new_stack, pop, push, stack_type
+from fwdad.tape.stacks import new_stack, push, stack_type, thin
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 
@@ -129,12 +129,13 @@ class Memory(Windows):
             t: Any = x.type if isinstance(x, Value) else number_type(x)
             lanes = self._lanes(x, t)
             self.recorder.mutate(push, (self.shadow[stack], lanes), {})
+        elif stack in self.shadow and op.function is thin:
+            self.recorder.mutate(thin, (self.shadow[stack],), {})
         elif stack in self.shadow:
             (v,) = op.outputs
             lane = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-            self.recorder.emit(
-                Apply(pop, (self.shadow[stack].value,), mutated=(0,), outputs=(lane,))
-            )
+            beside = self.shadow[stack].value
+            self.recorder.emit(Apply(op.function, (beside,), mutated=op.mutated, outputs=(lane,)))
             self._hold(v, Symbol(lane, self.recorder))
 
     def _load(self, op: Load) -> None:

@@ -23,7 +23,7 @@ from fwdad.tape.ops import (
     Value,
     values_in,
 )
-from fwdad.tape.stacks import new_stack, pop, push
+from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Length, Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
@@ -51,7 +51,7 @@ class Rules(Memory):
 
     def _apply(self, op: Apply) -> None:
         active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
-        if op.function in (new_stack, push, pop):
+        if op.function in (new_stack, push, pop, top, thin):
             self._stack(op)
             return
         if op.mutated:

@@ -1,0 +1,142 @@
+"""``checkpoint``: functions whose loops are run again on the way back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.dispatch import call, on_call
+from fwdad.tape.ops import Checkpoint
+from fwdad.tracing.builtin_calls import builtin
+
+
+class Checkpointed:
+    """A function whose loops are run again on the way back; made by :func:`checkpoint`."""
+
+    def __init__(
+        self, f: Callable[..., Any], snapshots: int | None = None, memory: int | None = None
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self.__wrapped__ = f
+        self.snapshots = snapshots
+        self.memory = memory
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return _called(self.__wrapped__, self.snapshots, self.memory, args, kwargs)
+
+    def __get__(self, owner: Any, _cls: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def __reduce__(self) -> Any:
+        return (Checkpointed, (self.__wrapped__, self.snapshots, self.memory))
+
+
+def _called(
+    f: Callable[..., Any], _snapshots: Any, _memory: Any, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    return f(*args, **kwargs)
+
+
+@builtin(_called)
+def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
+    recorder = tracer.recorder
+    outer, recorder.checkpoint = recorder.checkpoint, Checkpoint(snapshots, memory)
+    try:
+        return tracer.call(f, args, kwargs)
+    finally:
+        recorder.checkpoint = outer
+
+
+@on_call(Checkpointed)
+def _on_duals(f: Checkpointed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(f.__wrapped__, *args, **kwargs)
+
+
+def checkpoint(
+    f: Callable[..., Any] | None = None, *, snapshots: int | None = None, memory: int | None = None
+) -> Any:
+    """Let the loops of a function be run again on the way back, instead of keeping what they need.
+
+    Reverse mode keeps, for each iteration of a loop, the numbers and arrays that its way back
+    needs. Under ``checkpoint`` a loop keeps its state at the beginning of *some* iterations: what
+    it carries from one to the next, and those arrays that it writes of which an iteration reads
+    what a later one overwrites. From there it is run again when its turn comes. Values and
+    derivatives have the bits that they have without.
+
+    Parameters
+    ----------
+    f : callable, optional
+        Any NumPy program. Without it, a decorator is returned.
+    snapshots : int, optional
+        How many states may be kept, one at least. Where a state is numbers only, a third of them
+        are those of iterations in a row.
+    memory : int, optional
+        How many bytes these states may take; one is kept in any case. With neither, ``3 *
+        n**(1/3)`` states are kept of a loop of n iterations: 300 of a million.
+
+    Returns
+    -------
+    callable
+        With f's signature; it answers what f does. Without derivatives, and in forward mode, it is
+        f.
+
+    Notes
+    -----
+    It holds for the outermost loops that f runs, those of functions that it calls among them; what
+    one iteration needs is kept while that iteration is run backwards, loops inside it included.
+    Write ``checkpoint`` around a function that is called in there to run its loops again as well.
+
+    *How often an iteration runs.* Of a loop over a range without ``break``, s states and n
+    iterations: ``t + 2`` times at most, the way forward included, where t is the smallest number
+    with ``C(s + t, t) >= n``: the binomial schedule [1]_, which is the best there is. With the
+    default t is 3 or less. Of a loop whose length is not known (``while``, ``break``) every second
+    state is given up, and the distance between them doubled, when half of the places are taken
+    [2]_; on the way back each of these distances is a loop of known length, with the other half: t
+    is the smallest number with ``C(s / 2 + t, t) >= 8 * n / s``. Give such loops four states or
+    more; with fewer, an iteration may run n times.
+
+    What cannot be traced (``fwdad.explain`` says why) is recorded as it runs, and keeps everything.
+    So does a gradient of a gradient.
+
+    References
+    ----------
+    .. [1] Griewank and Walther (2000), "Algorithm 799: revolve", doi:10.1145/347837.347846.
+    .. [2] Wang, Moin and Iaccarino (2009), "Minimal repetition dynamic checkpointing algorithm for
+       unsteady adjoint calculation", doi:10.1137/080727890.
+
+    Examples
+    --------
+    >>> import fwdad
+    >>> @checkpoint(snapshots=20)
+    ... def power(x, n):
+    ...     r = 1.0
+    ...     for _ in range(n):
+    ...         r *= x
+    ...     return r
+    >>> fwdad.grad(power)(3.0, 9)
+    59049.0
+    """
+    if snapshots is not None and memory is not None:
+        message = "snapshots and memory are both given: say one"
+        raise ValueError(message)
+    for name, given in (("snapshots", snapshots), ("memory", memory)):
+        if given is None:
+            continue
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+            message = f"{name} is an int, not a {type(given).__name__}"
+            raise TypeError(message)
+        if given < 1:
+            message = f"{name} is {given}: at least 1"
+            raise ValueError(message)
+    if f is None:
+        return lambda g: checkpoint(g, snapshots=snapshots, memory=memory)
+    if not callable(f):
+        message = f"checkpoint takes a function, not a {type(f).__name__}"
+        raise TypeError(message)
+    return Checkpointed(
+        f, None if snapshots is None else int(snapshots), None if memory is None else int(memory)
+    )
