@@ -6,8 +6,10 @@ Importing this module needs Numba.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -23,6 +25,7 @@ OPTIONS = {
     "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
     "no_cfunc_wrapper": True,
 }  # fmt: skip
+_DEPTH = 50_000  # calls: four for each loop, and Numba gives up long before ten thousand loops
 
 
 class Machine:
@@ -63,7 +66,7 @@ class Machine:
             If Numba refuses, or has understood a type in another way.
         """
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _deep():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
                 self.kernel.disable_compile(False)
                 self.kernel.compile(signature)
@@ -80,6 +83,18 @@ class Machine:
         except CannotCompileError:
             del self.kernel.overloads[signature]
             raise
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Let Numba recurse: its search for definitions goes a few calls deeper with each loop."""
+    with numba.core.compiler_lock.global_compiler_lock:  # the limit is every thread's
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _DEPTH))
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 def _jit(f: Callable[..., Any], digest: str | None) -> Any:

@@ -1,6 +1,9 @@
 """The Numba source against the NumPy source and against the function itself."""
 
+import inspect
 import math
+import runpy
+import sys
 
 import numpy as np
 import pytest
@@ -307,3 +310,20 @@ def test_source_names_lines():
 
 def test_helpers_are_listed():
     assert set(compiled_math.__all__) == HELPERS
+
+
+def test_many_loops(tmp_path):
+    """Numba looks for a name's definition block by block, one call deeper for each."""
+    loops = "".join(f"    for _ in range(n):\n        y = y - {k}.5\n" for k in range(40))
+    start = "def f(x, n):\n    a = x\n    for _ in range(n):\n        a = a * 0.5\n    y = x\n"
+    path = tmp_path / "many.py"
+    path.write_text(f"{start}{loops}    return a + y\n", encoding="utf-8")
+    f = runpy.run_path(str(path))["f"]
+    compiled = run(f, 7.25, 3)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 120)  # as many more loops would find it
+    try:
+        assert compiled(7.25, 3) == f(7.25, 3)
+        assert sys.getrecursionlimit() < limit
+    finally:
+        sys.setrecursionlimit(limit)
