@@ -1,0 +1,121 @@
+"""Tables of gradients as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.measure import paired_ratio
+from benchmarks.reverse_programs import PROBLEMS
+from benchmarks.reverse_row import Row
+from benchmarks.table import duration, machine, size, table, three_digits, versions
+
+PRIMALS = ("numba", "jit")
+COMPILED = {
+    "fwdad": "gradient",
+    "hand": "adjoint by hand",
+    "casadi": "CasADi",
+    "jax": "JAX jit",
+}
+INTERPRETED = {"fwdad": "gradient", "autograd": "autograd", "torch": "torch, eager"}
+
+
+def report(rows: Sequence[Row], which: str, sizes: str) -> str:
+    """Everything as Markdown."""
+    facts = {**machine(), **versions(), "size": sizes}
+    listed = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    made = {"compiled": _compiled, "interpreted": _interpreted, "memory": _memory}[which]
+    return "\n\n".join([listed, *made(rows, sizes)])
+
+
+def _compiled(rows: Sequence[Row], _: str) -> list[str]:
+    body = []
+    for row in rows:
+        of = _faster(row)
+        if of is None:
+            body.append([row.name, "failed", "", *_cells(row, COMPILED, ""), "", ""])
+            continue
+        numba = row.status.get("numba") or f"{three_digits(_ratio(row, 'jit', 'numba'))}×"
+        firsts = [duration(row.first[n]) if n in row.first else "-" for n in ("fwdad", "jax")]
+        own = f"{duration(float(np.median(row.rounds[of])))} ({of})"
+        body.append([row.name, own, numba, *_cells(row, COMPILED, of), *firsts])
+    header = ["program", "compiled program", "`jit` over Numba", *COMPILED.values(),
+              "first call", "JAX's"]  # fmt: skip
+    parts = [table(header, body)]
+    ratios = [_ratio(row, "fwdad", of) for row in rows if (of := _faster(row))]
+    parts.append(f"Gradient over the faster compiled program: {_summary(ratios)}.")
+    behind = [_ratio(row, "jax", "fwdad") for row in rows]
+    parts.append(f"JAX's gradient over ours: {_summary(behind)}.")
+    both = [
+        row.first["fwdad"] / row.first["jax"] for row in rows if {"fwdad", "jax"} <= {*row.first}
+    ]
+    parts.append(f"Our first call over JAX's: {_summary(both)}.")
+    partly = [f"- {row.name}: {row.runs}" for row in rows if "NumPy" in row.runs]
+    if partly:
+        parts.append("Not, or not wholly, compiled:\n\n" + "\n".join(partly))
+    return parts
+
+
+def _interpreted(rows: Sequence[Row], _: str) -> list[str]:
+    body = []
+    for row in rows:
+        own = duration(float(np.median(row.rounds["numpy"]))) if "numpy" in row.rounds else "-"
+        body.append([row.name, own, *_cells(row, INTERPRETED, "numpy")])
+    ratios = [_ratio(row, "fwdad", "numpy") for row in rows]
+    return [
+        table(["program", "NumPy", *INTERPRETED.values()], body),
+        f"Gradient over the program, both under NumPy: {_summary(ratios)}.",
+    ]
+
+
+def _memory(rows: Sequence[Row], sizes: str) -> list[str]:
+    body = []
+    for row in rows:
+        args = next(p for p in PROBLEMS if p.name == row.name).arguments(sizes)
+        given = sum(a.nbytes for a in args if isinstance(a, np.ndarray))
+        if {"jit", "fwdad"} - {*row.peak}:
+            body.append([row.name, size(given), row.status.get("fwdad", "-"), "", ""])
+            continue
+        own, peak = row.peak["jit"], row.peak["fwdad"]
+        ratio = three_digits(peak / (given + own))
+        body.append([row.name, size(given), size(own), size(peak), f"{ratio}×"])
+    header = ["program", "arguments", "peak of the program", "peak of the gradient",
+              "over arguments and program"]  # fmt: skip
+    return [table(header, body)]
+
+
+def _cells(row: Row, titles: dict[str, str], of: str) -> list[str]:
+    cells = []
+    for name in titles:
+        if name not in row.rounds or of not in row.rounds:
+            cells.append(row.status.get(name, "-"))
+            continue
+        beside = "" if name == "fwdad" else f" ({three_digits(_ratio(row, name, 'fwdad'))}× ours)"
+        cells.append(f"{three_digits(_ratio(row, name, of))}×{beside}")
+    return cells
+
+
+def _faster(row: Row) -> str | None:
+    """The faster of the compiled programs."""
+    medians = {name: np.median(row.rounds[name]) for name in PRIMALS if name in row.rounds}
+    return min(medians, key=lambda name: medians[name]) if medians else None
+
+
+def _ratio(row: Row, name: str, of: str) -> float:
+    """The median ratio of two calls; NaN where one was not timed."""
+    if name not in row.rounds or of not in row.rounds:
+        return math.nan
+    return paired_ratio(row.rounds[name], row.rounds[of])
+
+
+def _summary(ratios: Sequence[float]) -> str:
+    known = [r for r in ratios if not math.isnan(r)]
+    if not known:
+        return "not measured"
+    mean = math.exp(sum(map(math.log, known)) / len(known))
+    return (
+        f"geometric mean {three_digits(mean)} over {len(known)} programs, "
+        f"from {three_digits(min(known))} to {three_digits(max(known))}"
+    )
