@@ -17,6 +17,7 @@ from fwdad.errors import UntraceableError
 from fwdad.reverse.clone import Cloner
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import intervals, loops_around, may_meet
+from fwdad.reverse.names import copy_windows
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
 from fwdad.reverse.structure import Structure
@@ -90,6 +91,7 @@ class Pullback(Control):
         self.first = len(recorder.block.ops)
         ops = [cloner.op(op) for op in block.ops]
         source = Block([s.value for s in given], ops, [cloner.operand(r) for r in block.results])
+        copy_windows(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
         super().__init__(recorder, structure, Region(source, recorder.block))
@@ -100,7 +102,7 @@ class Pullback(Control):
         self.bar_stacks: dict[Value, Value] = {}
         self.read: list[tuple[Place, Block, int]] = []
         self.windows: dict[Value, list[Place]] = {}
-        recorder.block.ops.extend(ops)
+        recorder.block.ops.extend(source.ops)
         self.results = source.results
 
     def pull(
