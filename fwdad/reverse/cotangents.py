@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.reverse.choices import Choices
 from fwdad.reverse.region import Region, bar_dtype
 from fwdad.reverse.structure import Structure
 from fwdad.rules.adjoints import Space, into
@@ -44,6 +45,8 @@ class Cotangents:
     region : Region
         That of the whole program.
     """
+
+    choices: Choices
 
     def __init__(self, recorder: Recorder, structure: Structure, region: Region) -> None:
         self.recorder = recorder
@@ -192,9 +195,16 @@ class Cotangents:
         home = self.home_of(v)
         if home is self.region and v not in home.owned:
             known = home.bars.get(v)
-            home.bars[v] = x_bar if known is None else known + x_bar
+            home.bars[v] = self._lasting(x_bar) if known is None else known + x_bar
             return
         self.recorder.update(self.buffer(v), Ellipsis, operator.add, x_bar)
+
+    def _lasting(self, x_bar: Any) -> Any:
+        """A cotangent in memory of its own: what is an array of the program may be put back."""
+        if type(x_bar) is Symbol and x_bar.is_array and x_bar.value in self.structure.home:
+            if self.structure.is_memory(x_bar.value):
+                return self.recorder.apply(np.ndarray.copy, (x_bar,), {})
+        return x_bar
 
     def buffer(self, v: Value) -> Symbol:
         """The cotangent of an array that is not memory, as memory that may be added into."""
@@ -239,6 +249,8 @@ class Cotangents:
         """The cotangent of an array that is memory: a view where the array is one."""
         if v in self.refs:
             return self.refs[v]
+        if v in self.choices.meant:
+            return self._meant(v)
         op = self.structure.definition.get(v)
         if isinstance(op, Load) and op.view:
             base = self.memory_of(op.array)
@@ -252,6 +264,21 @@ class Cotangents:
             with self.writing(home):
                 home.buffers[v] = self.zeros(v)
         return home.buffers[v]
+
+    def _meant(self, v: Value) -> Symbol:
+        """The cotangent of an array that is another one from time to time."""
+        number = self.choices.number[v]
+        with self.writing(self.home_of(v)):
+            (_, first), *others = self.choices.meant[v].items()
+            found = self.memory_of(first).value
+            for k, origin in others:
+                held = self.memory_of(origin).value
+                is_meant = self.recorder.apply(operator.eq, (self.symbols(number), k), {})
+                sides = (Block(results=[held]), Block(results=[found]))
+                found = Value(held.type, f"{v.name}_bar" if v.name else None)
+                self.recorder.emit(Branch(is_meant.value, *sides, outputs=(found,)))
+        self.refs[v] = Symbol(found, self.recorder)
+        return self.refs[v]
 
     def _chosen(self, op: Branch, v: Value) -> Symbol:
         """The cotangent of an array that a branch chooses, chosen alike."""

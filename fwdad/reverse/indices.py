@@ -10,7 +10,8 @@ import operator
 from typing import NamedTuple
 
 from fwdad.reverse.structure import Structure
-from fwdad.tape.ops import Apply, Block, Loop, Operand, Store, Update, Value, is_array
+from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Value, is_array
+from fwdad.tape.scattering import Target
 
 
 class Affine(NamedTuple):
@@ -122,7 +123,8 @@ def loops_around(block: Block, structure: Structure) -> list[Loop]:
 def may_meet(
     read: list[Interval] | None,
     read_block: Block,
-    store: Store | Update,
+    store: Op,
+    target: Target,
     structure: Structure,
     *,
     after: bool,
@@ -135,14 +137,16 @@ def may_meet(
         What was read, on each axis of the array.
     read_block : Block
         Where.
-    store : Store or Update
-        Of the same array.
+    store : Op
+        What writes.
+    target : Target
+        The elements of the same array that it writes.
     structure : Structure
         The program.
     after : bool
         Whether the store comes after the read within one iteration of the loops that both are in.
     """
-    written = intervals(store.index, store.array.type.ndim, structure)
+    written = intervals(target.at, target.array.type.ndim, structure)
     if read is None or written is None or len(read) != len(written):
         return True
     own = loops_around(read_block, structure)

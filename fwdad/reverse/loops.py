@@ -13,7 +13,8 @@ from typing import Any
 
 from fwdad.reverse.region import Region, bar_dtype, zero_number
 from fwdad.reverse.residuals import Residuals
-from fwdad.tape.ops import Block, Loop, Operand, Value, is_array, values_in
+from fwdad.tape.ops import Block, Loop, Op, Operand, Value, is_array
+from fwdad.tape.scattering import Target
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import INT, ArrayType, Number
 
@@ -41,9 +42,13 @@ class Carried:
         self.threaded: list[int] = []
         for k, p in enumerate(op.carried):
             active = structure.is_active(p) or structure.is_active(op.outputs[k])
+            if p in writer.choices.meant:
+                continue  # its cotangent is chosen as it is
             if is_array(p) and (structure.is_memory(p) or structure.is_memory(op.outputs[k])):
-                if not _is_simple(writer, op, k):
-                    writer.fail("an array that is written changes places in a loop in another way")
+                if k not in writer.choices.threaded[op]:
+                    writer.fail(
+                        "an array made in a loop changes places with another that is written"
+                    )
                 self.memory.extend([k] if active else [])
                 self.threaded.append(k)
             elif active:
@@ -55,26 +60,12 @@ class Carried:
         return bool(self.numbers or self.arrays or self.memory)
 
 
-def _is_simple(writer: Loops, op: Loop, k: int) -> bool:
-    """Whether an array is one of those of the iteration before, or a new one, and no other is."""
-    structure = writer.structure
-    r, first = op.body.results[k], op.initial[k]
-    others = [x for j, x in enumerate(op.body.results[: len(op.carried)]) if j != k]
-    starts = [x for j, x in enumerate(op.initial) if j != k]
-    return (
-        isinstance(r, Value)
-        and isinstance(first, Value)
-        and structure.home.get(r) is op.body
-        and structure.home.get(first) is structure.block_of[op]
-        and (r in op.carried or structure.roots(r) == {r})
-        and len(structure.roots(first)) == 1
-        and not any(structure.roots(x) & structure.roots(first) for x in values_in(starts))
-        and not any(x is r for x in others)
-    )
-
-
 class Loops(Residuals):
     """Runs loops backwards."""
+
+    def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
+        """The operations of the program in a block that write elements, and which."""
+        raise NotImplementedError
 
     def reverse(self, region: Region) -> None:
         """Run the operations of a region's source block backwards, into the region."""
@@ -171,10 +162,21 @@ class Loops(Residuals):
                 self.add(op.initial[k], bar)
         for k in carried.memory:
             self.become(op.initial[k], next(found))
-        for _ in carried.threaded:
-            next(found)
+        for k in carried.threaded:
+            self._put_back(op, k, next(found))
         for v in region.imports:
             self.region.bars[v] = next(found)
+
+    def _put_back(self, op: Loop, k: int, found: Symbol) -> None:
+        """Where the arrays of all iterations are kept, what was put back is put back into them."""
+        first = op.initial[k]
+        if op.body.results[k] in op.carried or not isinstance(first, Value):
+            return
+        roots = self.structure.roots(first)
+        for restored, target in self.stores_in(op.body):
+            if self.is_restored(restored) and self.structure.roots(target.array) & roots:
+                self.recorder.store(Symbol(first, self.recorder), Ellipsis, found)
+                return
 
     # -- how often
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.reverse.lowering import is_index_array
 from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
-from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
+from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value
+from fwdad.tape.scattering import scattered, subtracts, target_of
 from fwdad.tape.symbol import Symbol, as_numpy_number
 
 
@@ -43,9 +45,7 @@ class Memory(Rules):
     def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
         """``target[index] += x_bar``, where an element may be meant more than once."""
         at = self.symbols(index)
-        if any(is_array(i) and i.type.dtype.kind in "iu" for i in index) or any(
-            isinstance(i, (list, np.ndarray)) for i in index
-        ):
+        if any(map(is_index_array, index)):
             where = at[0] if len(at) == 1 else at
             self.recorder.mutate(np.add.at, (target, where, x_bar), {})
         else:
@@ -69,9 +69,7 @@ class Memory(Rules):
         taken = self.recorder.load(bar, at)
         if taken.is_array:
             taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
-        integers = [i for i in op.index if is_array(i) and i.type.dtype.kind in "iu"]
-        listed = [i for i in op.index if isinstance(i, (list, np.ndarray))]
-        if integers or listed:
+        if any(map(is_index_array, op.index)):
             kept = self.recorder.apply(
                 last_writes, (Symbol(op.array, self.recorder), at, taken), {}
             )
@@ -91,13 +89,24 @@ class Memory(Rules):
             return
         bar = self.memory_of(op.array)
         at = self.symbols(op.index)
-        integers = [i for i in op.index if is_array(i) and i.type.dtype.kind in "iu"]
-        if integers or any(isinstance(i, (list, np.ndarray)) for i in op.index):
-            self.fail("an update in place through an array of indices: write a[i] = a[i] + b")
         if op.function in (operator.add, operator.sub):
             self._accumulation(op, bar, at)
         else:
             self._product(op, bar, at)
+
+    def _scatter_backwards(self, op: Apply) -> None:
+        """``np.add.at(a, index, b)``: an element that is named twice has given to two of b."""
+        self._restore(op)
+        target = target_of(op)
+        if target is None or not self.structure.any_active(scattered(op)):
+            return
+        bar, at = self.memory_of(target.array), self.symbols(target.at)
+        taken = self.recorder.load(bar, at)
+        if subtracts(op):
+            taken = -taken
+        elif taken.is_array:
+            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        self._give(scattered(op), taken)
 
     def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
         """``a[index] += b``: its own cotangent stays."""
@@ -131,20 +140,23 @@ class Memory(Rules):
 
     # -- what was overwritten
 
-    def old_content(self, op: Store | Update) -> Symbol:
+    def old_content(self, op: Op) -> Symbol:
         """What a store is about to overwrite, read and kept on the way forward."""
         return Symbol(self.kept_before(op), self.recorder)
 
-    def kept_before(self, op: Store | Update) -> Value:
+    def kept_before(self, op: Op) -> Value:
         """The value of ``a[index]`` before an operation, loaded in the program itself."""
         if op in self.kept:
             return self.kept[op]
+        target: Any = target_of(op)
         block = self.structure.block_of[op]
         found, view = self.recorder._indexed(  # noqa: SLF001
-            Symbol(op.array, self.recorder), self.symbols(op.index)
+            Symbol(target.array, self.recorder), self.symbols(target.at)
         )
-        made = Value(found, f"{op.array.name}_old" if op.array.name else None)
-        before: list[Any] = [Load(op.array, op.index, view, outputs=(made,), location=op.location)]
+        made = Value(found, f"{target.array.name}_old" if target.array.name else None)
+        before: list[Any] = [
+            Load(target.array, target.at, view, outputs=(made,), location=op.location)
+        ]
         if view:
             window, made = made, Value(found, made.name)
             window.name = None
@@ -158,10 +170,16 @@ class Memory(Rules):
         self.kept[op] = made
         return made
 
-    def _restore(self, op: Store | Update) -> None:
-        if self.structure.source_of[op] in self.facts.restored:
+    def is_restored(self, op: Op) -> bool:
+        """Whether what an operation overwrites is put back on the way back."""
+        return self.structure.source_of[op] in self.facts.restored
+
+    def _restore(self, op: Op) -> None:
+        target = target_of(op)
+        if target is not None and self.is_restored(op):
             old = self.old_content(op)
-            self.recorder.store(Symbol(op.array, self.recorder), self.symbols(op.index), old)
+            array, index = Symbol(target.array, self.recorder), self.symbols(target.at)
+            self.recorder.store(array, index, old)
 
 
 def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:

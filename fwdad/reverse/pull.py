@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.reverse.choices import Choices
 from fwdad.reverse.clone import Cloner
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import intervals, loops_around, may_meet
+from fwdad.reverse.lowering import lower
 from fwdad.reverse.names import copy_windows
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
@@ -28,14 +30,13 @@ from fwdad.tape.ops import (
     Op,
     Operand,
     Program,
-    Store,
-    Update,
     Value,
     is_array,
     walk,
 )
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
+from fwdad.tape.scattering import Target, target_of
 from fwdad.tape.symbol import Symbol
 
 _ATTEMPTS = 100
@@ -94,6 +95,9 @@ class Pullback(Control):
         copy_windows(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
+        self.choices = Choices(structure)
+        if self.choices.added:
+            structure = Structure(source, wrt, cloner.origin, roots, natural)
         super().__init__(recorder, structure, Region(source, recorder.block))
         self.given = given
         self.kept: dict[Op, Value] = {}
@@ -149,9 +153,9 @@ class Pullback(Control):
         """The results that are memory which the way back changes."""
         touched = {
             root
-            for op in self._stores()
+            for op, target in self._stores()
             if self.structure.source_of[op] in self.facts.restored or self._runs_again(op)
-            for root in self.structure.roots(op.array)
+            for root in self.structure.roots(target.array)
         }
         return [
             k
@@ -164,21 +168,25 @@ class Pullback(Control):
         around = loops_around(self.structure.block_of[op], self.structure)
         return any(loop.checkpoint is not None for loop in around)
 
-    def _stores(self) -> list[Store | Update]:
+    def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
+        """The operations of the program in a block that write elements, and which."""
         return [
-            op
-            for block in blocks_of(self.structure.top)
-            for op in block.ops
-            if isinstance(op, (Store, Update)) and op in self.structure.source_of
+            (op, target)
+            for inner in blocks_of(block)
+            for op in inner.ops
+            if op in self.structure.source_of and (target := target_of(op)) is not None
         ]
+
+    def _stores(self) -> list[tuple[Op, Target]]:
+        return self.stores_in(self.structure.top)
 
     def needed(self) -> set[Op]:
         """The stores whose old contents the way back reads."""
         found = set()
-        for op in self._stores():
-            roots = self.structure.roots(op.array)
+        for op, target in self._stores():
+            roots = self.structure.roots(target.array)
             if any(
-                place.root in roots and self._overwrites(op, place, block, position)
+                place.root in roots and self._overwrites(op, target, place, block, position)
                 for place, block, position in self.read
             ):
                 found.add(self.structure.source_of[op])
@@ -189,7 +197,7 @@ class Pullback(Control):
         """What functions overwrite is not put back: nothing may read it on the way back."""
         for block in blocks_of(self.structure.top):
             for op in block.ops:
-                if isinstance(op, (Store, Update)) or op not in self.structure.source_of:
+                if target_of(op) is not None or op not in self.structure.source_of:
                     continue
                 roots = {root for v in op.writes() for root in self.structure.roots(v)}
                 for place, where, position in self.read:
@@ -204,19 +212,21 @@ class Pullback(Control):
         block, position = self.structure.block_of[op], self.structure.position[op]
         part = intervals(op.index, op.array.type.ndim, self.structure)
         return not any(
-            self._overwrites(store, Place(root, op.array, part), block, position)
-            for store in self._stores()
-            for root in self.structure.roots(store.array) & self.structure.roots(op.array)
+            self._overwrites(store, target, Place(root, op.array, part), block, position)
+            for store, target in self._stores()
+            for root in self.structure.roots(target.array) & self.structure.roots(op.array)
         )
 
-    def _overwrites(self, store: Store | Update, place: Place, block: Block, position: int) -> bool:
+    def _overwrites(
+        self, store: Op, target: Target, place: Place, block: Block, position: int
+    ) -> bool:
         """Whether a store may write what was read at a place of the program, after that."""
         later = self._before(block, position, store)
         if not later and not self._share_loop(block, store):
             return False
-        if place.array is not store.array:
+        if place.array is not target.array:
             return later or self._share_loop(block, store)
-        return may_meet(place.part, block, store, self.structure, after=later)
+        return may_meet(place.part, block, store, target, self.structure, after=later)
 
     def _share_loop(self, block: Block, store: Op) -> bool:
         own = loops_around(block, self.structure)
@@ -273,6 +283,7 @@ def pull_block(
         If the program cannot be run backwards as a tape.
     """
     facts = Facts()
+    lower(recorder, block)
     outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
     place = recorder.place
     recorder.derives = True

@@ -7,9 +7,11 @@ is kept: a branch answers it, a loop pushes it onto a stack.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from fwdad.reverse.choices import sides_of
 from fwdad.reverse.clone import Cloner
 from fwdad.reverse.indices import Interval, intervals
 from fwdad.reverse.memory import Memory
@@ -30,10 +32,11 @@ from fwdad.tape.ops import (
     map_values,
     values_in,
 )
-from fwdad.tape.passes.rewrite import all_used, defined_by
+from fwdad.tape.passes.rewrite import all_used, blocks_of, defined_by
 from fwdad.tape.recorder import _identity, length_if_any, length_of
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import BOOL
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _DEAR = {
@@ -188,13 +191,25 @@ class Residuals(Memory):
         block = region.source
         definition = self.structure.definition.get(v)
         pushing = Apply(push, (stack, v), mutated=(0,))
-        if definition is None:
+        if self.structure.is_memory(v):
+            if not self._ends_here(v, region):
+                self.fail("an array that is written is another one in each iteration")
+            block.ops.append(pushing)  # as the iteration leaves it: what is kept may be a copy
+        elif definition is None:
             block.ops.insert(0, pushing)
         else:
             pushing.location = definition.location
             block.ops.insert(block.ops.index(definition) + 1, pushing)
         region.heads.append(Apply(pop, (stack,), mutated=(0,), outputs=(made,)))
         return made
+
+    def _ends_here(self, v: Value, region: Region) -> bool:
+        """Whether no later iteration writes into an array."""
+        loop: Any = region.owner
+        if v in loop.carried:
+            return loop.carried.index(v) in self.choices.threaded[loop]
+        inside = {id(b) for b in blocks_of(region.source)}
+        return all(id(self.structure.home[root]) in inside for root in self.structure.roots(v))
 
 
 class _Resolver:
@@ -230,13 +245,47 @@ class _Resolver:
         structure, region = self.writer.structure, self.region
         if structure.home.get(v) is not region.source:
             return v
-        if v not in region.resolved:
+        if v not in region.resolved and not (structure.is_memory(v) and self._found(v)):
             plan = self._plan(v, _CHEAP)
             if plan is None:
                 region.resolved[v] = self.writer.keep(v, region)
             else:
                 self._write(plan)
         return region.resolved[v]
+
+    def _found(self, v: Value) -> bool:
+        """Find memory itself: what is put back must not be put into a copy."""
+        structure, choices = self.writer.structure, self.writer.choices
+        op = structure.definition.get(v)
+        if v in choices.meant:
+            number = self.value(choices.number[v])
+            (_, first), *others = choices.meant[v].items()
+            found = self.value(first)
+            for k, origin in others:
+                is_meant = Value(BOOL)
+                self.made.append(Apply(operator.eq, (number, k), outputs=(is_meant,)))
+                found = self._one_of(v, is_meant, self.value(origin), found)
+        elif isinstance(op, Branch) and (sides := sides_of(v, structure)) is not None:
+            then, other = (self.value(r) for r in sides)
+            found = self._one_of(v, self.operand(op.condition), then, other)
+        elif (isinstance(op, Load) and op.view) or (
+            isinstance(op, Apply) and structure.roots(v) != {v}
+        ):
+            for used in values_in(op.operands()):
+                self.value(used)
+            self._write([op])
+            return True
+        else:
+            return False
+        self.region.resolved[v] = found
+        return True
+
+    def _one_of(self, v: Value, condition: Operand, then: Operand, other: Operand) -> Value:
+        made = Value(v.type, v.name)
+        sides = (Block(results=[then]), Block(results=[other]))
+        self.made.append(Branch(condition, *sides, outputs=(made,)))
+        self.writer.windows[made] = self.writer.place_of(v)
+        return made
 
     def length(self, op: Apply) -> None:
         """A length of an array of the source block: kept as a number, if the array is not there."""

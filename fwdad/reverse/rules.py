@@ -23,6 +23,7 @@ from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.ops import Apply, Op, Value, is_array
+from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
 from fwdad.tape.symbol import Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType, Number
@@ -37,6 +38,9 @@ class Rules(Cotangents):
     def _apply(self, op: Apply) -> None:
         if op.function in (push, pop, top, thin):
             self._stack(op)
+            return
+        if is_scatter(op):
+            self._scatter_backwards(op)
             return
         if any(self.structure.is_active(v) for v in op.writes()):
             name = function_name(op.function)
@@ -57,6 +61,10 @@ class Rules(Cotangents):
             self._passed(op, bars[0])
         else:
             self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
+
+    def _scatter_backwards(self, op: Apply) -> None:
+        """Run a call of ``np.add.at`` backwards."""
+        raise NotImplementedError
 
     def _stack(self, op: Apply) -> None:
         """A stack, backwards: what was popped is pushed, what was pushed is popped."""
@@ -98,6 +106,8 @@ class Rules(Cotangents):
 
     def _passed(self, op: Apply, y_bar: Any) -> None:
         self.add(op.args[0], y_bar)
+        if op.function is complex and len(op.args) == 2:
+            self.add(op.args[1], y_bar * -1j)
 
     def _gathered(self, op: Apply, y_bar: Any) -> None:
         self._gather_from(op.args[0], self.whole(op.outputs[0], y_bar), ())

@@ -456,10 +456,7 @@ class Recorder:
             if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
                 message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
                 raise UntraceableError(message, self.place())
-            if where is True:
-                self.store(into, Ellipsis, y)
-            else:
-                self.mutate(np.copyto, (into, y), {"where": where})
+            self.store_where(into, y, where)
         if isinstance(out, tuple):
             return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
         return out
@@ -659,6 +656,12 @@ class Recorder:
             a = self.as_symbol(a)
         self._castable(a, value)
         self.emit(Store(a.value, self.operand(_as_tuple(index)), self.operand(value)))
+
+    def store_where(self, a: Symbol, value: Any, where: Any) -> None:
+        """Write over an array where a condition holds; ``True`` is everywhere."""
+        if where is not True:
+            value = self.apply(np.where, (where, value, a), {})
+        self.store(a, Ellipsis, value)
 
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Write ``a[index] op= value``, in place."""

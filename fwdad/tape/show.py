@@ -210,7 +210,8 @@ class Writer:
         if isinstance(operand, list):
             return f"[{', '.join(self.text(x) for x in operand)}]"
         if isinstance(operand, slice):
-            return self._slice(operand)
+            parts = (operand.start, operand.stop, operand.step)
+            return f"slice({', '.join(self.text(x) for x in parts)})"
         if operand is Ellipsis:
             return "..."
         if isinstance(operand, Missing):
@@ -247,7 +248,7 @@ class Writer:
     def _index(self, index: tuple[Operand, ...]) -> str:
         if not index:
             return "()"
-        inner = ", ".join(self.text(i) for i in index)
+        inner = ", ".join(self._slice(i) if isinstance(i, slice) else self.text(i) for i in index)
         return f"{inner}," if len(index) == 1 and isinstance(index[0], tuple) else inner
 
     def _target(self, op: Store | Update) -> str:

@@ -403,11 +403,6 @@ def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
     return tracer.recorder.apply(np.transpose, (a,) if order is None else (a, order), {})
 
 
-@method("sort")
-def _sort(tracer: Any, a: Symbol, axis: int = -1) -> None:
-    tracer.recorder.mutate(np.ndarray.sort, (a, axis), {})
-
-
 @method("conjugate")
 def _conjugate(tracer: Any, a: Symbol) -> Any:
     made = tracer.recorder.apply(np.conjugate, (a,), {})
@@ -432,11 +427,6 @@ def _nonzero(tracer: Any, a: Any) -> Any:
 @method("dot")
 def _dot(tracer: Any, a: Symbol, b: Any) -> Any:
     return tracer.call(np.dot, (a, b), {})
-
-
-@method("put")
-def _put(tracer: Any, a: Symbol, indices: Any, values: Any) -> None:
-    tracer.recorder.mutate(np.put, (a, indices, values), {})
 
 
 @method("tolist")

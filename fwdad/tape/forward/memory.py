@@ -27,6 +27,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.scattering import is_scatter, scattered, target_of
 from fwdad.tape.stacks import new_stack, push, stack_type, thin
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
@@ -99,8 +100,27 @@ class Memory(Windows):
             after = after or here
         return False
 
+    def _scatter(self, op: Apply) -> None:
+        """``np.add.at``: the lanes are added alike."""
+        target: Any = target_of(op)
+        t = self.tangent_of(scattered(op))
+        array = target.array
+        if array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(array)):
+            self._shadow_all(array)
+        if array in self.windows:
+            self._must_be_dense(array)
+        self._copy(op)
+        if array in self.shadow and isinstance(t, Chunk):
+            index = tuple(self._symbols(i) for i in target.at)
+            self._alignable(index)
+            lanes = self._aligned(t, array.type, target.at)
+            at = (slice(None), *index)
+            self.recorder.mutate(op.function, (self.shadow[array], at, lanes), {})
+
     def _mutation(self, op: Apply, *, active: bool) -> None:
-        target = op.args[op.mutated[0]]
+        if is_scatter(op):
+            self._scatter(op)
+            return
         if active:
             message = (
                 f"{function_name(op.function)} writes into an array whose values carry "
@@ -108,7 +128,6 @@ class Memory(Windows):
             )
             raise UntraceableError(message, op.location)
         self._copy(op)
-        del target
 
     def _stack(self, op: Apply) -> None:
         """A stack with active values on it has another one beside it, for their lanes."""

@@ -72,6 +72,8 @@ class Rules(Memory):
         self._copy(op)
         (v,) = op.outputs
         chunk = self.tangent_of(op.args[0])
+        if op.function is complex and len(op.args) == 2:
+            chunk = chunk + self.tangent_of(op.args[1]) * 1j
         if isinstance(v.type, Number) and chunk.shape:
             chunk = self._indexed(chunk, (0,) * len(chunk.shape), v.type)
             if isinstance(chunk, Zero):

@@ -1,0 +1,65 @@
+"""What is said in simpler operations before a program is run backwards.
+
+``a[ix] += b`` through an array of indices reads, computes and stores, and of an index that comes
+twice the last store counts: so it is written. ``a @= b`` likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.rules.registry import find_rule
+from fwdad.tape.forward.rule_table import RULE_OF
+from fwdad.tape.ops import Block, Op, Update, Value, is_array, map_values
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
+
+
+def lower(recorder: Recorder, block: Block) -> None:
+    """Write the updates in a block that have no way back of their own as loads and stores.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Finds the types of what is computed.
+    block : Block
+        Changed in place.
+    """
+    made: list[Op] = []
+    for op in block.ops:
+        for inner in op.blocks():
+            lower(recorder, inner)
+        if isinstance(op, Update) and _is_lowered(op):
+            made.extend(_lowered(recorder, op))
+        else:
+            made.append(op)
+    block.ops[:] = made
+
+
+def _is_lowered(op: Update) -> bool:
+    rule = find_rule(RULE_OF.get(op.function, op.function))
+    return rule is None or rule.kind != "elementwise" or any(map(is_index_array, op.index))
+
+
+def is_index_array(i: Any) -> bool:
+    """Whether a part of an index is an array of integers, which may name an element twice."""
+    if isinstance(i, Value):
+        return is_array(i) and i.type.dtype.kind in "iu"
+    return isinstance(i, (list, np.ndarray)) and np.asarray(i).dtype.kind != "b"
+
+
+def _lowered(recorder: Recorder, op: Update) -> list[Op]:
+    outer, recorder.block = recorder.block, Block()
+    place, recorder.place = recorder.place, lambda: op.location
+    mark = recorder.mark()
+    try:
+        a = Symbol(op.array, recorder)
+        at, value = (map_values(lambda v: Symbol(v, recorder), o) for o in (op.index, op.value))
+        new = recorder.apply(op.function, (recorder.load(a, at), value), {})
+        recorder.store(a, at, new)
+        return recorder.block.ops
+    finally:
+        recorder.block, recorder.place = outer, place
+        recorder.forget(mark)

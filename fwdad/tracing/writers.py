@@ -1,0 +1,110 @@
+"""NumPy functions and methods that write into an array, as stores, which every transform knows.
+
+What cannot be said by a store whatever the lengths are stays one operation that writes; it has no
+derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.tape.symbol import Symbol
+from fwdad.tracing.builtin_calls import builtin, method
+
+
+@builtin(np.copyto)
+def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    recorder = tracer.recorder
+    into, value = recorder.as_symbol(dst), _value(tracer, src)
+    dtype = value.dtype if type(value) is Symbol else np.asarray(value).dtype
+    if casting == "unsafe" or not np.can_cast(dtype, into.dtype, casting):
+        recorder.mutate(np.copyto, (into, value), {"casting": casting, "where": where})
+        return
+    recorder.store_where(into, value, where)
+
+
+@method("sort")
+def _sort(tracer: Any, a: Symbol, axis: int = -1, **options: Any) -> None:
+    made = tracer.recorder.apply(np.sort, (a, axis), options)
+    tracer.recorder.store(a, Ellipsis, made)
+
+
+@method("partition")
+def _partition(tracer: Any, a: Symbol, kth: Any, axis: int = -1, **options: Any) -> None:
+    made = tracer.recorder.apply(np.partition, (a, kth, axis), options)
+    tracer.recorder.store(a, Ellipsis, made)
+
+
+@builtin(np.putmask)
+def _putmask(tracer: Any, a: Any, mask: Any, values: Any) -> None:
+    recorder = tracer.recorder
+    into, chosen, value = recorder.as_symbol(a), recorder.as_symbol(mask), _value(tracer, values)
+    if not _is_array(value) or value.type.shape == into.type.shape:
+        recorder.store_where(into, value, chosen)
+    else:
+        recorder.mutate(np.putmask, (into, chosen, value), {})
+
+
+@builtin(np.place)
+def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
+    recorder = tracer.recorder
+    into, chosen, value = recorder.as_symbol(arr), recorder.as_symbol(mask), _value(tracer, vals)
+    if not _is_array(value):
+        recorder.store_where(into, value, chosen)
+        return
+    count = recorder.apply(np.count_nonzero, (chosen,), {})
+    flat = recorder.apply(np.ravel, (value,), {})
+    places = recorder.apply(np.arange, (count,), {}) % recorder.length(flat, 0)
+    recorder.store(into, chosen, recorder.load(flat, places))
+
+
+@method("put")
+def _put_method(tracer: Any, a: Symbol, indices: Any, values: Any, mode: str = "raise") -> None:
+    _put(tracer, a, indices, values, mode)
+
+
+@builtin(np.put)
+def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    recorder = tracer.recorder
+    into, at, value = recorder.as_symbol(a), _value(tracer, ind), _value(tracer, v)
+    fits = not _is_array(value) or (_is_array(at) and value.type.shape == at.type.shape)
+    if not fits and _is_array(value) and value.type.shape == (1,):
+        value, fits = recorder.load(value, 0), True
+    if not fits or into.type.ndim != 1 or mode not in ("raise", "wrap", "clip"):
+        recorder.mutate(np.put, (into, at, value), {"mode": mode})
+        return
+    if mode == "wrap":
+        at = recorder.apply(np.remainder, (at, recorder.length(into, 0)), {})
+    elif mode == "clip":
+        at = recorder.apply(np.clip, (at, 0, recorder.length(into, 0) - 1), {})
+    recorder.store(into, at, value)
+
+
+@builtin(np.put_along_axis)
+def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    recorder = tracer.recorder
+    into, at, value = recorder.as_symbol(arr), _value(tracer, indices), _value(tracer, values)
+    rank = into.type.ndim
+    if axis is None or not _is_array(at) or at.type.ndim != rank:
+        recorder.mutate(np.put_along_axis, (into, at, value, axis), {})
+        return
+    index = []
+    for k in range(rank):
+        own = recorder.apply(np.arange, (recorder.length(into, k),), {})
+        shape = tuple(-1 if j == k else 1 for j in range(rank))
+        index.append(recorder.apply(np.reshape, (own, shape), {}))
+    index[axis] = at
+    recorder.store(into, tuple(index), value)
+
+
+def _value(tracer: Any, x: Any) -> Any:
+    """A number or array, also where a list of them is given."""
+    if isinstance(x, (list, tuple)):
+        return tracer.call(np.array, (x,), {})
+    return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x
+
+
+def _is_array(x: Any) -> bool:
+    return type(x) is Symbol and x.is_array
