@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fwdad.errors import UntraceableError
+from fwdad.reverse.choices import written
 from fwdad.reverse.indices import intervals
 from fwdad.reverse.loops import Loops
 from fwdad.reverse.rerun import Rerun
@@ -39,10 +40,11 @@ class Checkpoints(Loops):
 
     def _can_run_again(self, op: Loop, state: State) -> bool:
         """Whether copies of what a loop carries are as good as the arrays themselves."""
-        missing = any(isinstance(op.initial[k], Missing) for k in state.written)
-        return not missing and not any(
-            self.structure.roots(v) & state.carried_roots for v in state.free_written
-        )
+        if any(isinstance(op.initial[k], Missing) for k in state.written):
+            return False
+        if not written(op, self.structure) <= self.choices.threaded[op]:
+            return False
+        return not any(self.structure.roots(v) & state.carried_roots for v in state.free_written)
 
     def _note_body(self, op: Loop) -> None:
         """Note what is read when the loop is run again."""

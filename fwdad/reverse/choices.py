@@ -57,7 +57,7 @@ class Choices:
         self._slots: dict[Value, tuple[Loop, int]] = {}
         loops = [op for b in blocks_of(structure.top) for op in b.ops if isinstance(op, Loop)]
         self.threaded = {loop: _threaded(loop, structure) for loop in loops}
-        for loop in (loop for loop in loops if loop.checkpoint is None):  # else states are copies
+        for loop in loops:
             for k in written(loop, structure) - self.threaded[loop]:
                 self._slots[loop.carried[k]] = self._slots[loop.outputs[k]] = (loop, k)
         self._settle()

@@ -145,9 +145,9 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
-def check(f, backend):
+def check(f, backend, made=lambda f: f):
     expected = fwdad.jacobian(f, X, mode="forward")
-    value, gradient = fwdad.jit(fwdad.value_and_grad(f), backend=backend)(X)
+    value, gradient = fwdad.jit(fwdad.value_and_grad(made(f)), backend=backend)(X)
     assert_allclose(value, f(X.copy()), rtol=1e-13)
     assert_allclose(gradient, expected, rtol=1e-10, atol=1e-12 * np.max(np.abs(expected)))
 
@@ -155,6 +155,11 @@ def check(f, backend):
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradient(f):
     check(f, "numpy")
+
+
+@pytest.mark.parametrize("f", PROGRAMS[:10])
+def test_checkpointed(f):
+    check(f, "numpy", lambda f: fwdad.checkpoint(f, snapshots=2))
 
 
 @pytest.mark.parametrize(
