@@ -14,6 +14,36 @@ LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 DEGREE = math.pi / 180
 
+# -- which functions of NumPy's are vector code here
+
+
+@functools.cache
+def _has_vector_code(name):
+    """Whether a function of doubles is vector code, on which only NumPy's builds for Linux count.
+
+    With AVX-512 they are, but for the sine and the cosine: 1 to 2 ns an element, and these 9.
+    """
+    if sys.platform != "linux":
+        return False
+    codes = np.lib.introspect.opt_func_info(func_name=f"^{name}$", signature="float64")
+    return any(
+        not code["current"].startswith("baseline")
+        for by_types in codes.values()
+        for code in by_types.values()
+    )
+
+
+def _is_quick(name, x, least=1):
+    """Whether NumPy has vector code for this x, a plain array of so many doubles or more."""
+    return (
+        type(x) is np.ndarray
+        and x.size >= least
+        and x.dtype == np.float64
+        and plain(x) is x
+        and _has_vector_code(name)
+    )
+
+
 # -- exponentials and logarithms
 
 elementwise(np.exp, lambda x, y: y)
@@ -26,40 +56,16 @@ elementwise(np.log1p, lambda x, y: 1 / (1 + x))
 
 # -- trigonometric functions
 
-# With AVX-512 NumPy's tangent of doubles is vector code, 2 ns an element, and its sine and cosine
-# are not, 9 ns. One is then the other over, or times, the tangent: within 2.3 units in the last
-# place, near the zeros too, where the root of 1 - y * y would lose all digits.
+# Where the tangent is vector code, the cosine is the sine over it and the sine the cosine times it,
+# within 2.3 units in the last place, near zeros too, where the root of 1 - y * y loses all digits.
 
 _MANY = 256  # elements for which the tangent, the quotient and its check are quicker than a cosine
 _FLAT = 1e-9  # below, the cosine rounds to 1
 
 
-@functools.cache
-def _has_quick_tan():
-    """Whether NumPy's tangent is vector code, on which only its builds for Linux can count."""
-    if sys.platform != "linux":
-        return False
-    codes = np.lib.introspect.opt_func_info(func_name="^tan$", signature="float64")
-    return any(
-        not code["current"].startswith("baseline")
-        for by_types in codes.values()
-        for code in by_types.values()
-    )
-
-
-def _goes_by_tan(x):
-    return (
-        type(x) is np.ndarray
-        and plain(x) is x
-        and x.dtype == np.float64
-        and x.size >= _MANY
-        and _has_quick_tan()
-    )
-
-
 def _cosine(x, y):
     """The cosine of x, whose sine is y."""
-    if not _goes_by_tan(x):
+    if not _is_quick("tan", x, _MANY):
         return np.cos(x)
     slope = y / np.tan(x)
     if math.isfinite(np.vdot(slope, slope)):
@@ -69,7 +75,7 @@ def _cosine(x, y):
 
 def _minus_sine(x, y):
     """Minus the sine of x, whose cosine is y."""
-    return -y * np.tan(x) if _goes_by_tan(x) else -np.sin(x)
+    return -y * np.tan(x) if _is_quick("tan", x, _MANY) else -np.sin(x)
 
 
 def _one_minus_square(x):
@@ -100,8 +106,11 @@ def _sech_squared(x, y):
     """1 - tanh(x)**2; the difference itself would cancel in the tails."""
     if np.iscomplexobj(x):  # cosh overflows to inf + nan j where tanh is still well behaved
         return 1 - y * y
-    grown = np.exp(x)  # cheaper than cosh
-    sech = 2 / (grown + 1 / grown)
+    if _is_quick("cosh", x):
+        sech = 1 / np.cosh(x)
+    else:
+        grown = np.exp(x)  # cheaper than a cosh that is not vector code
+        sech = 2 / (grown + 1 / grown)
     return sech * sech
 
 

@@ -172,7 +172,7 @@ def points_of_all_sizes():
     ("f", "derivative"), [(np.sin, mpmath.cos), (np.cos, lambda x: -mpmath.sin(x))]
 )
 def test_slopes_by_way_of_the_tangent_have_all_digits(f, derivative, quick, monkeypatch):
-    monkeypatch.setattr(elementary, "_has_quick_tan", lambda: quick)
+    monkeypatch.setattr(elementary, "_has_vector_code", lambda _: quick)
     x = points_of_all_sizes()
     _, y_dot = fwdad.jvp(f, x, np.ones(x.size))
     with mpmath.workdps(400):
@@ -181,9 +181,18 @@ def test_slopes_by_way_of_the_tangent_have_all_digits(f, derivative, quick, monk
 
 
 @pytest.mark.parametrize("quick", [False, True])
+def test_slope_of_tanh_keeps_its_digits_in_the_tails(quick, monkeypatch):
+    monkeypatch.setattr(elementary, "_has_vector_code", lambda _: quick)
+    x = np.array([0.0, -0.3, 1.0, 20.0, -50.0, 300.0, -353.0, 800.0, -np.inf])
+    _, y_dot = fwdad.jvp(np.tanh, x, np.ones(x.size))
+    want = np.array([float(mpmath.sech(v) ** 2) for v in x[:-1].tolist()] + [0.0])
+    assert (np.abs(y_dot - want) <= 8 * np.spacing(want)).all()
+
+
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_slopes_by_way_of_the_tangent_where_there_is_none(quick, monkeypatch):
-    monkeypatch.setattr(elementary, "_has_quick_tan", lambda: quick)
+    monkeypatch.setattr(elementary, "_has_vector_code", lambda _: quick)
     x = np.zeros(500)
     x[3], x[4], x[5] = np.nan, np.inf, 0.7
     for f, at_zero, at_point in ((np.sin, 1.0, math.cos(0.7)), (np.cos, 0.0, -math.sin(0.7))):
@@ -198,14 +207,14 @@ def test_slopes_by_way_of_the_tangent_to_higher_order_and_in_chunks(monkeypatch)
     v = np.random.default_rng(5).normal(size=(5, x.size))
 
     def program(x):
-        return np.sin(3 * x) * np.cos(x[::-1])
+        return np.sin(3 * x) * np.cos(x[::-1]) + np.tanh(x)
 
     def first(x):
         return fwdad.jvp(program, x, v[0])[1]
 
     seen = []
     for quick in (False, True):
-        monkeypatch.setattr(elementary, "_has_quick_tan", lambda quick=quick: quick)
+        monkeypatch.setattr(elementary, "_has_vector_code", lambda _, quick=quick: quick)
         lanes = fwdad.jvp(program, x, v)[1]
         assert_array_equal(fwdad.jvp(program, x, v, chunk=2)[1], lanes)
         second = fwdad.jvp(first, x, v[1])[1]
