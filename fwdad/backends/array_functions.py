@@ -173,10 +173,13 @@ def shape_text(w: Writer, shape: Operand) -> list[str]:
     return [w.index_text(n) for n in given]
 
 
-def _filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> str | None:
-    dtype = op.outputs[0].type.dtype
-    value = w.stored(w.atom(w.number(fill)), dtype)
-    return f"np.full({tuple_text(lengths)}, {value}, {w.dtype(dtype)})"
+def _filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> None:
+    out = op.outputs[0]
+    value = w.stored(w.atom(w.number(fill)), out.type.dtype)
+    w.new_array(out, lengths)
+    index = w.open_loops(lengths)
+    w.line(f"{w.name(out)}[{w.at(index)}] = {value}")
+    w.close_loops(index)
 
 
 def lengths_like(w: Writer, a: Operand) -> list[str]:
@@ -209,7 +212,7 @@ def _empty(w, op, shape, dtype=None, order="C", device=None, like=None):  # noqa
 
 @handles(np.full)
 def _full(w, op, shape, fill_value, dtype=None):  # noqa: ARG001
-    return _filled(w, op, shape_text(w, shape), fill_value)
+    _filled(w, op, shape_text(w, shape), fill_value)
 
 
 @handles(np.zeros_like)
@@ -229,7 +232,7 @@ def _empty_like(w, op, a, dtype=None):  # noqa: ARG001
 
 @handles(np.full_like)
 def _full_like(w, op, a, fill_value, dtype=None):  # noqa: ARG001
-    return _filled(w, op, lengths_like(w, a), fill_value)
+    _filled(w, op, lengths_like(w, a), fill_value)
 
 
 @handles(np.eye, np.identity)

@@ -174,6 +174,8 @@ class LoopWriter(LaneWriter):
         self, found: dict[Dimension, list[tuple[str, int]]], steps: dict[tuple[str, int], str]
     ) -> str:
         parts = [length_text(d, *places[0]) for d, places in found.items()]
+        if not any(isinstance(d, Size) and d.may_be_one for d in found):
+            return self._equal(parts)
         total = parts[0]
         for part in parts[1:]:
             total = f"{self.help('broadcast_length')}({total}, {part})"
@@ -184,6 +186,15 @@ class LoopWriter(LaneWriter):
                 step = self.temporary("step")
                 self.line(f"{step} = 1 if {part} == {n} else 0")
                 steps.update(dict.fromkeys(places, step))
+        return n
+
+    def _equal(self, parts: list[str]) -> str:
+        """Lengths of two or more that are read together: nothing repeats."""
+        total = parts[0]
+        for part in parts[1:]:
+            total = f"{self.help('equal_length')}({total}, {part})"
+        n = self.temporary("n")
+        self.line(f"{n} = {total}")
         return n
 
     def element(

@@ -26,7 +26,7 @@ from fwdad.tape.ops import Apply, Block, Branch, Load, Op, Operand, Value, is_ar
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number
+from fwdad.tape.types import ArrayType, Number, Type
 
 
 class NotReversibleError(UntraceableError):
@@ -84,18 +84,25 @@ class Cotangents:
         """Where the cotangent of a value lives."""
         return Space(self.shape(v), bar_dtype(v))
 
+    def bar_type(self, v: Value) -> Type:
+        """The type of the cotangent of a value."""
+        if not is_array(v):
+            return Number(bar_dtype(v), python=False)
+        return self.recorder.resolved(ArrayType(bar_dtype(v), v.type.shape))
+
     def zeros(self, v: Value) -> Symbol:
         """Zeros of an array's shape."""
-        held = Symbol(v, self.recorder)
-        lengths = tuple(self.recorder.length(held, axis) for axis in range(v.type.ndim))
-        shape = lengths if len(lengths) != 1 else lengths[0]
-        dtype = bar_dtype(v)
+        shape, dtype = self._lengths(v), bar_dtype(v)
         options = (dtype,) if dtype != np.float64 else ()
-        made = self.recorder.apply_typed(
-            np.zeros, (shape, *options), ArrayType(dtype, v.type.shape)
-        )
+        made = self.recorder.apply_typed(np.zeros, (shape, *options), self.bar_type(v))
         made.value.name = f"{v.name}_bar" if v.name else None
         return made
+
+    def _lengths(self, v: Value) -> Any:
+        """The lengths of an array as they are given to functions that make one."""
+        held = Symbol(v, self.recorder)
+        lengths = tuple(self.recorder.length(held, axis) for axis in range(v.type.ndim))
+        return lengths if len(lengths) != 1 else lengths[0]
 
     # -- adding up
 
@@ -152,16 +159,16 @@ class Cotangents:
             x_bar = self.recorder.apply(np.real, (x_bar,), {})
         held = Symbol(v, self.recorder)
         lengths = [self.recorder.length(held, axis) for axis in range(v.type.ndim)]
-        t = ArrayType(x_bar.dtype, v.type.shape)
+        t = ArrayType(x_bar.dtype, self.bar_type(v).shape)
         return self.recorder.apply_typed(sum_to, (x_bar, *lengths), t)
 
     def whole(self, v: Value, x_bar: Any) -> Any:
         """A cotangent written out, where it is one number for every element of an array."""
         if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
             return x_bar
-        zeros = self.zeros(v)
-        self.recorder.store(zeros, Ellipsis, x_bar)
-        return zeros
+        made = self.recorder.apply_typed(np.full, (self._lengths(v), x_bar), self.bar_type(v))
+        made.value.name = f"{v.name}_bar" if v.name else None
+        return made
 
     def _number(self, v: Value, x_bar: Any) -> Any:
         """A contribution of the type that all contributions of a number have."""
@@ -296,7 +303,7 @@ class Cotangents:
                 self.recorder.block = outer
                 side.results.append(chosen.value)
                 sides.append(side)
-            made = Value(ArrayType(bar_dtype(v), v.type.shape), f"{v.name}_bar" if v.name else None)
+            made = Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
             self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
             self.recorder.measure(made)
         self.refs[v] = Symbol(made, self.recorder)

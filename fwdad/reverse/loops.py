@@ -11,12 +11,12 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.reverse.region import Region, bar_dtype, zero_number
+from fwdad.reverse.region import Region, zero_number
 from fwdad.reverse.residuals import Residuals
 from fwdad.tape.ops import Block, Loop, Op, Operand, Value, is_array
 from fwdad.tape.scattering import Target
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import INT, ArrayType, Number
+from fwdad.tape.types import INT
 
 
 class Carried:
@@ -202,12 +202,7 @@ class Loops(Residuals):
 
     def bar_value(self, v: Value) -> Value:
         """A value for a cotangent."""
-        t = (
-            ArrayType(bar_dtype(v), v.type.shape)
-            if is_array(v)
-            else Number(bar_dtype(v), python=False)
-        )
-        return Value(t, f"{v.name}_bar" if v.name else None)
+        return Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
 
     def become(self, v: Value, bar: Symbol) -> None:
         """Let an array be the cotangent of another one."""

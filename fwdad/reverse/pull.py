@@ -18,6 +18,7 @@ from fwdad.reverse.choices import Choices
 from fwdad.reverse.clone import Cloner
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import intervals, loops_around, may_meet
+from fwdad.reverse.lengths import check_lengths, equal_lengths
 from fwdad.reverse.lowering import lower
 from fwdad.reverse.names import copy_windows
 from fwdad.reverse.region import Region
@@ -32,6 +33,7 @@ from fwdad.tape.ops import (
     Program,
     Value,
     is_array,
+    values_in,
     walk,
 )
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
@@ -136,8 +138,11 @@ class Pullback(Control):
         region.block = recorder.block = back
         later = way_forward[len(source.ops) :]
         for op in source.ops:
-            for v in defined_by(op):
+            for v in (*values_in(op.operands()), *defined_by(op)):  # captures among them
                 recorder.measure(v)
+        outer_same, equal = recorder.same, equal_lengths(source)
+        check_lengths(recorder, equal)
+        recorder.same = {**outer_same, **equal}
         begin(self)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
@@ -145,7 +150,7 @@ class Pullback(Control):
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
         found = [self.take(p) if self.structure.is_active(p) else None for p in params]
-        recorder.block = outer_block
+        recorder.block, recorder.same = outer_block, outer_same
         outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *back.ops]
         return found
 
@@ -285,7 +290,7 @@ def pull_block(
     facts = Facts()
     lower(recorder, block)
     outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
-    place = recorder.place
+    place, same = recorder.place, recorder.same
     recorder.derives = True
     try:
         for _ in range(_ATTEMPTS):
@@ -304,7 +309,7 @@ def pull_block(
             del outer.ops[first:]
             recorder.forget(mark)
     finally:
-        recorder.place = place
+        recorder.place, recorder.same = place, same
     message = "what the way back reads does not settle"
     raise UntraceableError(message)
 

@@ -95,4 +95,20 @@ def into(space: Space, x_bar: Any) -> Any:
     stretched = [
         k + lead for k, n in enumerate(space.shape) if n == 1 and x_bar.shape[k + lead] != 1
     ]
-    return np.sum(x_bar, axis=(*range(lead), *stretched)).reshape(space.shape)
+    if lead or stretched:
+        x_bar = np.sum(x_bar, axis=(*range(lead), *stretched))
+    return x_bar.reshape(space.shape)
+
+
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; of a real array itself, of which ``np.conjugate`` makes a copy.
+
+    Parameters
+    ----------
+    x : array_like
+        What is read only.
+    """
+    return x if getattr(x, "dtype", _COMPLEX).kind != "c" else np.conjugate(x)
+
+
+_COMPLEX = np.dtype(complex)

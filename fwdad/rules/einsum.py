@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.adjoints import Space, conjugate, into, transpose
 from fwdad.rules.define import frule
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
@@ -95,7 +95,7 @@ def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) ->
         shape = x.shape if isinstance(x, Space) else np.shape(x)
         for letter, n in zip(term, shape, strict=True):
             lengths[letter] = max(n, lengths.get(letter, 1)) if n != 0 else 0
-    others = [(terms[j], np.conjugate(x)) for j, x in enumerate(operands) if j != k]
+    others = [(terms[j], conjugate(x)) for j, x in enumerate(operands) if j != k]
     used = "".join(terms) + output
     free = iter(c for c in LETTERS if c not in used)
     wanted = ""

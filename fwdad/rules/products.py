@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.adjoints import Space, conjugate, into, transpose
 from fwdad.rules.define import linear, multilinear
 from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk
@@ -62,17 +62,17 @@ def _matmul_adjoint_1(y_bar: Any, a: Space, b: Any) -> Any:
     b_ndim = np.ndim(b)
     if b_ndim == 1:  # a product with a vector is transposed without a product
         if a.ndim == 1:
-            return y_bar * np.conjugate(b)
-        return y_bar[..., None] * np.conjugate(b)
+            return y_bar * conjugate(b)
+        return y_bar[..., None] * conjugate(b)
     if a.ndim == 1 and b_ndim == 2:
-        return np.conjugate(b) @ y_bar
+        return conjugate(b) @ y_bar
     y_bar = y_bar[..., None, :] if a.ndim == 1 else y_bar
-    a_bar = y_bar @ np.swapaxes(np.conjugate(b), -1, -2)
+    a_bar = y_bar @ np.swapaxes(conjugate(b), -1, -2)
     return a_bar[..., 0, :] if a.ndim == 1 else a_bar
 
 
 def _matmul_adjoint_2(y_bar: Any, a: Any, b: Space) -> Any:
-    a_ndim, a = np.ndim(a), np.conjugate(a)
+    a_ndim, a = np.ndim(a), conjugate(a)
     if a_ndim == 1:
         return y_bar * a if b.ndim == 1 else a[:, None] * y_bar[..., None, :]
     if b.ndim == 1 and a_ndim == 2:
@@ -83,15 +83,15 @@ def _matmul_adjoint_2(y_bar: Any, a: Any, b: Space) -> Any:
 
 
 def _matvec_adjoint_1(y_bar: Any, a: Space, v: Any) -> Any:
-    return y_bar[..., :, None] * np.conjugate(v)[..., None, :]
+    return y_bar[..., :, None] * conjugate(v)[..., None, :]
 
 
 def _matvec_adjoint_2(y_bar: Any, a: Any, v: Space) -> Any:
-    return (np.conjugate(np.swapaxes(a, -1, -2)) @ y_bar[..., None])[..., 0]
+    return (conjugate(np.swapaxes(a, -1, -2)) @ y_bar[..., None])[..., 0]
 
 
 def _vecmat_adjoint_1(y_bar: Any, v: Space, a: Any) -> Any:
-    return (a @ np.conjugate(y_bar)[..., None])[..., 0]
+    return (a @ conjugate(y_bar)[..., None])[..., 0]
 
 
 def _vecmat_adjoint_2(y_bar: Any, v: Any, a: Space) -> Any:
@@ -99,7 +99,7 @@ def _vecmat_adjoint_2(y_bar: Any, v: Any, a: Space) -> Any:
 
 
 def _vecdot_adjoint_1(y_bar: Any, x1: Space, x2: Any) -> Any:
-    return np.conjugate(y_bar)[..., None] * x2
+    return conjugate(y_bar)[..., None] * x2
 
 
 def _vecdot_adjoint_2(y_bar: Any, x1: Any, x2: Space) -> Any:
@@ -207,7 +207,7 @@ def tensordot_transpose_a(y_bar: Any, a: Space, b: Any, axes: Any = 2) -> Any:
     kept = list(range(len(free_a), len(free_a) + len(free_b)))
     # what is left of b stands in the order of its axes
     order = free_a + [of_a[of_b.index(j)] for j in sorted(of_b)]
-    a_bar = np.tensordot(y_bar, np.conjugate(b), (kept, free_b))
+    a_bar = np.tensordot(y_bar, conjugate(b), (kept, free_b))
     return into(a, np.transpose(a_bar, tuple(order.index(i) for i in range(a.ndim))))
 
 
@@ -218,7 +218,7 @@ def tensordot_transpose_b(y_bar: Any, a: Any, b: Space, axes: Any = 2) -> Any:
     free_a = [i for i in range(np.ndim(a)) if i not in of_a]
     free_b = [j for j in range(b.ndim) if j not in of_b]
     order = [of_b[of_a.index(i)] for i in sorted(of_a)] + free_b
-    b_bar = np.tensordot(np.conjugate(a), y_bar, (free_a, list(range(len(free_a)))))
+    b_bar = np.tensordot(conjugate(a), y_bar, (free_a, list(range(len(free_a)))))
     return into(b, np.transpose(b_bar, tuple(order.index(j) for j in range(b.ndim))))
 
 
@@ -241,7 +241,7 @@ multilinear(np.inner, argnums=(0, 1), signature="(a, b, /)")
 def inner_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
     """``inner`` sums the last axes; with a scalar it is a product."""
     if a.ndim == 0 or np.ndim(b) == 0:
-        return into(a, y_bar * np.conjugate(b))
+        return into(a, y_bar * conjugate(b))
     return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [np.ndim(b) - 1]))
 
 
@@ -249,7 +249,7 @@ def inner_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
 def inner_transpose_b(y_bar: Any, a: Any, b: Space) -> Any:
     """``inner`` sums the last axes; with a scalar it is a product."""
     if b.ndim == 0 or np.ndim(a) == 0:
-        return into(b, y_bar * np.conjugate(a))
+        return into(b, y_bar * conjugate(a))
     return tensordot_transpose_b(y_bar, a, b, ([np.ndim(a) - 1], [b.ndim - 1]))
 
 
@@ -260,7 +260,7 @@ multilinear(np.dot, argnums=(0, 1), signature="(a, b, out=None)")
 def dot_transpose_a(y_bar: Any, a: Space, b: Any, out: None = None) -> Any:
     """``dot`` sums a's last axis with b's last but one (b's only one); a scalar multiplies."""
     if a.ndim == 0 or np.ndim(b) == 0:
-        return into(a, y_bar * np.conjugate(b))
+        return into(a, y_bar * conjugate(b))
     return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [max(np.ndim(b) - 2, 0)]))
 
 
@@ -268,7 +268,7 @@ def dot_transpose_a(y_bar: Any, a: Space, b: Any, out: None = None) -> Any:
 def dot_transpose_b(y_bar: Any, a: Any, b: Space, out: None = None) -> Any:
     """``dot`` sums a's last axis with b's last but one (b's only one); a scalar multiplies."""
     if b.ndim == 0 or np.ndim(a) == 0:
-        return into(b, y_bar * np.conjugate(a))
+        return into(b, y_bar * conjugate(a))
     return tensordot_transpose_b(y_bar, a, b, ([np.ndim(a) - 1], [max(b.ndim - 2, 0)]))
 
 
@@ -278,7 +278,7 @@ multilinear(np.vdot, argnums=(0, 1), signature="(a, b, /)")
 @transpose(np.vdot, argnum=0)
 def vdot_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
     """``vdot`` conjugates a: Re(conj(y_bar) conj(a_dot) b) = Re<conj(y_bar) b, a_dot>."""
-    return into(a, np.conjugate(y_bar) * np.reshape(b, a.shape))
+    return into(a, conjugate(y_bar) * np.reshape(b, a.shape))
 
 
 @transpose(np.vdot, argnum=1)
@@ -297,14 +297,14 @@ multilinear(np.linalg.outer, argnums=(0, 1), signature="(x1, x2, /)")
 @transpose(np.outer, argnum=0)
 def outer_transpose_a(y_bar: Any, a: Space, b: Any, out: None = None) -> Any:
     """The product of y_bar with the vector b."""
-    return into(a, (y_bar @ np.ravel(np.conjugate(b))).reshape(a.shape))
+    return into(a, (y_bar @ np.ravel(conjugate(b))).reshape(a.shape))
 
 
 @transpose(np.linalg.outer, argnum=1)
 @transpose(np.outer, argnum=1)
 def outer_transpose_b(y_bar: Any, a: Any, b: Space, out: None = None) -> Any:
     """The product of the vector a with y_bar."""
-    return into(b, (np.ravel(np.conjugate(a)) @ y_bar).reshape(b.shape))
+    return into(b, (np.ravel(conjugate(a)) @ y_bar).reshape(b.shape))
 
 
 multilinear(np.kron, argnums=(0, 1), signature="(a, b)")
@@ -324,7 +324,7 @@ def _kron_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, Any, Any,
 def kron_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
     """Weigh every block of y_bar with b."""
     woven, wide_a, wide_b, _ = _kron_shapes(a.shape, np.shape(b))
-    product = y_bar.reshape(woven) * np.reshape(np.conjugate(b), wide_b)
+    product = y_bar.reshape(woven) * np.reshape(conjugate(b), wide_b)
     return into(Space(wide_a, a.dtype), product).reshape(a.shape)
 
 
@@ -332,7 +332,7 @@ def kron_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
 def kron_transpose_b(y_bar: Any, a: Any, b: Space) -> Any:
     """Sum the blocks of y_bar, weighed with a."""
     woven, wide_a, wide_b, _ = _kron_shapes(np.shape(a), b.shape)
-    product = y_bar.reshape(woven) * np.reshape(np.conjugate(a), wide_a)
+    product = y_bar.reshape(woven) * np.reshape(conjugate(a), wide_a)
     return into(Space(wide_b, b.dtype), product).reshape(b.shape)
 
 
@@ -354,7 +354,7 @@ def _cross_adjoint(
     """Answer the adjoint of x -> sign x × other, which is y_bar -> sign conj(other) × y_bar."""
     of_x, of_other, of_y = axes
     planar = space.shape[of_x] == other.shape[of_other] == 2
-    other = sign * np.conjugate(_solid(other, of_other))
+    other = sign * conjugate(_solid(other, of_other))
     # of two plane vectors only the third component is kept
     up = np.array([0.0, 0.0, 1.0])
     y_bar = y_bar[..., None] * up if planar else np.moveaxis(y_bar, of_y, -1)

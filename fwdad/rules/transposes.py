@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from fwdad.rules.adjoints import into, transpose
+from fwdad.rules.adjoints import conjugate, into, transpose
 from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.symbolic import arange, is_known, recorder_of, zeros
@@ -51,19 +51,19 @@ def negative_transpose(y_bar, x):
 @transpose(np.multiply, argnum=0)
 def multiply_left_transpose(y_bar, x1, x2):
     """The cotangent of x1 in ``x1 * x2``, x2 a primal."""
-    return into(x1, np.conj(x2) * y_bar)
+    return into(x1, conjugate(x2) * y_bar)
 
 
 @transpose(np.multiply, argnum=1)
 def multiply_right_transpose(y_bar, x1, x2):
     """The cotangent of x2 in ``x1 * x2``, x1 a primal."""
-    return into(x2, np.conj(x1) * y_bar)
+    return into(x2, conjugate(x1) * y_bar)
 
 
 @transpose(np.divide)
 def divide_transpose(y_bar, x1, x2):
     """The cotangent of x1 in ``x1 / x2``, x2 a primal."""
-    return into(x1, y_bar / np.conj(x2))
+    return into(x1, y_bar / conjugate(x2))
 
 
 # -- indexing and broadcasting

@@ -572,7 +572,10 @@ def _ranged(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
         parts = [sample_of(a.type, {}) if isinstance(a, Value) else a for a in args]
         dtype = np.result_type(*(np.asarray(p).dtype for p in parts))
     if any(isinstance(a, Value) for a in args):
-        return ArrayType(np.dtype(dtype), (Size(),))
+        first, *rest = args
+        start, stop, step = (first, *rest, 1)[:3] if rest else (0, first, 1)
+        upwards = type(start) is int and start == 0 and type(step) is int and step == 1
+        return ArrayType(np.dtype(dtype), (_length(stop) if upwards else Size(),))
     return ArrayType(np.dtype(dtype), (len(np.arange(*args)),))
 
 

@@ -32,6 +32,7 @@ from fwdad.tape.ops import (
     Store,
     Update,
     Value,
+    map_values,
     values_in,
 )
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
@@ -213,6 +214,7 @@ class Recorder:
         self.regions: list[Region] = []
         self.place: Callable[[], Location | None] = lambda: None
         self.known: dict[Size, int] = {}
+        self.same: dict[Size, Size] = {}  # lengths that are known to be equal to others
         self.assumes = False  # whether lengths of the example may be taken for granted
         self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
         self.value_guards: dict[int, Any] = {}  # input: value
@@ -462,6 +464,8 @@ class Recorder:
         return out
 
     def _infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        if self.same:
+            inputs, options = map_values(self._alike, [inputs, options])
         try:
             return infer.infer(function, inputs, options, self.known)
         except infer.CannotInferError as error:
@@ -525,7 +529,7 @@ class Recorder:
         if isinstance(d, Size):
             if d in self.known:
                 return self.known[d]
-            value = Value(Number(INT.dtype, python=True, size=d))
+            value = Value(Number(INT.dtype, python=True, size=self.same.get(d, d)))
             self.emit(Apply(length_of, (a.value, axis), outputs=(value,)))
             return Symbol(value, self)
         return d
@@ -534,7 +538,7 @@ class Recorder:
         """A length for rules to compare and to hand on: an int, or the length itself."""
         if not isinstance(d, Size):
             return d
-        return self.known[d] if d in self.known else Length(d, self)
+        return self.known[d] if d in self.known else Length(self.same.get(d, d), self)
 
     def length_symbol(self, d: Size) -> Symbol:
         """A length that is not known, as a number."""
@@ -563,8 +567,17 @@ class Recorder:
         """A type with the lengths that are known by now."""
         if not isinstance(t, ArrayType):
             return t
-        shape = tuple(self.known.get(d, d) if isinstance(d, Size) else d for d in t.shape)
+        shape = tuple(self._resolved(d) if isinstance(d, Size) else d for d in t.shape)
         return ArrayType(t.dtype, shape)
+
+    def _resolved(self, d: Size) -> int | Size:
+        return self.known[d] if d in self.known else self.same.get(d, d)
+
+    def _alike(self, value: Value) -> Value:
+        """A value of the same type, with one length for all that are equal."""
+        if not any(d in self.same for d in value.type.shape):
+            return value
+        return Value(self.resolved(value.type))
 
     def unmeasure(self, gone: set[Value]) -> None:
         """Forget that the lengths of values are known, which are taken out again."""
@@ -620,7 +633,7 @@ class Recorder:
         if not basic:
             return self._fancy(a, at), False
         dims: list[Any] = []
-        rest = [self.known.get(d, d) if isinstance(d, Size) else d for d in t.shape]
+        rest = list(self.resolved(t).shape)
         for position, i in enumerate(at):
             if i is None:
                 dims.append(1)

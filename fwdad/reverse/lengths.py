@@ -1,0 +1,74 @@
+"""Lengths that the program's operations show to be equal.
+
+Two arrays that are added up, or multiplied as matrices, have lengths in common, whatever their
+types say. Where the way back knows that, nothing has to be summed over what might have been
+broadcast. The operation may be left out later: what is made use of here is checked.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from fwdad.tape.infer import BROADCASTING
+from fwdad.tape.ops import Apply, Block, is_array
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.types import Dimension, Size
+
+_PRODUCTS = {operator.matmul, np.matmul, np.dot}
+
+
+def equal_lengths(block: Block) -> dict[Size, Size]:
+    """For lengths of arguments the one that stands for all that are equal.
+
+    Parameters
+    ----------
+    block : Block
+        Whose operations have run; not those of blocks inside it.
+    """
+    found: dict[Size, Size] = {}
+
+    def leader(d: Size) -> Size:
+        while d in found:
+            d = found[d]
+        return d
+
+    for op in block.ops:
+        if not isinstance(op, Apply):
+            continue
+        for lengths in _together(op):
+            sure = [leader(d) for d in lengths if isinstance(d, Size) and not d.may_be_one]
+            first = min(sure, key=lambda d: d.number, default=None)
+            found.update((d, first) for d in sure if first is not None and d is not first)
+    return {d: leader(d) for d in found}
+
+
+def _together(op: Apply) -> list[list[Dimension]]:
+    """The lengths that one operation wants to be equal."""
+    shapes = [a.type.shape for a in op.args if is_array(a) and a.type.shape]
+    if len(shapes) < 2:
+        return []
+    if op.function in _PRODUCTS and len(op.args) == 2:
+        left, right = shapes
+        return [[left[-1], right[-2] if len(right) > 1 else right[0]]]
+    if isinstance(op.function, np.ufunc) or op.function in BROADCASTING:
+        rank = max(map(len, shapes))
+        padded = [(1,) * (rank - len(s)) + s for s in shapes]
+        return [list(lengths) for lengths in zip(*padded, strict=True)]
+    return []
+
+
+def check_lengths(recorder: Recorder, equal: dict[Size, Size]) -> None:
+    """Write down that lengths are equal.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    equal : dict
+        As :func:`equal_lengths` answers.
+    """
+    for d, first in equal.items():
+        same = recorder.length_symbol(d) == recorder.length_symbol(first)
+        recorder.check(same, ValueError, ("operands could not be broadcast together",))
