@@ -1,4 +1,4 @@
-"""Lengths that the program shows to be equal: nothing is summed over, and what is assumed is tested."""
+"""Lengths that a program shows to be equal: nothing is summed over, what is assumed is tested."""
 
 import numpy as np
 import pytest
