@@ -338,3 +338,27 @@ def derivative_by_an_int():
 @case(TypeError, "", "jacfwd")
 def jacobian_without_a_point():
     return fwdad.jacobian(np.sin)
+
+
+# -- reversible functions
+
+
+@case(fwdad.IrreversibleError, "x = x + y", r"(?s)x.*\+=")
+def statement_without_an_inverse():
+    @fwdad.reversible
+    def f(x, y):
+        x = x + y
+
+    return f(1.0, 2.0)
+
+
+@case(fwdad.InvertibilityError, "fwdad.free(t, 0.0)", r"2\.0.*must be 0\.0")
+def promise_that_is_broken():
+    @fwdad.reversible
+    def f(x, y):
+        t = fwdad.ancilla(0.0)
+        t += y
+        x += t
+        fwdad.free(t, 0.0)
+
+    return f(1.0, 2.0)
