@@ -41,6 +41,7 @@ class Row:
     """What was measured of one program: seconds, round by round, and bytes."""
 
     name: str
+    size: str
     rounds: dict[str, list[float]] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
@@ -67,21 +68,21 @@ class Measured:
     def __init__(self, problem: Problem, options: argparse.Namespace) -> None:
         self.problem = problem
         self.options = options
-        self.args = problem.arguments(options.size)
-        self.row = Row(problem.name)
-        self.calls: dict[str, Call] = {}
+        self.compiled = fwdad.jit(problem.f)
         f = problem.derivative or fwdad.value_and_grad(problem.f, argnums=problem.argnums)
         self.gradient = f if options.table == "interpreted" else fwdad.jit(f)
 
-    def run(self) -> Row:
-        """Check, then time."""
+    def run(self, size: str) -> Row:
+        """Check, then time, at one of the sizes."""
+        self.args = self.problem.arguments(size)
+        self.row = Row(self.problem.name, size)
+        self.calls: dict[str, Call] = {}
         if self.options.table == "interpreted":
             self.attempt("numpy", lambda: bound(self.problem.f, self.args), lambda _: "")
             peers = INTERPRETED
         else:
             self.attempt("numba", lambda: numba_call(self.problem.f, self.args), lambda _: "")
-            compiled = fwdad.jit(self.problem.f)
-            self.attempt("jit", lambda: bound(compiled, self.args), self.same_value)
+            self.attempt("jit", lambda: bound(self.compiled, self.args), self.same_value)
             peers = COMPILED
         self.attempt("fwdad", lambda: bound(self.gradient, self.args), self.is_gradient)
         if self.options.table != "interpreted" and "fwdad" in self.row.first:
@@ -93,21 +94,21 @@ class Measured:
             return self.row
         for name, make in peers.items():
             self.attempt(name, lambda make=make: make(self.problem, self.args), self.is_same)
-        tell(begin="timing")
+        tell(begin=f"{self.row.size} timing")
         timings = time_interleaved(self.calls, self.options.rounds, self.options.round_seconds)
         self.row.rounds = {name: timing.rounds for name, timing in timings.items()}
         return self.row
 
     def attempt(self, name: str, make: Callable[[], Call], check: Callable[[Any], str]) -> None:
         """Make a tool's call, run it once, and keep it if it answers what it should."""
-        if name in self.options.without:
+        if f"{self.row.size} {name}" in self.options.without:
             return
-        tell(begin=name)
+        tell(begin=f"{self.row.size} {name}")
         try:
-            start = time.perf_counter()
+            start = time.process_time()  # other jobs may run beside it
             call = make()
             answer = call()
-            self.row.first[name] = time.perf_counter() - start
+            self.row.first[name] = time.process_time() - start
             wrong = check(answer)
         except NotWrittenError:
             return
@@ -201,7 +202,7 @@ class Measured:
                 given[k] = args[k] + h * d
             return program(*given)
 
-        program = fwdad.jit(self.problem.f)
+        program = self.problem.f if self.options.table == "interpreted" else self.compiled
         h = 1e-4
         one, two = moved(h) - moved(-h), moved(2 * h) - moved(-2 * h)
         error = float(np.max(np.abs(slope - (8.0 * one - two) / (12.0 * h))))
@@ -244,15 +245,16 @@ def main() -> None:
     add = parser.add_argument
     add("name")
     add("--table", default="compiled", choices=["compiled", "interpreted", "memory"])
-    add("--size", default="small", choices=["tiny", "small", "medium"])
+    add("--size", nargs="+", default=["small"])
     add("--rounds", type=int, default=9)
     add("--round-seconds", type=float, default=0.02)
     add("--without", nargs="*", default=[])
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # Numba's about strided products
     warm([name for name in ("jax", "fwdad") if name not in options.without])
-    row = Measured(problem_named(options.name), options).run()
-    tell(row=asdict(row))
+    measured = Measured(problem_named(options.name), options)
+    for size in options.size:
+        tell(row=asdict(measured.run(size)))
 
 
 if __name__ == "__main__":

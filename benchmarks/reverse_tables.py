@@ -22,15 +22,20 @@ COMPILED = {
 INTERPRETED = {"fwdad": "gradient", "autograd": "autograd", "torch": "torch, eager"}
 
 
-def report(rows: Sequence[Row], which: str, sizes: str) -> str:
-    """Everything as Markdown."""
-    facts = {**machine(), **versions(), "size": sizes}
-    listed = "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    made = {"compiled": _compiled, "interpreted": _interpreted, "memory": _memory}[which]
-    return "\n\n".join([listed, *made(rows, sizes)])
+def report(rows: Sequence[Row], which: str) -> str:
+    """Everything as Markdown, a table for each size."""
+    listed = "\n".join(f"- {key}: {value}" for key, value in {**machine(), **versions()}.items())
+    make = {"compiled": _compiled, "interpreted": _interpreted, "memory": _memory}[which]
+    order = {p.name: k for k, p in enumerate(PROBLEMS)}
+    parts = [listed]
+    for sizes in dict.fromkeys(row.size for row in rows):
+        chosen = [row for row in rows if row.size == sizes]
+        parts.append(f"#### {sizes.capitalize()} sizes")
+        parts.extend(make(sorted(chosen, key=lambda row: order[row.name])))
+    return "\n\n".join(parts)
 
 
-def _compiled(rows: Sequence[Row], _: str) -> list[str]:
+def _compiled(rows: Sequence[Row]) -> list[str]:
     body = []
     for row in rows:
         of = _faster(row)
@@ -38,7 +43,7 @@ def _compiled(rows: Sequence[Row], _: str) -> list[str]:
             body.append([row.name, "failed", "", *_cells(row, COMPILED, ""), "", ""])
             continue
         numba = row.status.get("numba") or f"{three_digits(_ratio(row, 'jit', 'numba'))}×"
-        firsts = [duration(row.first[n]) if n in row.first else "-" for n in ("fwdad", "jax")]
+        firsts = [_first(row, name) for name in ("fwdad", "jax")]
         own = f"{duration(float(np.median(row.rounds[of])))} ({of})"
         body.append([row.name, own, numba, *_cells(row, COMPILED, of), *firsts])
     header = ["program", "compiled program", "`jit` over Numba", *COMPILED.values(),
@@ -48,17 +53,17 @@ def _compiled(rows: Sequence[Row], _: str) -> list[str]:
     parts.append(f"Gradient over the faster compiled program: {_summary(ratios)}.")
     behind = [_ratio(row, "jax", "fwdad") for row in rows]
     parts.append(f"JAX's gradient over ours: {_summary(behind)}.")
-    both = [
-        row.first["fwdad"] / row.first["jax"] for row in rows if {"fwdad", "jax"} <= {*row.first}
-    ]
-    parts.append(f"Our first call over JAX's: {_summary(both)}.")
+    timed = [row.first for row in rows if {"fwdad", "jax"} <= {*row.first}]
+    if rows[0].size == "small":  # elsewhere it was compiled before
+        both = [first["fwdad"] / first["jax"] for first in timed]
+        parts.append(f"Our first call over JAX's: {_summary(both)}.")
     partly = [f"- {row.name}: {row.runs}" for row in rows if "NumPy" in row.runs]
     if partly:
         parts.append("Not, or not wholly, compiled:\n\n" + "\n".join(partly))
     return parts
 
 
-def _interpreted(rows: Sequence[Row], _: str) -> list[str]:
+def _interpreted(rows: Sequence[Row]) -> list[str]:
     body = []
     for row in rows:
         own = duration(float(np.median(row.rounds["numpy"]))) if "numpy" in row.rounds else "-"
@@ -70,10 +75,10 @@ def _interpreted(rows: Sequence[Row], _: str) -> list[str]:
     ]
 
 
-def _memory(rows: Sequence[Row], sizes: str) -> list[str]:
+def _memory(rows: Sequence[Row]) -> list[str]:
     body = []
     for row in rows:
-        args = next(p for p in PROBLEMS if p.name == row.name).arguments(sizes)
+        args = next(p for p in PROBLEMS if p.name == row.name).arguments(row.size)
         given = sum(a.nbytes for a in args if isinstance(a, np.ndarray))
         if {"jit", "fwdad"} - {*row.peak}:
             body.append([row.name, size(given), row.status.get("fwdad", "-"), "", ""])
@@ -84,6 +89,10 @@ def _memory(rows: Sequence[Row], sizes: str) -> list[str]:
     header = ["program", "arguments", "peak of the program", "peak of the gradient",
               "over arguments and program"]  # fmt: skip
     return [table(header, body)]
+
+
+def _first(row: Row, name: str) -> str:
+    return duration(row.first[name]) if name in row.first and row.size == "small" else "-"
 
 
 def _cells(row: Row, titles: dict[str, str], of: str) -> list[str]:
