@@ -4,7 +4,7 @@
 from fwdad import rules as rules
 from fwdad.builder.build import build_frule
 from fwdad.checkpoints import checkpoint
-from fwdad.compilation import cache_info, explain, jit, show
+from fwdad.compilation import cache_info, jit, show
 from fwdad.errors import (
     AliasedArgumentError,
     ChunkMismatchError,
@@ -28,6 +28,7 @@ from fwdad.errors import (
     UntraceableError,
 )
 from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient, value_and_jacobian
+from fwdad.explaining import explain
 from fwdad.pullbacks import vjp
 from fwdad.reversible import (
     Reversible,
@@ -46,6 +47,7 @@ from fwdad.reversible import (
 from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
+from fwdad.saved_memory import memory_report
 from fwdad.support import (
     Support,
     supported,
@@ -134,6 +136,7 @@ __all__ = [
     "linearize",
     "locally_constant",
     "map_lanes",
+    "memory_report",
     "multilinear",
     "no_derivative",
     "register_instruction",

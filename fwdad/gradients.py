@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,12 +30,18 @@ from fwdad.evaluators import value_and_jacobian
 from fwdad.recorded import run_recorded
 from fwdad.reverse import whole
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.composite import unflatten
+from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.zero import NoTangent, Zero
 from fwdad.tape.ops import leaves_in
 from fwdad.tape.whole import Whole
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import check_scalar, install, pulled_gradient, traced_gradient
+from fwdad.tracing.derivatives import (
+    check_scalar,
+    install,
+    pulled_gradient,
+    traced_gradient,
+    value_alone,
+)
 from fwdad.tracing.loops import without_warnings
 
 _KEPT = 256
@@ -162,6 +168,94 @@ def value_and_gradient(
 UNTRACED = object()
 
 
+class Path(NamedTuple):
+    """How a function is differentiated by reverse mode.
+
+    Attributes
+    ----------
+    made : object
+        The specialisation whose tape is run; None if there is none.
+    leaves : list
+        The tape's inputs.
+    reason : str
+        Why there is none.
+    bars : int
+        How many inputs, behind those of the arguments, are cotangents.
+    """
+
+    made: Any
+    leaves: list[Any]
+    reason: str
+    bars: int = 0
+
+
+def differentiated(f: Any) -> tuple[Any, Argnums]:
+    """What ``grad(f)``, or ``jit`` of it, differentiates, and with respect to which arguments.
+
+    Parameters
+    ----------
+    f : callable
+        Any; another function is itself, with respect to its first argument.
+    """
+    argnums: Any = 0
+    while hasattr(f, "_argnums") or isinstance(f, Jitted):
+        argnums = getattr(f, "_argnums", argnums)
+        f = f.__wrapped__
+    return f, argnums
+
+
+def written_path(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any,
+    *, with_value: bool = False,
+) -> Path:  # fmt: skip
+    """The tape that reverse mode runs for some arguments, or why there is none.
+
+    Parameters
+    ----------
+    evaluate : callable
+        :func:`pulled_gradient`, :func:`pulled_value` or :func:`measured_value`.
+    f, argnums, args, kwargs, options
+        As :func:`value_and_gradient` takes them.
+    with_value : bool
+        Whether a cotangent of f's value, ones, is one more argument.
+    """
+    noted, NOTE.sink = NOTE.sink, None
+    bars: tuple[Any, ...] = ()
+    try:
+        if with_value:
+            value = Jitted(_Reversed(value_alone, f, argnums, options), "numpy")
+            made, leaves, containers = found(value, args, kwargs)
+            y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+            bars = _ones(y)
+            args = (*args, bars)
+        held = Jitted(_Reversed(evaluate, f, argnums, options), "numpy")
+        made, leaves, _ = found(held, args, kwargs)
+    except (UnsupportedTypeError, SeedError, NoOutputError, NonScalarOutputError):
+        raise
+    except Exception as error:  # noqa: BLE001  (it is the answer)
+        return Path(None, [], _said(error))
+    finally:
+        NOTE.sink = noted
+    reason = hindrance(made.tape, leaves)
+    return Path(None, [], reason) if reason else Path(made, leaves, "", len(bars))
+
+
+def _ones(y: Any) -> tuple[Any, ...]:
+    """A cotangent of ones, as a pullback's tape takes it."""
+    leaves, _ = flatten(y)
+    return tuple(np.ones_like(v) if isinstance(v, np.ndarray) else type(v)(1) for v in leaves)
+
+
+def _said(error: Exception) -> str:
+    """What an error says, with the user's line."""
+    place = getattr(error, "filename", None)
+    line = getattr(error, "lineno", None)
+    text = (getattr(error, "text", None) or "").strip()
+    what = getattr(error, "msg", None) or f"{type(error).__name__}: {error}"
+    head = f"{place}:{line}: " if place and line else ""
+    return f"{head}{what}" + (f"\n    {text}" if text else "")
+
+
 def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
     """The function whose tape reverse mode runs; None where it does not pay, or cannot be."""
     return _TAPES.find(evaluate, f, argnums, options)
@@ -200,14 +294,32 @@ def traced(
 def _ran(made: Any, leaves: list[Any], containers: list[Any]) -> Any:
     """What a tape answers; ``UNTRACED`` where its program does more, or raises."""
     tape = made.tape
-    changes = any(tape.program.written) or tape.rebuild.needs_containers
-    if changes or tape.prints or share_memory(leaves) or is_active(leaves):
+    if hindrance(tape, leaves):
         return UNTRACED
     try:
         values = made.run(*leaves)
     except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
         return UNTRACED
     return tape.rebuild(apart(values, leaves), containers)
+
+
+def hindrance(tape: Any, leaves: list[Any]) -> str:
+    """What a function does that its tape does not; empty if nothing.
+
+    Parameters
+    ----------
+    tape : Tape
+        Its tape.
+    leaves : list
+        The tape's inputs.
+    """
+    if any(tape.program.written) or tape.rebuild.needs_containers:
+        return "it changes what it is given, or what it reads from outside"
+    if tape.prints:
+        return "it prints"
+    if share_memory(leaves):
+        return "two arrays that it reads share memory"
+    return "what it reads carries tangents" if is_active(leaves) else ""
 
 
 def apart(values: Any, leaves: list[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from fwdad.gradients import (
     UNTRACED,
     apart,
     found,
+    hindrance,
     in_trees,
     is_real,
     share_memory,
@@ -306,9 +307,7 @@ class _HeldTape:
             return None
         finally:
             NOTE.sink = noted
-        tape = made.tape
-        changes = any(tape.program.written) or tape.rebuild.needs_containers
-        if changes or tape.prints or share_memory(leaves) or is_active(leaves):
+        if hindrance(made.tape, leaves):
             return None
         before = len(Flattened(args, {}).leaves)
         return cls(held, made, leaves, list(range(before, before + len(bars))))

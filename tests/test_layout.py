@@ -35,6 +35,9 @@ LAYERS = {
     "numba_calls": 10,
     "gradients": 11,
     "pullbacks": 12,
+    "explaining": 13,
+    "measured_run": 12,
+    "saved_memory": 13,
     "transformers": 12,
     "reversible": 13,
 }

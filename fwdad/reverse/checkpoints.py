@@ -89,7 +89,9 @@ class Checkpoints(Loops):
         for _ in range(_ATTEMPTS):
             mark, first = recorder.mark(), len(recorder.block.ops)
             writer = make(recorder, block, given, active, facts, dict(roots), natural)
+            turns, recorder.turns = recorder.turns, False  # it is not the program's end
             found = writer.pull(bars, begin)
+            recorder.turns = turns
             needed = writer.needed()
             if needed <= facts.restored:
                 return found

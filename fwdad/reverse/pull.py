@@ -26,6 +26,7 @@ from fwdad.reverse.residuals import Place
 from fwdad.reverse.structure import Structure
 from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.ops import (
+    Apply,
     Block,
     Load,
     Op,
@@ -39,6 +40,7 @@ from fwdad.tape.ops import (
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.scattering import Target, target_of
+from fwdad.tape.stacks import turn
 from fwdad.tape.symbol import Symbol
 
 _ATTEMPTS = 100
@@ -87,13 +89,15 @@ class Pullback(Control):
         natural: Iterable[Value] = (),
     ) -> None:
         cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
+        params = [s.value for s in given]
         for v in written_outside(block):
             copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
             cloner.mapping[v] = copy.value
+            params.append(copy.value)  # active values may be stored into it
         self.facts = facts
         self.first = len(recorder.block.ops)
         ops = [cloner.op(op) for op in block.ops]
-        source = Block([s.value for s in given], ops, [cloner.operand(r) for r in block.results])
+        source = Block(params, ops, [cloner.operand(r) for r in block.results])
         copy_windows(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
@@ -151,7 +155,8 @@ class Pullback(Control):
         params = [symbol.value for symbol in self.given]
         found = [self.take(p) if self.structure.is_active(p) else None for p in params]
         recorder.block, recorder.same = outer_block, outer_same
-        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *back.ops]
+        turned = [Apply(turn, ())] if recorder.turns else []
+        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *turned, *back.ops]
         return found
 
     def restored_results(self) -> list[int]:

@@ -196,6 +196,7 @@ class Residuals(Memory):
                 self.fail("an array that is written is another one in each iteration")
             block.ops.append(pushing)  # as the iteration leaves it: what is kept may be a copy
         elif definition is None:
+            pushing.location = region.owner.location if region.owner is not None else None
             block.ops.insert(0, pushing)
         else:
             pushing.location = definition.location

@@ -38,6 +38,10 @@ def thin(stack: list[Any]) -> None:
     del stack[1::2]
 
 
+def turn() -> None:
+    """Stand where the way forward ends, in programs whose memory is to be measured."""
+
+
 def stack_type(of: Type) -> ArrayType:
     """The type of a stack: memory of unknown extent.
 

@@ -388,6 +388,12 @@ def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> 
     raise UntraceableError(message)
 
 
+def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """:func:`pulled_value`, with a mark where the way back begins."""
+    message = f"the pullback of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
 def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """The value of a function that may write into its arguments: into copies of them."""
     message = f"the value of {function_name(f)} is needed outside of a tape"
@@ -447,6 +453,12 @@ def _traced_pullback(
     _, bars, _ = at.pull(seeds)
     parts = _cotangents(at, bars)
     return _made(at, parts[0] if isinstance(argnums, int) else tuple(parts))
+
+
+@builtin(measured_value)
+def _traced_measured(tracer: Any, *given: Any) -> Any:
+    tracer.recorder.turns = True
+    return _traced_pullback(tracer, *given)
 
 
 def check_scalar(y: Any, f: Any) -> None:

@@ -1,0 +1,93 @@
+"""``explain``: what runs a function, or its derivative, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwdad import compilation
+from fwdad.arguments import Function
+from fwdad.compilation import Jitted
+from fwdad.gradients import Path, differentiated, is_real, written_path
+from fwdad.pullbacks import vjp
+from fwdad.rules.registry import function_name
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tracing.derivatives import pulled_gradient, pulled_value
+
+
+def explain(f: Function, *args: Any, **kwargs: Any) -> str:
+    """What runs a function, and why.
+
+    Parameters
+    ----------
+    f : callable
+        A function, under :func:`jit` or not; ``grad(g)``, ``value_and_grad(g)`` and ``jacrev(g)``;
+        or ``vjp`` itself, followed by its function and arguments: ``explain(vjp, g, x)``.
+    *args, **kwargs
+        Example arguments, which stay as they are; without them, the last specialisation of a
+        function under ``jit``.
+
+    Returns
+    -------
+    str
+        Of a function: the backend, and the line that keeps a program from being compiled. Of
+        reverse mode: whether a tape is run, and run backwards, or g is recorded as it runs; then
+        with the line and the reason that keep it from being traced.
+
+    Examples
+    --------
+    >>> import fwdad
+    >>> fwdad.explain(fwdad.grad(lambda x: x * x), 2.0)
+    'the tape of <lambda>, forwards and backwards: 4 operations, run by NumPy (jit compiles it)'
+    """
+    if f is vjp:
+        g, *given = args
+        return _of_reverse(g, 0, tuple(given), kwargs, pulled=True)
+    evaluate = getattr(getattr(f, "_evaluate", None), "__name__", "")
+    if isinstance(f, Jitted) or evaluate not in _REVERSE or not args:
+        return compilation.explain(f, *args, **kwargs)
+    g, argnums = differentiated(f)
+    return _of_reverse(g, argnums, args, kwargs, pulled=evaluate == _REVERSE[-1])
+
+
+_REVERSE = ("_call_grad", "_call_value_and_grad", "_call_jacrev")
+
+
+def _of_reverse(g: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -> str:
+    args = tuple(_copied(a) for a in args)
+    options = {"has_aux": False}
+    if pulled:
+        options["outputs"] = "returned"  # type: ignore[assignment]
+    evaluate = pulled_value if pulled else pulled_gradient
+    path = _path(evaluate, g, argnums, args, kwargs, options, pulled=pulled)
+    name = getattr(g, "__name__", function_name(g))
+    if path.made is None:
+        reason = path.reason.replace("\n", "\n  ")
+        return (
+            f"{name} is recorded as it runs, its loops unrolled, and the record is run backwards, "
+            f"because\n  {reason}"
+        )
+    count = path.made.tape.count()
+    operations = "1 operation" if count == 1 else f"{count} operations"
+    return (
+        f"the tape of {name}, forwards and backwards: {operations}, run by NumPy (jit compiles it)"
+    )
+
+
+def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: Any, *,
+          pulled: bool) -> Path:  # fmt: skip
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    if not all(is_real(args[k]) for k in given):
+        return Path(None, [], "the argument is not made of real floats only")
+    path = written_path(evaluate, g, argnums, args, kwargs, options, with_value=pulled)
+    if path.made is None:
+        return path
+    try:
+        path.made.run(*path.leaves)
+    except Exception as error:  # noqa: BLE001  (it is the answer)
+        return Path(None, [], f"its tape raises {type(error).__name__}: {error}")
+    return path
+
+
+def _copied(x: Any) -> Any:
+    leaves, structure = flatten(x)
+    return unflatten(structure, [v.copy() if hasattr(v, "copy") else v for v in leaves])

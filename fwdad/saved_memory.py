@@ -1,0 +1,202 @@
+"""``memory_report``: what reverse mode keeps, by line of the user's source.
+
+The program that a gradient runs is run once under NumPy, with stacks that count and a look at its
+variables where the way back begins and where it ends: what is told is what was there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.arguments import Function, arguments_of
+from fwdad.backends.numpy_source import numpy_source
+from fwdad.gradients import differentiated, written_path
+from fwdad.measured_run import Found, MeasuredRun
+from fwdad.recorded import run_recorded
+from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tracing.arguments import Flattened
+from fwdad.tracing.derivatives import measured_value
+
+_KINDS = {
+    "saved": "kept for the way back",
+    "copy": "copies of arguments that are written into",
+    "array": "arrays of the program itself, read again on the way back",
+    "cotangent": "cotangents",
+    "held": "copies that a pullback of vjp holds besides",
+    "record": "the record of a run",
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Memory of one line of the user's source.
+
+    Attributes
+    ----------
+    kind : str
+        ``"saved"``: values kept for the way back, and what a state of a loop has; ``"copy"``: of an
+        argument that the function writes into; ``"array"``: an array that the program makes and
+        writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: what a
+        pullback of ``vjp`` holds besides, copies of arguments and of captured arrays; ``"record"``.
+    filename, line : str and int
+        Where; 0 where there is no line.
+    text : str
+        The line, or what else it is.
+    number : int
+        How many values.
+    nbytes : int
+        Their bytes: the most at once.
+    """
+
+    kind: str
+    filename: str
+    line: int
+    text: str
+    number: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What a gradient keeps; made by :func:`memory_report`.
+
+    Attributes
+    ----------
+    lines : tuple of Kept
+        By line, the largest first.
+    saved : int
+        The bytes that are kept for the way back, the most at once: on stacks, and in variables.
+    recorded : str
+        Why the function is recorded as it runs; empty if a tape is run.
+    """
+
+    lines: tuple[Kept, ...]
+    saved: int
+    recorded: str = ""
+
+    def of(self, kind: str) -> int:
+        """The bytes of a kind, summed over lines.
+
+        Parameters
+        ----------
+        kind : str
+            As in :class:`Kept`.
+        """
+        return sum(k.nbytes for k in self.lines if k.kind == kind)
+
+    @property
+    def copies(self) -> int:
+        """The bytes of copies of arguments."""
+        return self.of("copy")
+
+    @property
+    def arrays(self) -> int:
+        """The bytes of the program's own arrays that the way back reads."""
+        return self.of("array")
+
+    @property
+    def cotangents(self) -> int:
+        """The bytes of cotangents that have names at the end."""
+        return self.of("cotangent")
+
+    def __str__(self) -> str:
+        made = [f"{self.saved:,} bytes are kept for the way back"]
+        if self.recorded:
+            made.append(f"recorded as it runs, because {self.recorded}")
+        for kind, words in _KINDS.items():
+            found = [k for k in self.lines if k.kind == kind]
+            if not found:
+                continue
+            made.append(f"{words}: {self.of(kind):,} bytes")
+            for k in found:
+                place = f"{k.filename}:{k.line}: {k.text}" if k.line else k.text
+                made.append(f"{k.nbytes:>15,}  {k.number:>9,} x  {place}".rstrip())
+        return "\n".join(made)
+
+
+def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
+    """What reverse mode keeps of a run of a function, in bytes by line of its source.
+
+    Parameters
+    ----------
+    f : callable
+        Any NumPy program; it is differentiated with respect to its first argument. Of ``grad(f)``
+        and the like, f is looked at, with respect to the arguments that it names.
+    *args, **kwargs
+        f's arguments. They stay as they are.
+
+    Returns
+    -------
+    MemoryReport
+        ``print`` it, or read ``lines``, ``saved``, ``copies``, ``arrays``, ``cotangents``.
+
+    Notes
+    -----
+    The program that the gradient runs is run once, under NumPy, and measured: what its stacks hold
+    at once, and which variables of the way forward the way back reads; single integers (how often
+    a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on which
+    NumPy's programs keep them take more. Arrays that the function itself makes and writes in place,
+    and that are read again where they lie, cost nothing and stand apart. A pullback of ``vjp``
+    holds copies of what the function reads besides (``"held"``).
+
+    A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def f(x):
+    ...     y = np.zeros(len(x))
+    ...     for i in range(1, len(x)):
+    ...         y[i] = x[i] * y[i - 1] + np.sin(y[i - 1])
+    ...     return np.sum(y)
+    >>> memory_report(f, np.linspace(0.0, 1.0, 1000)).saved
+    0
+    """
+    f, argnums = differentiated(f)
+    copies = tuple(_copied(a) for a in args)
+    options = {"has_aux": False, "outputs": "returned"}
+    path = written_path(measured_value, f, argnums, copies, kwargs, options, with_value=True)
+    if path.made is None:
+        arguments, _ = arguments_of(f, copies[0], copies[1:], kwargs, argnums)
+        outcome = run_recorded(f, arguments)
+        held = Kept("record", "", 0, f"{outcome.operations:,} operations", 1, outcome.nbytes)
+        return MemoryReport((held,), outcome.nbytes, path.reason)
+    own = len(Flattened(copies, kwargs).leaves)
+    given = [a for a in path.leaves[:own] if isinstance(a, np.ndarray)]
+    captured = [a for a in path.leaves[own + path.bars :] if isinstance(a, np.ndarray)]
+    source = numpy_source(path.made.tape.program)
+    run = MeasuredRun(source, path.leaves)
+    lines = [_line(k, source.places) for k in run.found()]
+    for words, arrays, times in (("arguments", given, 2), ("captured arrays", captured, 1)):
+        nbytes = times * sum(a.nbytes for a in arrays)
+        lines.append(Kept("held", "", 0, words, times * len(arrays), nbytes))
+    return MemoryReport(tuple(_merged(lines)), run.saved)
+
+
+def _line(found: Found, places: list[Any]) -> Kept:
+    place = places[found.row - 1] if 0 < found.row <= len(places) else None
+    if place is None:
+        text = "an argument" if found.kind == "copy" else ""
+        return Kept(found.kind, "", 0, text, found.number, found.nbytes)
+    text = (place.text or "").strip()
+    return Kept(found.kind, place.filename, place.line, text, found.number, found.nbytes)
+
+
+def _merged(lines: list[Kept]) -> list[Kept]:
+    """One for each line and kind, the largest first."""
+    merged: dict[Any, Kept] = {}
+    for k in lines:
+        key = (k.kind, k.filename, k.line, k.text)
+        if key in merged:
+            before = merged[key]
+            k = replace(k, number=before.number + k.number, nbytes=before.nbytes + k.nbytes)
+        merged[key] = k
+    return sorted((k for k in merged.values() if k.number), key=lambda k: -k.nbytes)
+
+
+def _copied(x: Any) -> Any:
+    leaves, structure = flatten(x)
+    return unflatten(structure, [v.copy() if isinstance(v, np.ndarray) else v for v in leaves])
