@@ -116,7 +116,10 @@ def _ratio(row: Row, name: str, of: str) -> float:
     """The median ratio of two calls; NaN where one was not timed."""
     if name not in row.rounds or of not in row.rounds:
         return math.nan
-    return paired_ratio(row.rounds[name], row.rounds[of])
+    ours, others = row.rounds[name], row.rounds[of]
+    if len(ours) != len(others):  # one of them was timed once
+        return float(np.median(ours) / np.median(others))
+    return paired_ratio(ours, others)
 
 
 def _summary(ratios: Sequence[float]) -> str:
