@@ -30,7 +30,7 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
     if a in w._lazy:
         return f"{w.array(a)}.reshape({shape})"
     name = w.array(a)
-    if w.is_written(a):
+    if w.is_written_later(a):
         return f"{name}.reshape({shape})"  # only a window will do: other layouts do not compile
     return f"np.ascontiguousarray({name}).reshape({shape})"
 
@@ -42,7 +42,7 @@ def _reshape(w, op, a, shape, order="C"):
         raise TypeError(message)
     lengths = shape_text(w, shape)
     result = _reshaped(w, a, tuple_text(lengths))
-    if w.is_written(op.outputs[0]) and not w.is_written(a):
+    if w.is_written(op.outputs[0]) and not w.is_written_later(a):
         return f"{result}.copy()"
     return result
 

@@ -55,6 +55,7 @@ class BaseWriter(Writer):
         self.types: dict[str, Type] = {}  # the types that the compiled names must have
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)
+        self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
         self._params = set(program.block.params)
         self._lazy: dict[Value, Apply] = {}
         self._terms: dict[Value, Term] = {}
@@ -130,6 +131,14 @@ class BaseWriter(Writer):
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""
         return any(self.may_overlap(value, w) for w in self.writes)
+
+    def is_written_later(self, value: Value) -> bool:
+        """Whether anything may be written into an array's memory behind the operation at hand."""
+        ops = self.program.block.ops
+        if self._op_now not in self._positions:
+            return self.is_written(value)
+        later = ops[self._positions[self._op_now] + 1 :]
+        return any(self.may_overlap(value, v) for op in walk(Block([], later)) for v in op.writes())
 
     def new_array(
         self, value: Value, lengths: Sequence[str], op: Op | None = None, *, zeros: bool = False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fwdad.reverse.checkpoints import Checkpoints
-from fwdad.reverse.region import Region, zero_number
+from fwdad.reverse.region import Region, bar_dtype, zero_number
 from fwdad.tape.ops import Block, Branch, Call, Check, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.symbol import Symbol
@@ -39,7 +41,7 @@ class Control(Checkpoints):
         for v in op.outputs:
             bar = self.take(v) if self.structure.is_active(v) else None
             if bar is not None:
-                bar = self.whole(v, bar)
+                bar = self._of_own_dtype(v, self.whole(v, bar))
             elif v.type.dtype.kind in "fc":
                 bar = self.zeros(v) if is_array(v) else zero_number(v)
             bars.append(bar)
@@ -47,6 +49,14 @@ class Control(Checkpoints):
         for a, bar in zip(op.args, found, strict=False):
             if isinstance(a, Value) and bar is not None:
                 self.add(a, bar)
+
+    def _of_own_dtype(self, v: Value, bar: Any) -> Any:
+        """The cotangent of an array in its dtype: that of a real part is real so far."""
+        if not is_array(v) or bar.dtype == bar_dtype(v):
+            return bar
+        made = self.zeros(v)
+        self.recorder.store(made, Ellipsis, bar)
+        return made
 
     def _branch(self, op: Branch) -> None:
         bars = [self._bar_of_output(v) for v in op.outputs]

@@ -15,7 +15,6 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.reverse.choices import Choices
-from fwdad.reverse.clone import Cloner
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import intervals, loops_around, may_meet
 from fwdad.reverse.lengths import check_lengths, equal_lengths
@@ -25,6 +24,7 @@ from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
 from fwdad.reverse.structure import Structure
 from fwdad.tape.alias import Roots, memory_of
+from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import (
     Apply,
     Block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from fwdad.reverse.clone import Cloner
+from fwdad.tape.clone import Cloner
 from fwdad.reverse.region import zero_number
 from fwdad.reverse.states import States
 from fwdad.tape.ops import Block, Loop, Operand, Value

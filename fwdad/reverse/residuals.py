@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fwdad.reverse.choices import sides_of
-from fwdad.reverse.clone import Cloner
 from fwdad.reverse.indices import Interval, intervals
 from fwdad.reverse.memory import Memory
 from fwdad.reverse.region import Region
 from fwdad.tape.alias import windows
+from fwdad.tape.clone import Cloner
 from fwdad.tape.effects import Risk, own_function, reads, risk
 from fwdad.tape.ops import (
     Apply,

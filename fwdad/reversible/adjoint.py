@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.compilation import jit
 from fwdad.reversible.invert import OPPOSITE, inverted_block
 from fwdad.reversible.kinds import Kind
+from fwdad.reversible.liveness import unread_updates
 from fwdad.reversible.places import renamed_root, text
 from fwdad.reversible.program import (
     Allocate,
@@ -33,10 +34,8 @@ from fwdad.reversible.program import (
     Variable,
     While,
     root_of,
-    walk,
-    written_roots,
 )
-from fwdad.reversible.source import Writer
+from fwdad.reversible.source import Writer, own_variables
 from fwdad.transformers import grad
 
 
@@ -50,6 +49,7 @@ class AdjointWriter(Writer):
             if self.kinds[p].active:
                 self.bars[p] = self.names.fresh(f"{p}_bar")
         self.forward_with_bars = False
+        self.left: set[Statement] = set()
         self.helpers: list[str] = []
 
     # -- cotangents
@@ -130,7 +130,8 @@ class AdjointWriter(Writer):
 
     def _back_update(self, s: Update) -> None:
         kind = self.kind(s.place)
-        self.update(s, OPPOSITE[s.op])
+        if s not in self.left:
+            self.update(s, OPPOSITE[s.op])
         if kind.active:
             sign = "-" if s.op == "-" else ""
             self.pulled(s.value, sign + self.bar(s.place), kind)
@@ -240,17 +241,22 @@ class AdjointWriter(Writer):
         self.line(f"{', '.join(targets)} = {call}" if targets else call)
 
     def _back_compute(self, s: Compute) -> None:
-        own = {t.variable.name for t in walk(s.body) if isinstance(t, Allocate)}
-        forwards = self.block
-        if written_roots(s.body) <= own:
-            # what it computes ends with it, so nothing depends on how it was undone
+        forwards, checked = self.block, self.checked
+        private = self.is_private(s)
+        if private:
+            # what it computes ends with it: no cotangent comes from its being undone
             before, self.forward_with_bars = self.forward_with_bars, True
+            self.checked = False  # the way forward has been checked before
             self._forwards(s.body)
-            self.forward_with_bars = before
+            self.forward_with_bars, self.checked = before, checked
         else:
             self.block_back(inverted_block(s.body))
         self.block_back(s.inside)
+        if private:  # it has just been done, and what nobody reads again is left as it is
+            self.checked = False
+            self.left |= unread_updates(s.body, own_variables(s.body), self.numeric)
         self.block_back(s.body)
+        self.checked = checked
         self.block = forwards  # type: ignore[method-assign]
 
     def _forwards(self, block: Block) -> None:

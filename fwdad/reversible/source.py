@@ -43,6 +43,7 @@ from fwdad.reversible.program import (
     Update,
     Variable,
     While,
+    walk,
     written_roots,
 )
 from fwdad.reversible.records import variables
@@ -484,7 +485,16 @@ class Writer:
     def _write_compute(self, s: Compute) -> None:
         self.block(s.body)
         self.block(s.inside)
-        self.block(inverted_block(s.body))
+        if self.is_private(s):
+            for name in own_variables(s.body):
+                self.env.pop(name, None)
+        else:
+            self.block(inverted_block(s.body))
+
+    def is_private(self, s: Compute) -> bool:
+        """Whether nobody can see that a block is undone: it writes its own variables, it alone."""
+        own = own_variables(s.body)
+        return written_roots(s.body) <= own and not (written_roots(s.inside) & own)
 
     def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False
@@ -557,6 +567,11 @@ class _ShapeSample:
     def sample(self) -> Any:
         """Any value of it."""
         return self._value
+
+
+def own_variables(block: Block) -> set[str]:
+    """The ancillas that begin in a block."""
+    return {s.variable.name for s in walk(block) if isinstance(s, Allocate)}
 
 
 def infer_kinds(program: Program, writer: Writer) -> None:

@@ -25,7 +25,7 @@ from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.ops import Block, Program, Value
-from fwdad.tape.passes import optimise, split_arrays
+from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
@@ -107,6 +107,7 @@ class _Differentiated:
         """Values and lanes of the leaves of f's value, and its structure."""
         recorder = self.tracer.recorder
         block, own, tree = self.traced()
+        inline(Program("", block))
         given = list(zip(own, tangents, strict=True))
         primals, lanes = push_block(recorder, block, n, given)
         return primals, lanes, tree
@@ -120,6 +121,7 @@ class _Differentiated:
             Called with the leaves of f's value and its structure; answers their cotangents.
         """
         block, own, tree = self.traced()
+        inline(Program("", block), adjoints=False)
         optimise(Program("", block))  # what is computed twice would be kept twice
         active = [_dtype(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.ops import Block, Loop, Op, Program, Value, is_array, walk
-from fwdad.tape.passes import SMALL, optimise, split_arrays
+from fwdad.tape.passes import SMALL, inline, optimise, split_arrays
 from fwdad.tape.types import Size
 from fwdad.tracing.arguments import Flattened
 from fwdad.tracing.trace import Tape, trace_flat
@@ -33,6 +33,7 @@ def trace_optimised(f: Callable[..., Any], flat: Flattened, *, small: bool = Fal
         Whether the lengths of small arrays are taken as those of the example.
     """
     tape = trace_flat(f, flat, SMALL if small else 0)
+    inline(tape.program)
     optimise(tape.program)
     if not tape.program.quiet:  # derivatives are of functions that were split before; lanes stay
         found = split_arrays(tape.program)

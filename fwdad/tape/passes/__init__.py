@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fwdad.tape.ops import Call, Program
+from fwdad.tape.passes.copies import drop_copies
 from fwdad.tape.passes.cse import cse
 from fwdad.tape.passes.dead import dead
 from fwdad.tape.passes.fold import fold
 from fwdad.tape.passes.hoist import hoist
+from fwdad.tape.passes.inline import inline
 from fwdad.tape.passes.simplify import simplify
 from fwdad.tape.passes.small import SMALL, split_arrays
 
-PASSES = (fold, simplify, cse, dead)
+PASSES = (fold, simplify, cse, dead, drop_copies)
 _ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
 
 
@@ -62,5 +64,6 @@ def _called_from(program: Program) -> list[Program]:
 
 
 __all__ = [
-    "PASSES", "SMALL", "cse", "dead", "fold", "hoist", "optimise", "simplify", "split_arrays",
+    "PASSES", "SMALL", "cse", "dead", "drop_copies", "fold", "hoist", "inline", "optimise",
+    "simplify", "split_arrays",
 ]  # fmt: skip

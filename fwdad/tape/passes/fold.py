@@ -1,7 +1,8 @@
 """Constant folding: what depends on constants only is computed now, with Python's own operators.
 
 The result must have the type that the operation declares; what raises or warns is left to the run.
-Identities of Python's ``int`` and ``bool`` are applied; those of floats would change a bit.
+Identities of Python's ``int`` and ``bool`` are applied; those of floats would change a bit, but for
+the product of a partial and lanes with one of them 1.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents.chunk import scale_lanes
 from fwdad.tape.effects import own_function
 from fwdad.tape.ops import Apply, Block, Missing, Operand, Program, Value, values_in
 from fwdad.tape.passes.rewrite import Mapping, give_name, substitute
@@ -62,7 +64,18 @@ def _folded(op: Apply) -> Operand:
         return op.args[0]
     if not values_in(op.operands()):
         return _computed(op, t)
+    if op.function is scale_lanes and not op.kwargs:
+        return _scaled_by_one(op, t)
     return _UNFOLDED if op.kwargs else _identity(op, t)
+
+
+def _scaled_by_one(op: Apply, t: Number) -> Operand:
+    """A product with a one is the other factor, bit for bit."""
+    for x, other in (op.args, op.args[::-1]):
+        is_one = number_type(other) is not None and not isinstance(other, Value) and other == 1
+        if is_one and isinstance(x, Value) and x.type == t:
+            return x
+    return _UNFOLDED
 
 
 def _computed(op: Apply, t: Number) -> Operand:

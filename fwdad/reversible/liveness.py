@@ -1,0 +1,85 @@
+"""Which updates need not be undone on the way back, because nothing reads there what they wrote."""
+
+from __future__ import annotations
+
+import ast
+
+from fwdad.reversible.places import index_reads, reads
+from fwdad.reversible.program import (
+    Allocate,
+    Block,
+    Call,
+    Define,
+    Flip,
+    For,
+    If,
+    Instruct,
+    Statement,
+    Swap,
+    Update,
+    While,
+    children,
+    root_of,
+    written_places,
+)
+
+
+def unread_updates(block: Block, own: set[str], names: set[str]) -> set[Statement]:
+    """The updates of a block's own variables that come before every read of the variable.
+
+    Parameters
+    ----------
+    block : list of Statement
+        Runs forwards, then backwards; nobody sees its variables afterwards.
+    own : set of str
+        Its variables.
+    names : set of str
+        All variables.
+
+    Returns
+    -------
+    set of Statement
+        On the way back, nothing behind one of these reads what it updates.
+    """
+    found: set[Statement] = set()
+    _mark(block, set(), own, names, found)
+    return found
+
+
+def _mark(
+    block: Block, before: set[str], own: set[str], names: set[str], found: set[Statement]
+) -> set[str]:
+    for s in block:
+        if isinstance(s, Update) and root_of(s.place) in own - before:
+            found.add(s)
+        inside = before | _all_reads([s], names) if isinstance(s, (For, While)) else before
+        after = _own_reads(s, names)
+        for inner in children(s):
+            inside = _mark(inner, inside | after, own, names, found)
+        before = before | _all_reads([s], names)
+    return before
+
+
+def _all_reads(block: Block, names: set[str]) -> set[str]:
+    found: set[str] = set()
+    for s in block:
+        found |= _own_reads(s, names)
+        for inner in children(s):
+            found |= _all_reads(inner, names)
+    return found
+
+
+def _own_reads(s: Statement, names: set[str]) -> set[str]:
+    """The variables whose values a statement needs, its blocks apart."""
+    expressions: list[ast.expr] = []
+    places = written_places(s)
+    if isinstance(s, (Update, Allocate, Define)):
+        expressions = [s.value]
+    elif isinstance(s, (If, While)):
+        expressions = [s.pre, s.post]
+    elif isinstance(s, For):
+        expressions = [s.start, s.stop]
+    elif isinstance(s, (Call, Instruct, Swap, Flip)):
+        expressions = list(s.args) if isinstance(s, (Call, Instruct)) else places
+    found = {root_of(p) for e in expressions for p in reads(e, names)}
+    return found | {root_of(i) for p in places for i in index_reads(p, names)}

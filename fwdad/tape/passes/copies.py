@@ -1,0 +1,61 @@
+"""Copies that nobody needs: of arrays that are never written, nor answered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fwdad.tape.alias import memory, memory_of
+from fwdad.tape.ops import Apply, Op, Operand, Program, Value, is_array
+from fwdad.tape.passes.rewrite import blocks_of, count_uses, give_name, substitute
+
+
+def drop_copies(program: Program) -> bool:
+    """Use an array instead of its copy, if neither is written, or nobody else uses the array.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+
+    Returns
+    -------
+    bool
+        Whether there was one.
+    """
+    copies = [op for block in blocks_of(program.block) for op in block.ops if _is_copy(op)]
+    if not copies:
+        return False
+    roots = memory_of(program)
+    used: set[Value] = memory(program.block.results, roots)
+    for op in program.walk():
+        used |= memory(op.writes(), roots)
+    uses = count_uses(program)
+    mapping: dict[Value, Operand] = {}
+    for block in blocks_of(program.block):
+        made_here = {v for op in block.ops for v in op.outputs}
+        for op in block.ops:
+            if not (isinstance(op, Apply) and _is_copy(op)):
+                continue
+            (copy,), (x,) = op.outputs, op.args
+            if not is_array(x):
+                continue
+            only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
+            if only or not memory([copy, x], roots) & used:
+                mapping[copy] = x
+    if not mapping:
+        return False
+    gone = {op for op in copies if op.outputs[0] in mapping}
+    for block in blocks_of(program.block):
+        block.ops = [op for op in block.ops if op not in gone]
+    give_name(mapping)
+    substitute(program.block, mapping)
+    return True
+
+
+def _is_copy(op: Op) -> bool:
+    return (
+        isinstance(op, Apply)
+        and op.function is np.ndarray.copy
+        and len(op.args) == 1
+        and not op.kwargs
+    )
