@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from fwdad.tape.clone import Cloner
 from fwdad.reverse.region import zero_number
 from fwdad.reverse.states import States
+from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import Block, Loop, Operand, Value
 from fwdad.tape.snapshots import next_stop
 from fwdad.tape.stacks import pop, top
