@@ -14,6 +14,7 @@ from fwdad.reverse.structure import Structure
 from fwdad.tape.alias import windows
 from fwdad.tape.ops import (
     Apply,
+    Block,
     Branch,
     Load,
     Loop,
@@ -60,20 +61,33 @@ class Choices:
         for loop in loops:
             for k in written(loop, structure) - self.threaded[loop]:
                 self._slots[loop.carried[k]] = self._slots[loop.outputs[k]] = (loop, k)
+        self._branches = [
+            (op, v)
+            for b in blocks_of(structure.top)
+            for op in b.ops
+            if isinstance(op, Branch)
+            for v in op.outputs
+            if is_array(v) and structure.is_memory(v)
+        ]
+        self._merged: dict[Value, tuple[Value, Value]] = {}
         self._settle()
-        self.added = bool(self._slots)
+        nested = [v for v in self._merged if sides_of(v, structure) is None]
+        self.added = bool(self._slots or nested)
         for v, (loop, k) in list(self._slots.items()):
             if v in loop.carried:
                 self._open(loop, k)
         for v, (loop, k) in list(self._slots.items()):
             if v in loop.carried:
                 self._carry(loop, k)
-        for v in self._slots:
+        for v in nested:
+            self._told(v)
+        for v in (*self._slots, *nested):
             self.meant[v] = {self._number_of(o): o for o in self._origins(v)}
 
     def _settle(self) -> None:
         """Leave out what may be an array that is made inside its loop."""
         while True:
+            self._merge()
             gone = [
                 loop
                 for v, (loop, _) in self._slots.items()
@@ -82,6 +96,26 @@ class Choices:
             if not gone:
                 return
             self._slots = {v: held for v, held in self._slots.items() if held[0] not in gone}
+
+    def _merge(self) -> None:
+        """Find the branches that choose among arrays that are there before them."""
+        self._merged = {}
+        while True:
+            found = {
+                v: (then, other)
+                for op, v in self._branches
+                if v not in self._merged
+                and self._is_from_outside(then := op.then.results[op.outputs.index(v)], op.then)
+                and self._is_from_outside(other := op.other.results[op.outputs.index(v)], op.other)
+            }
+            if not found:
+                return
+            self._merged.update(found)
+
+    def _is_from_outside(self, r: Operand, side: Block) -> bool:
+        if not isinstance(r, Value):
+            return False
+        return self.structure.home.get(r) is not side or r in self._merged or r in self._slots
 
     def _encloses(self, v: Value, loop: Op) -> bool:
         home = self.structure.home.get(v)
@@ -98,8 +132,8 @@ class Choices:
         if v in self._slots:
             loop, k = self._slots[v]
             sources = [loop.initial[k], loop.body.results[k]]
-        elif (sides := sides_of(v, self.structure)) is not None:
-            sources = list(sides)
+        elif v in self._merged:
+            sources = list(self._merged[v])
         else:
             return [v]
         found: dict[Value, None] = {}
@@ -129,13 +163,13 @@ class Choices:
         """The number of an array, as an operand."""
         if v in self.number:
             return self.number[v]
-        sides = sides_of(v, self.structure)
-        if sides is None:
+        if v not in self._merged:
             return self._number_of(v)
         branch: Any = self.structure.definition[v]
         made = Value(INT)
         self.number[v] = made
-        for block, r in zip((branch.then, branch.other), sides, strict=True):
+        sides = (branch.then, branch.other)
+        for block, r in zip(sides, self._merged[v], strict=True):
             block.results.append(self._told(r))
         branch.outputs = (*branch.outputs, made)
         return made

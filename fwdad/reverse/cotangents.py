@@ -22,11 +22,18 @@ from fwdad.reverse.structure import Structure
 from fwdad.rules.adjoints import Space, into
 from fwdad.tangents.zero import Zero
 from fwdad.tape.forward.rule_table import MIRRORED
+from fwdad.tape.mirroring import give_back, window_or_zeros
 from fwdad.tape.ops import Apply, Block, Branch, Load, Op, Operand, Value, is_array, map_values
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
+
+# may answer a window, or a copy
+_COPYING = {np.reshape, np.ravel}
+# what else MIRRORED names cannot be added into, or has several results
+_FOLLOWED = MIRRORED - {np.broadcast_to, np.diagonal, np.split, np.array_split}
+_ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 
 class NotReversibleError(UntraceableError):
@@ -122,11 +129,40 @@ class Cotangents:
 
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
-        if v not in self.refs and isinstance(op, Load) and op.view:
+        if not self.is_followed(v) and isinstance(op, Apply):
+            self.add_through(op, v, x_bar)
+        elif not self.is_followed(v) and isinstance(op, Load):
+            self.add_element(op.array, op.index, x_bar)
+        elif v not in self.refs and isinstance(op, Load) and op.view:
             base, index = self.memory_of(op.array), self.symbols(op.index)
             self.recorder.update(base, index, operator.add, x_bar)
         else:
             self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
+
+    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
+        """Add to the cotangents of a call's arguments what one of its results gives."""
+        raise NotImplementedError
+
+    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
+        """Add to the cotangent of an array at an index, by way of zeros."""
+        raise NotImplementedError
+
+    def is_followed(self, v: Value) -> bool:
+        """Whether the cotangent of an array that is memory can be a window where the array is."""
+        op = self.structure.definition.get(v)
+        if v in self.refs or v in self.choices.meant:
+            return True
+        if isinstance(op, Load) and op.view:
+            return self.is_followed(op.array)
+        if isinstance(op, Apply) and self.structure.roots(v) != {v}:
+            bases = _bases(op)
+            return (
+                op.function in _FOLLOWED
+                and len(op.outputs) == len(bases) == 1
+                and _order(op) in ("C", "F")
+                and self.is_followed(bases[0])
+            )
+        return True
 
     def _into(self, v: Value, x_bar: Any) -> Any:
         """A contribution summed over what was broadcast, and real for a real value."""
@@ -311,14 +347,69 @@ class Cotangents:
 
     def _mirrored(self, op: Apply) -> Symbol:
         """The same window on the cotangent as a call answers on its argument."""
-        bases = [a for a in op.args if isinstance(a, Value) and is_array(a)]
-        if op.function not in MIRRORED or len(op.outputs) != 1 or len(bases) != 1:
+        if not self.is_followed(op.outputs[0]):
             return self.fail("a window on an array that is written cannot be followed")
-        (base,) = bases
+        (base,) = _bases(op)
+        if op.function in _COPYING and not self._lies_plainly(base):
+            return self._window_or_own(op, base)
+        return self._same_window(op, base)
+
+    def _same_window(self, op: Apply, base: Value) -> Symbol:
         held = self.memory_of(base)
         args = tuple(held if a is base else self.symbols(a) for a in op.args)
         kwargs = {key: self.symbols(a) for key, a in op.kwargs.items()}
         return self.recorder.apply(op.function, args, kwargs)
+
+    def _window_or_own(self, op: Apply, base: Value) -> Symbol:
+        """The cotangent of what may be a copy: then it is memory of its own, added later."""
+        (v,) = op.outputs
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                mirrored, held = self._same_window(op, base), self.memory_of(base)
+                args = (mirrored, held, *self.symbols((v, base)))
+                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, mirrored.type)
+        return home.buffers[v]
+
+    def give_back(self, op: Apply) -> None:
+        """Where a window may have been a copy, add its cotangent to that of the base."""
+        (v,) = op.outputs
+        if op.function in _COPYING and v in self.region.buffers:
+            (base,) = _bases(op)
+            args = (self.memory_of(base), self.region.buffers[v], _order(op))
+            self.recorder.mutate(give_back, args, {})
+
+    def _lies_plainly(self, v: Value) -> bool:
+        """Whether an array surely lies row by row without gaps, and so does its cotangent."""
+        op = self.structure.definition.get(v)
+        if op is None:
+            return v in self.structure.top.params  # a copy, because it is written
+        if isinstance(op, Load) and op.view:
+            *whole, last = op.index or (0,)
+            plain = isinstance(last, slice) and last.step in (None, 1)
+            numbers = whole if plain else op.index
+            return not any(isinstance(i, slice) or i in (None, Ellipsis) for i in numbers) and (
+                self._lies_plainly(op.array)
+            )
+        if not isinstance(op, Apply):
+            return False
+        if op.function in _COPYING:
+            return _order(op) == "C" and self._lies_plainly(op.args[0])
+        if self.structure.roots(v) != {v} or "order" in op.kwargs:
+            return False
+        return v.type.ndim == 1 or op.function in _ROW_BY_ROW
+
+
+def _bases(op: Apply) -> list[Value]:
+    """The arrays among a call's arguments."""
+    return [a for a in op.args if isinstance(a, Value) and is_array(a)]
+
+
+def _order(op: Apply) -> Any:
+    """In which order a call reads an array."""
+    at = {np.ravel: 1, np.reshape: 2}.get(op.function)
+    given = op.kwargs.get("order", "C")
+    return op.args[at] if at is not None and len(op.args) > at else given
 
 
 def _kind(x: Any) -> str:

@@ -35,12 +35,21 @@ class Memory(Rules):
         y_bar = self.take(v)
         if y_bar is None:
             return
+        if self.structure.is_memory(op.array) and not self.is_followed(op.array):
+            self.add_element(op.array, op.index, y_bar)
+            return
         target = (
             self.memory_of(op.array)
             if self.structure.is_memory(op.array)
             else self.buffer(op.array)
         )
         self._scatter(target, op.index, y_bar)
+
+    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
+        """Add to the cotangent of an array at an index, by way of zeros."""
+        zeros = self.zeros(array)
+        self._scatter(zeros, index, x_bar)
+        self.add(array, zeros)
 
     def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
         """``target[index] += x_bar``, where an element may be meant more than once."""

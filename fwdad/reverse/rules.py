@@ -51,7 +51,8 @@ class Rules(Cotangents):
         if not self.structure.any_active(op.operands()):
             return
         if len(op.outputs) == 1 and self._is_window(op):
-            return  # the cotangent is a view of that of the argument
+            self.give_back(op)
+            return  # else the cotangent is a view of that of the argument
         function = ruled_function(op)
         if function is load_lanes:
             self._loaded_lanes(op, bars[0])
@@ -99,6 +100,11 @@ class Rules(Cotangents):
         taken = Value(t if isinstance(t, ArrayType) else Number(t.dtype, python=False))
         self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
         return Symbol(taken, self.recorder)
+
+    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
+        """Add to the cotangents of a call's arguments what one of its results gives."""
+        bars = [x_bar if out is v else None for out in op.outputs]
+        self._by_rule(op, ruled_function(op), bars)
 
     def _is_window(self, op: Apply) -> bool:
         (v,) = op.outputs

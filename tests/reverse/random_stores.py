@@ -1,4 +1,8 @@
-"""Random programs that overwrite what they have read: slices, elements, views, loops, branches."""
+"""Random programs that overwrite what they have read: slices, elements, views, loops, branches.
+
+The wide ones call functions, with arrays under two names, and have ``while`` with ``break``,
+matrices that are windows, transposes, arrays of indices, and arrays that change places.
+"""
 
 import linecache
 
@@ -84,16 +88,106 @@ class Writer:
             self.line("u *= np.cos(v)", depth)
 
 
-def program(seed):
+HELPERS = [
+    "def relax(p, q):",
+    "    p[1:] *= np.cos(q[:-1])",
+    "    return p[0] * q[1]",
+    "def mix(p, q, k):",
+    "    if k > 2:",
+    "        return np.sum(p * q)",
+    "    p[k] = q[k + 1] * p[k + 2]",
+    "    for i in range(1, 4):",
+    "        p[i] += q[i - 1] * 0.5",
+    "    return p[k]",
+]
+
+
+class Wide(Writer):
+    """Writes programs with everything that reverse mode meets."""
+
+    def statement(self, depth):
+        kinds = [
+            self.call, self.matrix, self.indices, self.swap, self.fresh, self.until, self.chosen,
+        ]  # fmt: skip
+        if self.rng.random() < 0.55:
+            super().statement(depth)
+        else:
+            self.pick(kinds)(depth)
+
+    def call(self, depth):
+        a, b = self.pick("uv"), self.pick("uv")
+        text = self.pick([
+            f"relax({a}, {b})", f"mix({a}, {b}, {self.rng.integers(4)})",
+            f"relax({a}[1:], {b}[:-1])",
+        ])  # fmt: skip
+        self.line(f"s = np.tanh({text})", depth)
+
+    def matrix(self, depth):
+        self.views += 1
+        name, a, b = f"m{self.views}", self.pick("uv"), self.pick("uv")
+        make = self.pick(["{}.reshape(2, 3)", "{}.reshape(3, 2).T", "{}.reshape(2, 3)[:, ::-1]"])
+        self.line(f"{name} = {make.format(a)}", depth)
+        self.line(self.pick([
+            f"{name}[0] = {name}[1] * {b}[1:4]", f"{name}[:, 1] *= {name}[:, 0]",
+            f"{name} += {name}[::-1] * s", f"{name}[1, 2] = {self.number()}",
+            f"{name}[:, 1:] = np.sin({name}[:, :2])", f"{b}[0:4] += {name}.ravel()[2:]",
+            f"{name}.T[1] *= {b}[:2]", f"{name}[:] = {name} @ np.ones((3, 3)) * 0.3",
+        ]), depth)  # fmt: skip
+        if self.rng.random() < 0.5:
+            self.line(f"{a}[2] = np.sum({name}[0] * {name}[1])", depth)
+
+    def indices(self, depth):
+        a, b = self.pick("uv"), self.pick("uv")
+        at = self.pick(["[0, 2, 2]", "[5, 1, 0]", "np.array([3, 3, 4])", "[k for k in (1, 1, 2)]"])
+        self.line(self.pick([
+            f"{a}[{at}] += {b}[1:4]", f"{a}[{at}] = {b}[2:5] * s", f"{a}[{at}] *= {b}[{at}]",
+            f"np.add.at({a}, {at}, {b}[0:3])", f"np.subtract.at({a}, {at}, s * {a}[3:6])",
+            f"{a}[{a} > 0.2] *= 0.5", f"{b}[:3] = {a}[{at}] ** 2",
+            f"np.copyto({a}, {b}, where={b} < {a})",
+        ]), depth)  # fmt: skip
+
+    def swap(self, depth):
+        self.line(self.pick(["u, v = v, u", "u[:3], v[3:] = v[:3] * 1.0, u[3:] * 1.0"]), depth)
+
+    def fresh(self, depth):
+        self.line(f"t = {self.pick('uv')} * np.cos({self.pick('uv')})", depth)
+        self.line("t[1:] *= t[:-1]", depth)
+        self.line(f"{self.pick('uv')}[{self.pick(['::-1', ':'])}] = np.sin(t)", depth)
+
+    def until(self, depth):
+        if depth >= 3:
+            return
+        self.views += 1
+        counter = f"n{self.views}"
+        self.line(f"{counter} = 0", depth)
+        self.line(f"while {counter} < 4 and abs(u[{self.rng.integers(6)}]) < 2.0:", depth)
+        self.line(f"{counter} += 1", depth + 1)
+        self.body(depth + 1)
+        if self.rng.random() < 0.6:
+            self.line(f"if {self.number()} > 0.4:", depth + 1)
+            self.line("break", depth + 2)
+        self.body(depth + 1)
+
+    def chosen(self, depth):
+        self.views += 1
+        name = f"c{self.views}"
+        self.line(f"{name} = u if {self.number()} > 0.0 else v", depth)
+        self.line(f"{name}[{self.index()}] = {self.number()}", depth)
+        self.line(f"{name}[1:] *= {self.pick('uv')}[:-1]", depth)
+
+
+def program(seed, kind=Writer):
     """A function of one array, and its source."""
-    writer = Writer(seed)
+    writer = kind(seed)
+    for text in HELPERS if kind is Wide else ():
+        writer.line(text, 0)
     for text in ("def f(x):", "    u = x.copy()", "    v = np.sin(2 * x)", "    s = x[0] * x[1]"):
         writer.line(text, 0)
     for _ in range(4):
         writer.statement(1)
     writer.line("    return np.sum(np.tanh(u) * v) + s", 0)
     text = "\n".join(writer.lines) + "\n"
-    filename = f"<stores {seed}>"
+    filename = f"<stores {kind.__name__} {seed}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"np": np}
     exec(compile(text, filename, "exec"), namespace)

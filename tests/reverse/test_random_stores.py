@@ -10,21 +10,21 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.reverse.control import Control
 from fwdad.tape.ops import Branch, Load, Loop, Store, Update
-from tests.reverse.random_stores import POINT, program
+from tests.reverse.random_stores import POINT, Wide, Writer, program
 
 SEEDS = [*range(60), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10_000, 10_500))]
 
 
-def check(seed):
+def check(seed, kind=Writer, backend="numpy"):
     """Compare with forward mode."""
-    f, text = program(seed)
+    f, text = program(seed, kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = fwdad.jacobian(f, POINT, mode="forward")
         scale = np.max(np.abs(expected))
         if not scale < 1e6:
             return
-        y, gradient = fwdad.jit(fwdad.value_and_grad(f), backend="numpy")(POINT)
+        y, gradient = fwdad.jit(fwdad.value_and_grad(f), backend=backend)(POINT)
         assert_allclose(y, f(POINT), rtol=1e-13, atol=1e-13, err_msg=text)
         assert_allclose(gradient, expected, rtol=1e-8, atol=1e-10 * (1 + scale), err_msg=text)
 
@@ -34,17 +34,31 @@ def test_gradient(seed):
     check(seed)
 
 
-def test_what_the_programs_are_made_of():
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradient_of_wide_programs(seed):
+    check(seed, Wide)
+
+
+@pytest.mark.parametrize("seed", [2, 5, 11, *(pytest.param(k, marks=pytest.mark.slow)
+                                              for k in range(20, 60))])  # fmt: skip
+def test_compiled_gradient_of_wide_programs(seed):
+    pytest.importorskip("numba")
+    check(seed, Wide, "numba")
+
+
+@pytest.mark.parametrize(("kind", "least"), [(Writer, 40), (Wide, 35)])
+def test_what_the_programs_are_made_of(kind, least):
     counts = collections.Counter()
     for seed in range(60):
-        ops = list(fwdad.trace(program(seed)[0], POINT).program.walk())
+        ops = list(fwdad.trace(program(seed, kind)[0], POINT).program.walk())
         stores = any(isinstance(op, (Store, Update)) for op in ops)
         views = any(isinstance(op, Load) and op.view for op in ops)
         loops = any(isinstance(op, Loop) for op in ops)
         counts["a store, a loop and a view"] += stores and views and loops
         counts["branches"] += any(isinstance(op, Branch) for op in ops)
-    assert counts["a store, a loop and a view"] >= 40
+    assert counts["a store, a loop and a view"] >= least
     assert counts["branches"] >= 20
+    print(f"of 60 programs {counts['a store, a loop and a view']} have a store, a loop and a view")
 
 
 def test_a_planted_fault_is_found(monkeypatch):
@@ -53,7 +67,7 @@ def test_a_planted_fault_is_found(monkeypatch):
     failed = 0
     for seed in range(30):
         try:
-            check(seed)
+            check(seed, Wide if seed % 2 else Writer)
         except AssertionError:
             failed += 1
     assert failed >= 5

@@ -1,0 +1,33 @@
+"""Cotangents of what ``reshape`` and ``ravel`` answer: a window, or a copy, as memory lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
+    """The cotangent of an array: a window on that of its base where the array is a window, too.
+
+    Parameters
+    ----------
+    mirrored : ndarray
+        What the function answers for the cotangent of the base.
+    held : ndarray
+        The cotangent of the base.
+    v, base : ndarray
+        What it answers for the base, and the base.
+    """
+    if not np.may_share_memory(v, base):
+        return np.zeros_like(mirrored)
+    if not np.may_share_memory(mirrored, held):
+        message = "a window on an array that does not lie row by row, and is written: copy it"
+        raise ValueError(message)
+    return mirrored
+
+
+def give_back(held: Any, own: Any, order: Any) -> None:
+    """Add the cotangent of a copy to that of what was copied; that of a window is there."""
+    if not np.may_share_memory(own, held):
+        held += np.reshape(own, held.shape, order=order)

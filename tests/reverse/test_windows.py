@@ -1,0 +1,92 @@
+"""Windows on arrays that are written: some are copies where memory lies otherwise."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad.errors import UntraceableError
+
+X = np.arange(1.0, 13.0).reshape(3, 4) * 0.1
+
+
+def ravelled(x):
+    y = x * 2.0
+    r = y.ravel()
+    r[1:] *= r[:-1]
+    return np.sum(y * y) + np.sum(r[::2])
+
+
+def a_copy_of_columns(x):
+    y = x * 2.0
+    r = y[:, 1:3].ravel()
+    r[1:] *= r[:-1]
+    y[0] *= y[1]
+    return np.sum(y * y) + np.sum(r)
+
+
+def a_window_and_a_copy(x):
+    y = np.zeros((3, 4))
+    y[:] = x
+    z = y.reshape(4, 3)
+    z[1:] += z[:-1] * z[1:]
+    q = y.T.reshape(-1)
+    y[0] = np.sin(y[1])
+    return np.sum(q * q * q[0]) + np.sum(y[1] * y[0])
+
+
+def copies_in_a_loop(x):
+    y = np.zeros((3, 4))
+    for k in range(3):
+        r = y[:, k].reshape(3, 1)
+        r[:] += x[:, k : k + 1] ** 2
+        s = y[:, :2].ravel()
+        s[0] = 7.0
+        y[k] += s[1] * s[2]
+    return np.sum(y * y)
+
+
+def broadcast(x):
+    y = np.zeros(4)
+    wide = np.broadcast_to(y, (2, 4))
+    y[:] = x[0]
+    y[2] = x[0, 0]
+    return np.sum(wide * x[:2]) + wide[1, 2] * wide[0, 1]
+
+
+def sliding(x):
+    y = x[0] * x[1]
+    windows = np.lib.stride_tricks.sliding_window_view(y, 2)
+    y[1:3] = x[2, :2] ** 2
+    return np.sum(windows[:, 0] * windows[:, 1])
+
+
+@pytest.mark.parametrize(
+    "f", [ravelled, a_copy_of_columns, a_window_and_a_copy, copies_in_a_loop, broadcast, sliding]
+)
+def test_gradient(f):
+    expected = fwdad.jacobian(f, X, mode="forward")
+    gradient = fwdad.jit(fwdad.grad(f), backend="numpy")(X)
+    assert_allclose(gradient, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_memory_that_lies_otherwise():
+    """What is ravelled there is a copy, as it is for the plain program."""
+    x = np.asfortranarray(X)
+    value, gradient = fwdad.jit(fwdad.value_and_grad(ravelled), backend="numpy")(x)
+    assert value == pytest.approx(ravelled(x), rel=1e-15)
+    step = np.zeros_like(x)  # of the same layout
+    step[1, 2] = 1e-6
+    slope = (ravelled(x + step) - ravelled(x - step)) / 2e-6
+    assert gradient[1, 2] == pytest.approx(slope, rel=1e-8)
+
+
+def test_a_store_through_a_window_that_cannot_be_followed():
+    def f(x):
+        y = x * 1.0
+        np.einsum("ii->i", y[:, :3])[:] = x[0, 0]
+        return np.sum(y * x)
+
+    with pytest.raises(UntraceableError, match="cannot be followed"):
+        fwdad.jit(fwdad.grad(f), backend="numpy")(X)
+    assert_allclose(fwdad.grad(f)(X), fwdad.jacobian(f, X, mode="forward"), rtol=1e-13)
