@@ -7,6 +7,7 @@ import numpy as np
 from fwdad.tape.alias import memory, memory_of
 from fwdad.tape.ops import Apply, Op, Operand, Program, Value, is_array
 from fwdad.tape.passes.rewrite import blocks_of, count_uses, give_name, substitute
+from fwdad.tape.stacks import pop, top
 
 
 def drop_copies(program: Program) -> bool:
@@ -32,7 +33,7 @@ def drop_copies(program: Program) -> bool:
     uses = count_uses(program)
     mapping: dict[Value, Operand] = {}
     for block in blocks_of(program.block):
-        made_here = {v for op in block.ops for v in op.outputs}
+        made_here = {v for op in block.ops if not _is_on_stack(op) for v in op.outputs}
         for op in block.ops:
             if not (isinstance(op, Apply) and _is_copy(op)):
                 continue
@@ -50,6 +51,11 @@ def drop_copies(program: Program) -> bool:
     give_name(mapping)
     substitute(program.block, mapping)
     return True
+
+
+def _is_on_stack(op: Op) -> bool:
+    """Whether what an operation answers is still a stack's."""
+    return isinstance(op, Apply) and op.function in (top, pop)
 
 
 def _is_copy(op: Op) -> bool:
