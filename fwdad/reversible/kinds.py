@@ -191,6 +191,8 @@ def traced_kind(function: Any, kinds: list[Kind]) -> Kind:
     samples = [k.sample() for k in kinds]
     tape = trace(function, *samples)
     results = tape.program.block.results
+    if not results:  # it is the same for all arguments
+        return kind_of(tape(*samples))
     if len(results) != 1:
         message = "a value of a reversible program is one number or array"
         raise UnsupportedTypeError(message)

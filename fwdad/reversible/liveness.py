@@ -52,20 +52,21 @@ def _mark(
     for s in block:
         if isinstance(s, Update) and root_of(s.place) in own - before:
             found.add(s)
-        inside = before | _all_reads([s], names) if isinstance(s, (For, While)) else before
+        inside = before | all_reads([s], names) if isinstance(s, (For, While)) else before
         after = _own_reads(s, names)
         for inner in children(s):
             inside = _mark(inner, inside | after, own, names, found)
-        before = before | _all_reads([s], names)
+        before = before | all_reads([s], names)
     return before
 
 
-def _all_reads(block: Block, names: set[str]) -> set[str]:
+def all_reads(block: Block, names: set[str]) -> set[str]:
+    """The variables whose values a block needs, its own among them."""
     found: set[str] = set()
     for s in block:
         found |= _own_reads(s, names)
         for inner in children(s):
-            found |= _all_reads(inner, names)
+            found |= all_reads(inner, names)
     return found
 
 

@@ -20,9 +20,11 @@ from fwdad.reversible.kinds import (
     Numeric,
     Other,
     Record,
+    kind_of,
     place_kind,
     traced_kind,
 )
+from fwdad.reversible.liveness import all_reads
 from fwdad.reversible.parse import location
 from fwdad.reversible.places import leaves, metadata, replaced, text
 from fwdad.reversible.program import (
@@ -196,8 +198,12 @@ class Writer:
 
     def kind_of_expression(self, e: ast.expr) -> Kind:
         """The kind of any value."""
-        if isinstance(e, ast.Constant) and isinstance(e.value, (bool, int, float, complex)):
-            return Numeric(np.asarray(e.value).dtype.name)
+        try:
+            value = ast.literal_eval(e)
+        except ValueError:
+            pass
+        else:
+            return kind_of(value)
         read, shapes = self.parts(e)
         if len(read) == 1 and text(read[0][0]) == text(e):
             return read[0][1]
@@ -492,9 +498,14 @@ class Writer:
             self.block(inverted_block(s.body))
 
     def is_private(self, s: Compute) -> bool:
-        """Whether nobody can see that a block is undone: it writes its own variables, it alone."""
+        """Whether nobody can see that a block is undone: it writes its own variables, it alone.
+
+        What it reads must stay, too: else undoing it fails, which is to be seen.
+        """
         own = own_variables(s.body)
-        return written_roots(s.body) <= own and not (written_roots(s.inside) & own)
+        inside = written_roots(s.inside)
+        read = all_reads(s.body, self.numeric | own)
+        return written_roots(s.body) <= own and not inside & (own | read)
 
     def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False

@@ -1,0 +1,1 @@
+"""Reversible programs: sparse sums, mixtures, orbits, waves and an invertible network."""
