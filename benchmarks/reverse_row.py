@@ -92,6 +92,9 @@ class Measured:
             for name in ("jit", "fwdad"):
                 if name in self.calls:
                     self.row.peak[name] = peak_resident(self.calls[name])
+            if self.problem.derivative is None and "fwdad" in self.calls:
+                f = fwdad.value_and_grad(self.problem.f, argnums=self.problem.argnums)
+                self.row.peak["saved"] = fwdad.memory_report(f, *self.args).saved
             return self.row
         for name, make in peers.items():
             self.attempt(name, lambda make=make: make(self.problem, self.args), self.is_same)

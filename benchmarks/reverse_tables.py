@@ -80,14 +80,14 @@ def _memory(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         args = next(p for p in PROBLEMS if p.name == row.name).arguments(row.size)
         given = sum(a.nbytes for a in args if isinstance(a, np.ndarray))
-        if {"jit", "fwdad"} - {*row.peak}:
-            body.append([row.name, size(given), row.status.get("fwdad", "-"), "", ""])
+        if {"jit", "fwdad", "saved"} - {*row.peak}:
+            body.append([row.name, size(given), row.status.get("fwdad", "-"), "", "", ""])
             continue
-        own, peak = row.peak["jit"], row.peak["fwdad"]
-        ratio = three_digits(peak / (given + own))
-        body.append([row.name, size(given), size(own), size(peak), f"{ratio}×"])
-    header = ["program", "arguments", "peak of the program", "peak of the gradient",
-              "over arguments and program"]  # fmt: skip
+        own, saved, peak = (row.peak[name] for name in ("jit", "saved", "fwdad"))
+        ratio = three_digits(peak / (saved + 2 * (given + own)))
+        body.append([row.name, *(size(number) for number in (given, own, saved, peak)), ratio])
+    header = ["program", "arguments", "peak of the program", "saved, as reported",
+              "peak of the gradient", "over saved + 2 (arguments + program)"]  # fmt: skip
     return [table(header, body)]
 
 
