@@ -37,13 +37,13 @@ def gap(seed, *, compiled=False, chunk=3):
     except fwdad.InvertibilityError:
         assume(False)  # it reads in a block what that block's end changes: refused rightly
     undone = np.max(np.abs(flat((~f)(*there)) - flat(args)))
-    gradient = fwdad.grad(loss, argnums=ALL)
-    gradient = (fwdad.jit(gradient) if compiled else gradient)(*args)
+    traced = fwdad.jit(fwdad.grad(loss, argnums=ALL), backend="numba" if compiled else "numpy")
+    gradient = traced(*args)
     forward = fwdad.jacfwd(loss, argnums=ALL, chunk=chunk)(*args)
     return undone, np.max(np.abs(flat(gradient) - flat(forward)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
 def test_undone_and_gradient(seed, chunk):
     note(make(seed)[1])
@@ -52,7 +52,7 @@ def test_undone_and_gradient(seed, chunk):
     assert off < 1e-11
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(st.integers(0, 10**6))
 def test_compiled(seed):
     note(make(seed)[1])
@@ -73,7 +73,7 @@ def test_a_planted_fault_is_caught(monkeypatch):
     calls = iter(range(10**6))
 
     def forgetful(self, value, bar, kind):
-        if next(calls) % 3 != 2:  # every third contribution is lost
+        if next(calls) % 2:  # every second contribution is lost
             pulled(self, value, bar, kind)
 
     monkeypatch.setattr(AdjointWriter, "pulled", forgetful)
@@ -85,7 +85,7 @@ def test_a_planted_fault_is_caught(monkeypatch):
         except fwdad.InvertibilityError:
             continue
         found.append(gap(seed)[1] > 1e-6)
-    assert sum(found) >= len(found) // 2
+    assert sum(found) > len(found) // 2
 
 
 def test_a_block_whose_end_changes_what_it_read_raises():

@@ -1,7 +1,7 @@
 """Sparse matrices by columns: a dot product, and a matrix times a vector.
 
-A matrix is ``data``, ``rows`` and ``starts``: what SciPy's ``csc_array`` calls ``data``, ``indices``
-(sorted) and ``indptr``, the index arrays as int64.
+A matrix is ``data``, ``rows`` and ``starts``: what SciPy's ``csc_array`` calls ``data``,
+``indices`` (sorted) and ``indptr``, the index arrays as int64.
 """
 
 from __future__ import annotations
