@@ -156,16 +156,19 @@ class Loops(Residuals):
 
     def _end(self, op: Loop, carried: Carried, region: Region, found: Iterator[Symbol]) -> None:
         """Hand the cotangents of what the loop began with over."""
-        for k in (*carried.numbers, *carried.arrays):
-            bar = next(found)
-            if isinstance(op.initial[k], Value):
-                self.add(op.initial[k], bar)
-        for k in carried.memory:
-            self.become(op.initial[k], next(found))
-        for k in carried.threaded:
-            self._put_back(op, k, next(found))
+        values = [next(found) for _ in (*carried.numbers, *carried.arrays)]
+        memory = [next(found) for _ in carried.memory]
+        arrays = [next(found) for _ in carried.threaded]
         for v in region.imports:
             self.region.bars[v] = next(found)
+        # what the loop begins with may be a number that it also reads from outside
+        for k, bar in zip((*carried.numbers, *carried.arrays), values, strict=True):
+            if isinstance(op.initial[k], Value):
+                self.add(op.initial[k], bar)
+        for k, bar in zip(carried.memory, memory, strict=True):
+            self.become(op.initial[k], bar)
+        for k, array in zip(carried.threaded, arrays, strict=True):
+            self._put_back(op, k, array)
 
     def _put_back(self, op: Loop, k: int, found: Symbol) -> None:
         """Where the arrays of all iterations are kept, what was put back is put back into them."""

@@ -52,14 +52,15 @@ class Rerun(States):
 
         made = iter(self._while(params, initial, goes_on, body)[2:])
         self._put_back()
-        for k in (*state.numbers, *state.arrays):
-            bar = next(made)
-            if isinstance(source.initial[k], Value):
-                writer.add(source.initial[k], bar)
+        values = [next(made) for _ in (*state.numbers, *state.arrays)]
         for k in state.memory:
             writer.become(source.initial[k], next(made))
         for v in state.free_numbers:
             writer.region.bars[v] = next(made)
+        # what the loop begins with may be a number that it also reads from outside
+        for k, bar in zip((*state.numbers, *state.arrays), values, strict=True):
+            if isinstance(source.initial[k], Value):
+                writer.add(source.initial[k], bar)
 
     def _while(self, params: list[Value], initial: list[Any], test: Any, body: Any) -> list[Any]:
         """A loop under a condition; answer what it leaves."""
