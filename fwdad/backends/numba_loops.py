@@ -75,7 +75,7 @@ class LoopWriter(LaneWriter):
         """Write out what reads memory that is about to be written."""
         held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
         for value in list(self._pending):
-            if value in held or value not in self._pending:
+            if value in held or value not in self._pending or self._stays(value, upto):
                 continue
             if value in self._lazy:
                 self.materialize(value)
@@ -84,6 +84,16 @@ class LoopWriter(LaneWriter):
                 if value in self._inlined:
                     text, _ = self._inlined.pop(value)
                     self.line(f"{self.name(value)} = {text}")
+
+    def _stays(self, value: Value, upto: Op | None) -> bool:
+        """Whether what waits reads nothing of what an operation writes, into arrays made here."""
+        written = upto.writes() if upto is not None else []
+        if value not in self._lazy or not written:
+            return False
+        if any(self.roots(v) & self._params for v in written):
+            return False  # what raises does so before
+        read = self._leaf_values(value)
+        return not any(self.may_overlap(a, v) for a in read for v in written)
 
     def _write_loop(self, op: Apply) -> None:
         value = op.outputs[0]

@@ -131,14 +131,29 @@ class StoreWriter(LoopWriter):
         op = self._lazy[value]
         assert target.value is not None
         leaves = self.prepare(op)
-        own = {(ax, d) for ax, d in enumerate(reversed(target.shape))}
+        steps: dict[tuple[str, int], str] = {}
         for leaf in leaves:
-            dims = [(ax, d) for ax, d in enumerate(reversed(leaf.shape)) if d != 1]
-            overlaps = leaf.value is not None and self.may_overlap(leaf.value, target.value)
-            if overlaps or any(pair not in own for pair in dims):
+            first = len(target.shape) - len(leaf.shape)
+            if (
+                first < 0
+                or (leaf.value is not None and self.may_overlap(leaf.value, target.value))
+                or any(isinstance(d, int) and d not in (1, n)
+                       for d, n in zip(leaf.shape, target.shape[first:], strict=True))
+            ):  # fmt: skip
                 self.materialize(value)
-                break
-        return {}
+                return {}
+        for leaf in leaves:  # each repeats, or is as long as the target
+            first = len(target.shape) - len(leaf.shape)
+            for axis, d in enumerate(leaf.shape):
+                wanted = target.shape[first + axis]
+                if d in (wanted, 1) or (leaf.name, axis) in steps:
+                    continue
+                step = self.temporary("step")
+                own = length_text(d, leaf.name, axis)
+                its = length_text(wanted, target.name, first + axis)
+                self.line(f"{step} = {self.help('check_length')}({own}, {its})")
+                steps[(leaf.name, axis)] = step
+        return steps
 
     def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> None:
         """Copy an array that may change while it is read; check its lengths."""

@@ -8,14 +8,18 @@ broadcast. The operation may be left out later: what is made use of here is chec
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from fwdad.tape.infer import BROADCASTING
 from fwdad.tape.ops import Apply, Block, is_array
 from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Dimension, Size
 
+_MESSAGE = "operands could not be broadcast together"
 _PRODUCTS = {operator.matmul, np.matmul, np.dot}
 
 
@@ -59,6 +63,35 @@ def _together(op: Apply) -> list[list[Dimension]]:
     return []
 
 
+@contextmanager
+def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
+    """While an operation is run backwards, take the lengths that it sums over for one.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    op : Apply
+        It has run.
+    """
+    outer = recorder.same
+    if op.function in _PRODUCTS and len(op.args) == 2 and all(map(is_array, op.args)):
+        left, right = (Symbol(a, recorder) for a in op.args)
+        if left.ndim and right.ndim:
+            at = left.ndim - 1, max(right.ndim - 2, 0)
+            m, n = (
+                recorder.resolved(s.type).shape[k] for s, k in zip((left, right), at, strict=True)
+            )
+            if isinstance(m, Size) and isinstance(n, Size) and m is not n:
+                same = recorder.length(left, at[0]) == recorder.length(right, at[1])
+                recorder.check(same, ValueError, (_MESSAGE,))
+                recorder.same = {**outer, m: n}
+    try:
+        yield
+    finally:
+        recorder.same = outer
+
+
 def check_lengths(recorder: Recorder, equal: dict[Size, Size]) -> None:
     """Write down that lengths are equal.
 
@@ -71,4 +104,4 @@ def check_lengths(recorder: Recorder, equal: dict[Size, Size]) -> None:
     """
     for d, first in equal.items():
         same = recorder.length_symbol(d) == recorder.length_symbol(first)
-        recorder.check(same, ValueError, ("operands could not be broadcast together",))
+        recorder.check(same, ValueError, (_MESSAGE,))

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.reverse.cotangents import Cotangents, NotReversibleError
+from fwdad.reverse.lengths import equal_inside
 from fwdad.reverse.region import zero_number
 from fwdad.reverse.structure import is_differentiable
 from fwdad.reverse.whole import PullWhole
@@ -61,7 +62,8 @@ class Rules(Cotangents):
         elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
             self._passed(op, bars[0])
         else:
-            self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
+            with equal_inside(self.recorder, op):
+                self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
 
     def _scatter_backwards(self, op: Apply) -> None:
         """Run a call of ``np.add.at`` backwards."""
