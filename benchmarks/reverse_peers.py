@@ -84,6 +84,7 @@ def torch_call(problem: Problem, args: Sequence[Any]) -> Call:
     import torch
 
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
     f = _with_globals(problem.f, {"np": torch})
     given = [torch.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args]
     active = [given[k] for k in problem.active]
