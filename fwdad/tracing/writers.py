@@ -19,7 +19,8 @@ def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: 
     recorder = tracer.recorder
     into, value = recorder.as_symbol(dst), _value(tracer, src)
     dtype = value.dtype if type(value) is Symbol else np.asarray(value).dtype
-    if casting == "unsafe" or not np.can_cast(dtype, into.dtype, casting):
+    kind = "same_kind" if casting == "unsafe" else casting  # a store is as unsafe: np.full's
+    if not np.can_cast(dtype, into.dtype, kind):
         recorder.mutate(np.copyto, (into, value), {"casting": casting, "where": where})
         return
     recorder.store_where(into, value, where)

@@ -199,6 +199,18 @@ def largest(x):
     return s
 
 
+def filled(x):
+    """Arrays of one number, also of one that depends on x, that are written then."""
+    n = len(x)
+    lower, diagonal = np.full(n, -0.3), np.full(n, x[0] + 2.0)
+    whole = np.full((n, 2), [1.0, 2.0])
+    for i in range(1, n):
+        lower[i] *= x[i] / diagonal[i - 1]
+        diagonal[i] -= lower[i] * x[i - 1]
+        whole[i] += whole[i - 1] * diagonal[i]
+    return np.sum(diagonal * lower) + np.sum(whole)
+
+
 X = np.array([1.2, 0.5, 2.0])
 LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
@@ -229,4 +241,5 @@ PROGRAMS = [
     (chosen_array, X[::-1].copy()),
     (cholesky, X),
     (largest, LONG),
+    (filled, LONG),
 ]
