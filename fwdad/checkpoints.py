@@ -1,4 +1,4 @@
-"""``checkpoint``: functions whose loops are run again on the way back."""
+"""``checkpoint``: functions whose loops and calls are run again on the way back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from fwdad.builder.dispatch import call, on_call
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracing.builtin_calls import builtin
+from fwdad.tracing.sealing import sealed
 
 
 class Checkpointed:
-    """A function whose loops are run again on the way back; made by :func:`checkpoint`."""
+    """A function that is run again on the way back; made by :func:`checkpoint`."""
 
     def __init__(
         self, f: Callable[..., Any], snapshots: int | None = None, memory: int | None = None
@@ -46,7 +47,10 @@ def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs:
     recorder = tracer.recorder
     outer, recorder.checkpoint = recorder.checkpoint, Checkpoint(snapshots, memory)
     try:
-        return tracer.call(f, args, kwargs)
+        # what is differentiated itself is not called by anything that is run backwards
+        if recorder.pulled_at < 0 or tracer.depth <= recorder.pulled_at + 1:
+            return tracer.call(f, args, kwargs)
+        return sealed(recorder, recorder.checkpoint, lambda: tracer.call(f, args, kwargs))
     finally:
         recorder.checkpoint = outer
 
@@ -64,8 +68,9 @@ def checkpoint(
     Reverse mode keeps, for each iteration of a loop, the numbers and arrays that its way back
     needs. Under ``checkpoint`` a loop keeps its state at the beginning of *some* iterations: what
     it carries from one to the next, and those arrays that it writes of which an iteration reads
-    what a later one overwrites. From there it is run again when its turn comes. Values and
-    derivatives have the bits that they have without.
+    what a later one overwrites. From there it is run again when its turn comes. Where such a
+    function is called by one that is differentiated, the call as a whole is run again: nothing that
+    it computes is kept until then. Values and derivatives have the bits that they have without.
 
     Parameters
     ----------
@@ -88,7 +93,7 @@ def checkpoint(
     -----
     It holds for the outermost loops that f runs, those of functions that it calls among them; what
     one iteration needs is kept while that iteration is run backwards, loops inside it included.
-    Write ``checkpoint`` around a function that is called in there to run its loops again as well.
+    Write ``checkpoint`` around a function that is called in there to run it again as well.
 
     *How often an iteration runs.* Of a loop over a range without ``break``, s states and n
     iterations: ``t + 2`` times at most, the way forward included, where t is the smallest number
@@ -99,8 +104,14 @@ def checkpoint(
     is the smallest number with ``C(s / 2 + t, t) >= 8 * n / s``. Give such loops four states or
     more; with fewer, an iteration may run n times.
 
+    A call is run once more, and keeps copies of those arrays from outside that it overwrites, if
+    somebody reads them on the way back; the loops in it are then run again as said above. Not run
+    again are calls that change or answer lists, dicts or objects, or answer an array of the
+    caller's that they write into, and loops in which arrays that are written change places in
+    other ways than being exchanged.
+
     What cannot be traced (``fwdad.explain`` says why) is recorded as it runs, and keeps everything.
-    So does a gradient of a gradient.
+    So does a gradient of a gradient. ``fwdad.memory_report`` tells what is kept.
 
     References
     ----------

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fwdad.errors import UntraceableError
+from fwdad.reverse.called import Called
 from fwdad.reverse.choices import written
 from fwdad.reverse.indices import intervals
 from fwdad.reverse.loops import Loops
@@ -36,10 +37,16 @@ class Checkpoints(Loops):
             super()._loop(op)
         elif state.any or self._matters(op):
             self._note_body(op)
-            Rerun(self, op, state).write()
+            (Called if op.sealed else Rerun)(self, op, state).write()
 
     def _can_run_again(self, op: Loop, state: State) -> bool:
         """Whether copies of what a loop carries are as good as the arrays themselves."""
+        if op.sealed:  # what it answers is made inside
+            made = [op.body.results[k] for k in state.written]
+            return len(set(made)) == len(made) and all(
+                self.structure.home.get(r) is op.body and self.structure.roots(r) == {r}
+                for r in made
+            )
         if any(isinstance(op.initial[k], Missing) for k in state.written):
             return False
         if not written(op, self.structure) <= self.choices.threaded[op]:
@@ -65,6 +72,21 @@ class Checkpoints(Loops):
             yield from self.places_of([*op.index, *value])
             return
         yield from self.places_of(list(read_by(op)))
+
+    def share(self, cotangents: dict[Value, Symbol]) -> None:
+        """Keep the cotangents of arguments in memory that is given.
+
+        Parameters
+        ----------
+        cotangents : dict
+            Arguments and the memory.
+        """
+        for v, bar in cotangents.items():
+            if self.structure.is_memory(v):
+                self.refs[v] = bar
+            else:
+                self.region.bars[v] = bar
+                self.region.owned.add(v)
 
     def pulled(
         self, block: Block, active: list[bool], roots: Any, natural: list[Value], bars: list[Any],

@@ -207,12 +207,7 @@ class Rerun(States):
         def begin(inner: Any) -> None:
             for v, bar in zip(state.free_numbers, numbers, strict=True):
                 inner.region.bars[v] = Symbol(bar, recorder)
-            for w, held in cotangents.items():
-                if inner.structure.is_memory(w):
-                    inner.refs[w] = held
-                else:
-                    inner.region.bars[w] = held
-                    inner.region.owned.add(w)
+            inner.share(cotangents)
             for k in state.memory:
                 inner.become(inner.results[k], Symbol(by_place[k], recorder))
 

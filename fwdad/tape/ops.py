@@ -347,6 +347,8 @@ class Loop(Op):
         How many times the body ran (also one of the things that a tape may use).
     checkpoint : Checkpoint or None
         Whether reverse mode runs it again, instead of keeping what each iteration needs.
+    sealed : bool
+        Whether it is a call that is to be run again, once: nothing is moved out of it.
     """
 
     span: tuple[Operand, Operand, Operand] | None
@@ -356,6 +358,7 @@ class Loop(Op):
     leaves: bool = False
     exec_count: Value = field(default_factory=lambda: Value(INT))
     checkpoint: Checkpoint | None = None
+    sealed: bool = False
 
     def operands(self) -> list[Operand]:
         """Range and initial values."""

@@ -120,7 +120,12 @@ class _Differentiated:
         seeds : callable
             Called with the leaves of f's value and its structure; answers their cotangents.
         """
-        block, own, tree = self.traced()
+        recorder = self.tracer.recorder
+        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
         optimise(Program("", block))  # what is computed twice would be kept twice
         active = [_dtype(x).kind in "fc" for x in self.leaves]

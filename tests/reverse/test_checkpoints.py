@@ -189,6 +189,115 @@ def test_programs(f, x):
         assert_array_equal(compiled(f, **plan)(x), expected)
 
 
+# -- calls
+
+
+def layer(x, w):
+    y = np.tanh(x * w)
+    z = np.exp(y) * y
+    return np.sin(z) + z * y
+
+
+def filled(x, w):
+    y = np.zeros(len(x))
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = np.sin(y[i - 1]) * x[i] + w
+    return y
+
+
+def written_into(x, w):
+    x[1:] = x[1:] * x[:-1] + w
+    x *= 0.9
+    return np.sum(x) * x[0]
+
+
+def pair(x, w):
+    return np.sin(x) * w, np.sum(x * x) * w
+
+
+def repeated(g):
+    def f(x, n):
+        for i in range(n):
+            x = g(x, 0.5 + 0.1 * i)
+        return np.sum(x * x)
+
+    return f
+
+
+def in_a_row(g):
+    def f(x, n):
+        a = g(x, 0.3)
+        b = g(a, 0.7 * n)
+        c = g(b * a, 0.2)
+        c[0] = b[0] * a[1]
+        return np.sum(c * b)
+
+    return f
+
+
+def on_an_array(g):
+    def f(x, n):
+        u, s = x.copy(), 0.0
+        for i in range(n):
+            s = s + g(u, 0.1 * i)
+            u[0] = u[0] + s * 0.01
+        return s + np.sum(u)
+
+    return f
+
+
+def two_values(g):
+    def f(x, n):
+        s = 0.0
+        for i in range(n):
+            if i % 2 == 0:
+                x, t = g(x, 0.9)
+                s += t
+        return s + np.sum(x)
+
+    return f
+
+
+CALLS = [
+    (repeated, layer), (repeated, filled), (in_a_row, layer), (in_a_row, filled),
+    (on_an_array, written_into), (two_values, pair),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "g"), CALLS)
+def test_calls(made, g):
+    plain = fwdad.jit(fwdad.grad(made(g)), backend="numpy")
+    again = made(fwdad.checkpoint(g, snapshots=2))
+    for f in (again, fwdad.checkpoint(again, snapshots=2)):
+        gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
+        for n in (0, 1, 2, 5):
+            assert_array_equal(gradient(X, n), plain(X, n))
+    check_program(fwdad.trace(fwdad.grad(again), X, 3).program)
+    assert_allclose(fwdad.jacobian(again, X, args=(3,), mode="forward"), plain(X, 3), rtol=1e-12)
+
+
+def test_calls_keep_less():
+    x = np.linspace(0.1, 1.0, 50)
+    kept = fwdad.memory_report(repeated(layer), x, 40).saved
+    assert kept >= 4 * 40 * x.nbytes
+    again = fwdad.memory_report(repeated(fwdad.checkpoint(layer)), x, 40).saved
+    assert again <= 1.1 * 40 * x.nbytes
+
+
+def test_calls_that_cannot_be_run_again():
+    def appended(x, held):
+        held.append(np.sin(x))
+        return held[-1] * x
+
+    def f(x, g):
+        held = []
+        return np.sum(g(x, held) * held[0])
+
+    expected = fwdad.grad(lambda x: f(x, appended))(X)
+    assert_array_equal(fwdad.grad(lambda x: f(x, fwdad.checkpoint(appended)))(X), expected)
+
+
 @pytest.mark.parametrize("f", [power, power_while])
 def test_powers(f):
     g = fwdad.grad(fwdad.checkpoint(f))
@@ -233,7 +342,7 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.grad(slope(g))(X), fwdad.grad(slope(f))(X), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("f", [power_while, two_buffers, heun])
+@pytest.mark.parametrize("f", [power_while, two_buffers, heun, repeated(fwdad.checkpoint(filled))])
 def test_compiled(f):
     pytest.importorskip("numba")
     x = 1.05 if f is power_while else X

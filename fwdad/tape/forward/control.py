@@ -104,6 +104,7 @@ class Control(Rules):
         self.recorder.block.ops.append(
             Loop(
                 span, initial, body, test, op.leaves, count, op.checkpoint,
+                op.sealed,
                 outputs=tuple(outputs), location=op.location,
             )
         )  # fmt: skip

@@ -61,7 +61,7 @@ class _Hoister:
         for op in block.ops:
             for inner in op.blocks():
                 changed |= self.block(inner)
-            if isinstance(op, Loop):
+            if isinstance(op, Loop) and not op.sealed:
                 moved = self._out_of(op)
                 changed |= bool(moved)
                 made.extend(moved)
