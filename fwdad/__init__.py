@@ -33,6 +33,7 @@ from fwdad.pullbacks import vjp
 from fwdad.reversible import (
     Reversible,
     ancilla,
+    bennett,
     check_gradient,
     check_inverse,
     compute,
@@ -109,6 +110,7 @@ __all__ = [
     "UntraceableError",
     "add_tangents",
     "ancilla",
+    "bennett",
     "build_frule",
     "cache_info",
     "call_rule",

@@ -1,6 +1,7 @@
 """Reversible programs: functions that run backwards without a stack."""
 
 from fwdad.reversible import tracing as tracing  # registers itself
+from fwdad.reversible.bennett import bennett
 from fwdad.reversible.function import Reversible, reversible
 from fwdad.reversible.instructions import register_instruction, rotate
 from fwdad.reversible.measure import check_gradient, check_inverse
@@ -9,6 +10,7 @@ from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unche
 __all__ = [
     "Reversible",
     "ancilla",
+    "bennett",
     "check_gradient",
     "check_inverse",
     "compute",

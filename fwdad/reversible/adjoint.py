@@ -211,7 +211,8 @@ class AdjointWriter(Writer):
 
     def _back_define(self, s: Define) -> None:
         self.define(s)
-        self.block_back(s.body)
+        with self.keeping(s.variable.name, s.value):
+            self.block_back(s.body)
 
     def _back_if(self, s: If) -> None:
         self._backwards(lambda: self.branch(s, s.post, s.pre, s.body, s.orelse))
@@ -234,6 +235,7 @@ class AdjointWriter(Writer):
         name, updated = self.called(s, kinds, s.inverse, self, adjoint=True)
         values = self.values(s.args, kinds)
         bars = [(a, k) for a, k in values if k.active]
+        self.check_fixed(s, values, updated)
         given = [*(text(a) for a, _ in values), *(self.bar(a) for a, _ in bars)]
         targets = [text(a) for k, (a, of) in enumerate(values) if k in updated and not of.is_array]
         targets += [self.bar(a) for a, k in bars if not k.is_array]

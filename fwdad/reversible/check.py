@@ -121,7 +121,7 @@ class _Checker:
     def written(self, place: ast.expr, s: Statement) -> None:
         root = root_of(place)
         why = self.constant.get(root)
-        if why is not None and not (isinstance(s, Call) and isinstance(place, ast.Name)):
+        if why is not None and not isinstance(s, Call):
             message = f"'{root}' {why}: it cannot be changed here"
             raise self.refuse(message, s.node)
         if root in self.names and root not in self.live:
@@ -178,9 +178,10 @@ class _Checker:
 
     def _define(self, s: Define, after: Block) -> None:
         name = s.variable.name
-        changed = written_roots([*s.body, *after]) | {
-            t.variable.name for t in walk([*s.body, *after]) if isinstance(t, (Allocate, Free))
-        }
+        behind = list(walk([*s.body, *after]))
+        # what a call updates is known when its function is: see Writer.call
+        changed = {root_of(p) for t in behind if not isinstance(t, Call) for p in written_places(t)}
+        changed |= {t.variable.name for t in behind if isinstance(t, (Allocate, Free))}
         for root, place in self.roots(s.value):
             if root in changed:
                 message = (

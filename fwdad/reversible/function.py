@@ -17,15 +17,23 @@ from fwdad.reversible.check import check
 from fwdad.reversible.invert import inverted_program
 from fwdad.reversible.kinds import Function, Kind, Other, kind_of
 from fwdad.reversible.parse import location, outside, parse
-from fwdad.reversible.program import Call, Program, local_names
-from fwdad.reversible.records import flat_kinds, flat_values, flattened, rebuilt
+from fwdad.reversible.places import text
+from fwdad.reversible.program import (
+    Block,
+    Call,
+    Program,
+    local_names,
+    root_of,
+    walk,
+    written_places,
+)
+from fwdad.reversible.records import flat_kinds, flat_values, flattened, rebuilt, variables
 from fwdad.reversible.show import show_program
 from fwdad.reversible.source import (
     Writer,
     infer_kinds,
     is_value,
     make_function,
-    updated_parameters,
 )
 
 
@@ -63,7 +71,9 @@ class Definition:
         check(self.forward)
         name = f"{f.__name__}_inverse"
         self.backward = inverted_program(self.forward, name)
-        local = local_names(self.forward)
+        self.local = local = local_names(self.forward)
+        self.updates: dict[Any, set[str]] = {}
+        self.guess: tuple[Any, set[str]] | None = None
         self.free = sorted(self.forward.names - local)
         self.namespace: dict[str, Any] = {"__name__": f.__module__}
         self.written: dict[Any, Written] = {}
@@ -80,10 +90,67 @@ class Definition:
     def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
         """The positions of the values that are updated, among those that its source is given."""
         known = dict(zip(self.forward.params, kinds, strict=True))
-        program = flattened(self.forward, known)
-        written = updated_parameters(program)
-        values = [k for k, p in enumerate(program.params) if is_value(known[p])]
-        return {at for at, k in enumerate(values) if k in written}
+        written = self.updated_names(functions_among(known))
+        found = [
+            (p, v) for p in self.forward.params for v, k in variables(p, known[p]) if is_value(k)
+        ]
+        return {at for at, (p, _) in enumerate(found) if p in written}
+
+    def updated_names(self, functions: tuple[tuple[str, Any], ...]) -> set[str]:
+        """The parameters that are updated, where some are functions.
+
+        A function that calls itself updates what it updates if its calls update nothing, and what
+        follows from that.
+        """
+        known = self.updates.get(functions)
+        if known is not None:
+            return known
+        if self.guess is not None:  # functions that call one another: anything may be updated
+            return set(self.forward.params)
+        self.refresh()
+        self.guess = functions, set()
+        try:
+            while True:
+                found = self.written_by(self.forward.body, dict(functions))
+                found &= set(self.forward.params)
+                if found == self.guess[1]:
+                    break
+                self.guess = functions, found
+        finally:
+            self.guess = None
+        self.updates[functions] = found
+        return found
+
+    def meaning(self, node: ast.expr) -> Any:
+        """What a name of the world outside means; None if it means nothing."""
+        try:
+            return eval(text(node), self.namespace)  # noqa: S307  (a name in the user's source)
+        except NameError:
+            return None
+
+    def written_by(self, block: Block, functions: dict[str, Any]) -> set[str]:
+        """The variables that a block updates."""
+        found: set[str] = set()
+        for s in walk(block):
+            if not isinstance(s, Call):
+                found |= {root_of(p) for p in written_places(s)}
+                continue
+            f = functions.get(text(s.function)) or self.meaning(s.function)
+            if not isinstance(f, Reversible):
+                continue  # refused when the call is written
+            params = f.definition.forward.params
+            given = {}
+            for p, a in zip(params, s.args, strict=False):
+                value = functions.get(text(a)) if isinstance(a, ast.Name) else None
+                if value is None and root_of(a) not in self.local:
+                    value = self.meaning(a)
+                if value is not None:
+                    given[p] = value
+            key = tuple(given.items())
+            again = f.definition is self and self.guess is not None and self.guess[0] == key
+            names = self.guess[1] if again and self.guess else f.definition.updated_names(key)
+            found |= {root_of(a) for p, a in zip(params, s.args, strict=False) if p in names}
+        return found
 
     def source(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
         """The function that runs for these kinds of arguments."""
@@ -126,13 +193,11 @@ class Definition:
         called = functools.partial(self._called, written, namespace)
         make = AdjointWriter if adjoint else Writer
         w = make(program, known, namespace, called, **options)  # type: ignore[arg-type]
-        updated = updated_parameters(program)
+        functions = {n: k.value for n, k in known.items() if isinstance(k, Function)}
+        w.written = lambda block: self.written_by(block, functions)
         values = [p for p in program.params if is_value(known[p])]
-        answer = [
-            p
-            for k, p in enumerate(program.params)
-            if k in updated and p in values and not known[p].is_array
-        ]
+        updated = self.updated(kinds)
+        answer = [p for k, p in enumerate(values) if k in updated and not known[p].is_array]
         params = list(values)
         helpers = ""
         if isinstance(w, AdjointWriter):
@@ -221,6 +286,11 @@ class Definition:
         if isinstance(node, ast.Name) and node.id in writer.env:
             return writer.env[node.id].value
         return writer.outside(node)
+
+
+def functions_among(known: dict[str, Kind]) -> tuple[tuple[str, Any], ...]:
+    """The parameters that are functions, and the functions."""
+    return tuple((n, k.value) for n, k in known.items() if isinstance(k, Function))
 
 
 class Reversible:

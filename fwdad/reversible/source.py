@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from fwdad.reversible.program import (
     Update,
     Variable,
     While,
+    root_of,
     walk,
     written_roots,
 )
@@ -111,6 +112,8 @@ class Writer:
         self.checked = checked
         self.tolerance = tolerance
         self.env: dict[str, Kind] = {p: kinds[p] for p in program.params}
+        self.fixed: list[str] = []  # what must not change now
+        self.written: Callable[[Block], set[str]] = written_roots
         self.names = Names(program.names | set(namespace))
         self.lines: list[str] = []
         self.depth = 1
@@ -370,7 +373,17 @@ class Writer:
 
     def _write_define(self, s: Define) -> None:
         self.define(s)
-        self.block(s.body)
+        with self.keeping(s.variable.name, s.value):
+            self.block(s.body)
+
+    @contextmanager
+    def keeping(self, name: str, *values: ast.expr) -> Iterator[None]:
+        """While a name holds, neither it nor what it stands for is updated by a call."""
+        read = [n.id for v in values for leaf, _ in self.parts(v)[0] for n in _names(leaf)]
+        before = len(self.fixed)
+        self.fixed += [name, *read]
+        yield
+        del self.fixed[before:]
 
     def define(self, s: Define) -> None:
         """Give a value a name."""
@@ -406,7 +419,7 @@ class Writer:
         """Whether a condition cannot change."""
         if text(pre) != text(post):
             return False
-        changed = written_roots(block)
+        changed = self.written(block)
         read, _ = self.parts(pre)
         return not any(n.id in changed for leaf, _ in read for n in _names(leaf))
 
@@ -442,7 +455,7 @@ class Writer:
             over = _range(start, stop, s.step, backwards=backwards)
         self.line(f"for {s.variable.name} in {over}:")
         self.env[s.variable.name] = Numeric("int64")
-        with self.indented():
+        with self.indented(), self.keeping(s.variable.name):
             self.block(body)
         self.env.pop(s.variable.name, None)
         if moving:
@@ -459,9 +472,20 @@ class Writer:
         kinds = [self.argument_kind(a) for a in s.args]
         name, updated = self.called(s, kinds, inverse, self)
         given = self.values(s.args, kinds)
+        self.check_fixed(s, given, updated)
         targets = [text(a) for k, (a, of) in enumerate(given) if k in updated and not of.is_array]
         call = f"{name}({', '.join(text(a) for a, _ in given)})"
         self.line(f"{', '.join(targets)} = {call}" if targets else call)
+
+    def check_fixed(self, s: Call, given: list[tuple[ast.expr, Kind]], updated: set[int]) -> None:
+        """Raise if a call updates what a name stands for."""
+        for k, (a, _) in enumerate(given):
+            if k in updated and root_of(a) in self.fixed:
+                message = (
+                    f"'{text(a)}' is updated by this call, but a name stands for its value here, "
+                    "or a loop goes through it: use fwdad.ancilla"
+                )
+                raise self.refuse(message, s)
 
     def values(self, args: list[ast.expr], kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
         """What a call is given: the fields of records, no functions."""
@@ -503,9 +527,9 @@ class Writer:
         What it reads must stay, too: else undoing it fails, which is to be seen.
         """
         own = own_variables(s.body)
-        inside = written_roots(s.inside)
+        inside = self.written(s.inside)
         read = all_reads(s.body, self.numeric | own)
-        return written_roots(s.body) <= own and not inside & (own | read)
+        return self.written(s.body) <= own and not inside & (own | read)
 
     def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False
@@ -618,12 +642,6 @@ def _infer(block: Block, w: Writer) -> None:
 def is_value(kind: Kind) -> bool:
     """Whether arguments of a kind are given to generated code."""
     return not isinstance(kind, (Function, Other))
-
-
-def updated_parameters(program: Program) -> set[int]:
-    """The positions of the parameters that a program may update."""
-    written = written_roots(program.body)
-    return {k for k, p in enumerate(program.params) if p in written}
 
 
 def _range(start: str, stop: str, step: int, *, backwards: bool) -> str:

@@ -1,0 +1,109 @@
+"""Bennett's scheme, and what calls update."""
+
+import numpy as np
+import pytest
+
+import fwdad
+from fwdad import ancilla, free
+
+
+def logistic(x):
+    return 3.6 * x * (1 - x)
+
+
+def repeated(x, n):
+    for _ in range(n):
+        x = logistic(x)
+    return x
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 20])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_iterates_and_undoes(n, k):
+    f = fwdad.bennett(logistic, k)
+    there = f(0.0, 0.3, n)
+    assert there == (repeated(0.3, n), 0.3, n)
+    assert (~f)(*there) == (0.0, 0.3, n)
+    slope = fwdad.grad(f, argnums=1)(0.0, 0.3, n)
+    np.testing.assert_allclose(slope, fwdad.derivative(repeated, 0.3, args=(n,)), rtol=1e-13)
+
+
+def test_arrays_and_compiled():
+    f = fwdad.bennett(lambda x: np.sin(x) + 0.1 * x[::-1], 3)
+    x = np.array([0.1, 0.5, 0.9])
+
+    def plain(x, n):
+        for _ in range(n):
+            x = np.sin(x) + 0.1 * x[::-1]
+        return np.sum(x)
+
+    gradient = fwdad.jit(fwdad.grad(lambda x, n: np.sum(f(np.zeros(3), x, n)[0])))
+    for n in (1, 17):
+        np.testing.assert_allclose(gradient(x, n), fwdad.jacobian(plain, x, args=(n,)), rtol=1e-13)
+
+
+def test_a_reversible_step():
+    @fwdad.reversible
+    def step(y, x):
+        y += logistic(x)
+
+    f = fwdad.bennett(step, 4)
+    assert f(0.0, 0.3, 9)[0] == repeated(0.3, 9)
+    with pytest.raises(ValueError, match="2 parts"):
+        fwdad.bennett(step, 1)
+
+
+@fwdad.reversible
+def adds(x, n):
+    x += n
+
+
+@fwdad.reversible
+def counts(x, n):
+    n += 1
+    x += n
+
+
+def test_a_name_may_be_given_to_a_call_that_leaves_it():
+    @fwdad.reversible
+    def leaves(x, n):
+        m = n + 1
+        adds(x, m)
+        adds(x, n)
+
+    @fwdad.reversible
+    def moves(x, n):
+        m = n + 1
+        x += m
+        counts(x, n)
+
+    assert leaves(1.0, 2) == (6.0, 2)
+    assert (~leaves)(6.0, 2) == (1.0, 2)
+    with pytest.raises(fwdad.IrreversibleError, match="'n' is updated by this call"):
+        moves(1.0, 2)
+
+
+def test_functions_that_call_one_another():
+    @fwdad.reversible
+    def even(x, n):
+        if n > 0:
+            m = ancilla(0)
+            m += n - 1
+            odd(x, m)
+            free(m, n - 1)
+
+    @fwdad.reversible
+    def odd(x, n):
+        x += np.sin(x_of(n))
+        if n > 0:
+            m = ancilla(0)
+            m += n - 1
+            even(x, m)
+            free(m, n - 1)
+
+    def x_of(n):
+        return 0.1 * n
+
+    expected = 0.5 + np.sin(0.3) + np.sin(0.1)
+    assert even(0.5, 4) == (expected, 4)
+    np.testing.assert_allclose((~even)(expected, 4)[0], 0.5, rtol=1e-15)
