@@ -1,0 +1,331 @@
+"""The cases of loops, branches and updates in place, backwards on a tape: printed values.
+
+The programs of the tables are compared with the same references as forwards; what a tape does not
+take is named.
+"""
+
+import copy
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad.errors import UntraceableError
+from tests.cases.aliasing import ALIASING
+from tests.cases.models import MODELS
+from tests.cases.mutation import MUTATIONS
+from tests.cases.numerics import NUMERICS
+from tests.cases.objects import OBJECTS
+from tests.cases.programs import PROGRAMS
+from tests.cases.reference import call_on_copy
+
+NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="no Numba")
+BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
+ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
+RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
+    "array_of_arrays", "assign_flat", "classes_with_operators", "diagonal_by_einsum",
+    "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
+    "fill_diagonal", "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
+    "generators", "higher_order", "iteration", "itertools_and_collections", "lists_in_place",
+    "methods_of_arrays", "namedtuples_and_dataclasses", "numpy_written_in_python", "protocols",
+    "put_method_and_modes", "put_place_putmask", "quadrature", "raise_from_and_reraise",
+    "recursive_sort", "shape_dependent", "store_through_flat", "structured_fields", "ufuncs_at",
+}  # fmt: skip
+
+
+def gradient(f, x, backend="numpy"):
+    return fwdad.jit(fwdad.grad(f), backend=backend)(x)
+
+
+@pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+@pytest.mark.parametrize("program", ALL, ids=str)
+def test_table(program):
+    """A weighted sum of the value; what no tape takes is recorded, with the same answer."""
+    f, x = program.function, copy.deepcopy(program.x)
+    y = np.asarray(call_on_copy(f, x))
+    w = np.linspace(0.3, 1.7, y.size).reshape(y.shape)
+
+    def total(x):
+        return np.sum(w * f(x))
+
+    forward = fwdad.jacobian(f, x, mode="forward")
+    expected = np.tensordot(w, forward, y.ndim) if y.ndim else w * forward
+    tolerance = {"rtol": 1e-9, "atol": 1e-10 * (1 + np.max(np.abs(expected), initial=0.0))}
+    if str(program) in RECORDED:
+        with pytest.raises((UntraceableError, fwdad.errors.MissingRuleError, TypeError)):
+            gradient(total, copy.deepcopy(x))
+    else:
+        assert_allclose(gradient(total, copy.deepcopy(x)), expected, **tolerance)
+    found = fwdad.grad(total)(x)
+    assert_allclose(found, expected, **tolerance)
+    assert_array_equal(x, program.x)
+    reference = program.reference()
+    wanted = np.tensordot(w, reference, y.ndim) if y.ndim else w * reference
+    rtol = max(program.rtol, 1e-8)
+    assert_allclose(found, wanted, rtol=rtol, atol=rtol * (1 + np.max(np.abs(wanted), initial=0)))
+
+
+# -- loops and branches on the tape
+
+
+def multiplied(a, n):
+    a = 2 * a
+    for _ in range(n):
+        a *= n
+    return a
+
+
+def doubled(x, n):
+    for _ in range(n):
+        x = 2 * x
+    return x
+
+
+def alternating(y, n):
+    for i in range(n):
+        y = 3 * y if i % 2 == 0 else -y
+    return y
+
+
+def doubled_within(x, n, m):
+    for _ in range(n):
+        for _ in range(m):
+            x = 2 * x
+    return x
+
+
+def magnitude(x):
+    return x if x > 0 else -x
+
+
+def left_early(x):
+    s, k = x, 0
+    while True:
+        k += 1
+        if k % 2:
+            continue
+        s = s * x
+        if k > 6:
+            break
+    for _ in range(3):
+        s = s + x
+    else:
+        s = 2 * s
+    return s
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_loops_are_replayed(backend):
+    def made(f, **options):
+        return fwdad.jit(fwdad.value_and_grad(f, **options), backend=backend)
+
+    f = made(multiplied)
+    assert f(2.0, 3) == (4 * 27, 54.0)
+    assert f(2.0, 4) == (1024.0, 512.0)
+    f = made(doubled)
+    assert [f(2.0, n) for n in (3, 4, 5)] == [(16.0, 8.0), (32.0, 16.0), (64.0, 32.0)]
+    assert f(2.0, 0) == (2.0, 1.0)
+    assert fwdad.cache_info(f).traces == 1
+    assert made(alternating)(1.0, 3) == (-9.0, -9.0)
+    f = made(doubled_within)
+    assert f(2.0, 2, 3) == (128.0, 64.0)
+    assert f(2.0, 3, 4) == (8192.0, 4096.0)
+    assert fwdad.cache_info(f).traces == 1
+    f = made(magnitude)
+    assert f(3.0) == (3.0, 1.0)
+    assert f(-3.0) == (3.0, -1.0)
+    x = 1.1
+    value, slope = made(left_early)(x)
+    assert value == pytest.approx(left_early(x), rel=1e-15)
+    assert slope == pytest.approx(2 * (5 * x**4 + 3), rel=1e-14)
+
+
+def test_no_loop_at_the_trace():
+    f = fwdad.jit(fwdad.value_and_grad(doubled), backend="numpy")
+    assert f(2.0, 0) == (2.0, 1.0)
+    assert f(2.0, 3) == (16.0, 8.0)
+
+
+def test_operations_do_not_grow_with_the_trip_count():
+    def count(n):
+        return fwdad.trace(fwdad.grad(lambda x: doubled(x, n)), 2.0).program.count()
+
+    assert count(10) == count(100_000)
+
+
+def test_equal_expressions_are_one():
+    def body(x):
+        for _ in range(2):
+            x = np.sin(x) * np.cos(x) + np.sin(x)
+        return x
+
+    forth, back = str(fwdad.trace(fwdad.grad(body), 0.7)).split("for _ in range(1, -1, -1)")
+    assert forth.count("np.sin(") == 1
+    assert back.count("np.sin(") == 1  # of the cosine; the other is kept
+    assert fwdad.grad(body)(0.7) == pytest.approx(fwdad.derivative(body, 0.7), rel=1e-15)
+
+
+# -- in place, in reverse
+
+
+def zeroed(x):
+    x[0] = 0
+    return x
+
+
+def squared_if(x):
+    if x[0] > 0:
+        x[0] = x[0] ** 2
+    return x
+
+
+def replaced(x):
+    y = x * 1.0
+    y[1] = 2 * x[1]
+    return y
+
+
+def sum_within(f):
+    f[1] = np.sum(f)
+    return np.sum(2 * f)
+
+
+def squares(x):
+    for i in range(len(x)):
+        x[i] = x[i] ** 2
+    return x
+
+
+def chained(x):
+    for i in range(len(x) - 1):
+        x[i + 1] = x[i] ** 2
+    return x
+
+
+def twice(x):
+    y = x * 1.0
+    w = y[1:]
+    for i in range(len(x)):
+        y[i] = np.sin(x[i])
+        y[i] = x[i] ** 2
+        if i:
+            w[i - 1] *= x[0]
+    return np.sum(y * y)
+
+
+def raised(x, n):
+    r = 1.0
+    for _ in range(n):
+        r *= x
+    return r
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (zeroed, [1.0, 2.0, 3.0], np.diag([0.0, 1, 1])),
+        (squared_if, [3.0, 2.0], np.diag([6.0, 1.0])),
+        (squared_if, [-3.0, 2.0], np.eye(2)),
+        (squares, [1.0, 2.0, 3.0], np.diag([2.0, 4.0, 6.0])),
+    ],
+)
+def test_jacobians_by_rows(f, x, expected):
+    x = np.array(x)
+    kept = x.copy()
+    y, pullback = fwdad.vjp(f, x)
+    for _ in range(2):  # again, and many at once
+        assert_array_equal(pullback(np.eye(len(x))), expected)
+        assert_array_equal(pullback(np.ones(len(x))), expected.sum(axis=0))
+        y[:] = np.nan
+        x[:] = np.nan
+    x[:] = kept
+    for k in range(len(x)):
+        assert_array_equal(gradient(lambda z, k=k: f(z)[k], x), expected[k])
+    assert_array_equal(gradient(lambda z: np.sum(f(z)), x, "auto"), expected.sum(axis=0))
+    assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_values_in_place(backend):
+    x = np.array([1.0, 2.0, 3.0])
+    assert_array_equal(gradient(lambda x: np.sum(replaced(x)), x, backend), [1.0, 2.0, 1.0])
+    assert_array_equal(gradient(sum_within, x, backend), [4.0, 2.0, 4.0])
+    long = np.arange(1.0, 6.0)
+    weights = 0.5 ** np.arange(5.0)
+    expected = np.array([[1, 2, 4, 8, 16], [0, 0, 0, 0, 0]])  # x is overwritten but for x[0]
+    found = gradient(lambda x: np.sum(weights * chained(x)), long, backend)
+    assert_allclose(found, [weights @ expected[0], 0, 0, 0, 0], rtol=1e-15)
+    assert_array_equal(long, np.arange(1.0, 6.0))
+    found = gradient(twice, x, backend)
+    y = np.concatenate([x[:1] ** 2, x[1:] ** 2 * x[0]])
+    by_first = 2 * y[0] * 2 * x[0] + np.sum(2 * y[1:] * x[1:] ** 2)
+    assert_allclose(found, [by_first, *(2 * y[1:] * 2 * x[1:] * x[0])], rtol=1e-14)
+    f = fwdad.jit(fwdad.grad(raised), backend=backend)
+    assert f(4.0, 3) == 48.0
+    assert f(3.0, 9) == 59049.0
+
+
+def test_power_of_a_million():
+    f = fwdad.jit(fwdad.grad(fwdad.checkpoint(raised, snapshots=300)))
+    assert f(1.0, 10**6) == pytest.approx(1e6, rel=1e-12)
+
+    def unbounded(x, n):
+        r, k = 1.0, 0
+        while k < n:
+            r *= x
+            k += 1
+        return r
+
+    f = fwdad.jit(fwdad.grad(fwdad.checkpoint(unbounded, snapshots=300)))
+    assert f(1.0, 10**6) == pytest.approx(1e6, rel=1e-12)
+
+
+def test_value_that_was_read_before_it_changed():
+    def f(x):
+        y = np.array([x])
+        s = np.sin(y[0])
+        y[0] += x
+        return s
+
+    for found in (fwdad.grad(f)(0.7), gradient(f, 0.7), fwdad.vjp(f, 0.7)[1](1.0)):
+        assert found == pytest.approx(math.cos(0.7), rel=1e-15)
+
+
+def test_matrix_that_is_updated_between_products():
+    """What is kept are the elements that were overwritten."""
+
+    def f(x):
+        a = np.outer(x, x)
+        s = 0.0
+        for k in range(len(x)):
+            y = a @ x
+            s = s + y @ y
+            a[k, 0] = x[k]
+        return s
+
+    x = np.linspace(0.2, 0.9, 6)
+    text = str(fwdad.trace(fwdad.grad(f), x))
+    assert "push(saved_a," not in text
+    assert_allclose(gradient(f, x), fwdad.jacobian(f, x, mode="forward"), rtol=1e-13)
+
+
+def lu(x, weights):
+    a = x.copy()
+    n = len(a)
+    for k in range(n):
+        for i in range(k + 1, n):
+            a[i, k] /= a[k, k]
+            for j in range(k + 1, n):
+                a[i, j] -= a[i, k] * a[k, j]
+    return np.sum(weights * a)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_lu_in_place(backend):
+    rng = np.random.default_rng(3)
+    x, weights = rng.normal(size=(5, 5)) + 5 * np.eye(5), rng.normal(size=(5, 5))
+    found = gradient(lambda x: lu(x, weights), x, backend)
+    assert_allclose(found, fwdad.jacobian(lu, x, args=(weights,), mode="forward"), rtol=1e-11)
