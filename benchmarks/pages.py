@@ -20,7 +20,7 @@ from benchmarks.table import table, three_digits
 
 ROWS = ("array-1e5/N=1", "array-1e5/N=8", "brusselator-512/jacobian", "matrix/N=1", "gp/jacobian")
 CALLS = 10  # before faults are counted, and while they are
-PROCESSES = 3
+PROCESSES = 2
 
 
 def faults_of(call: Callable[[], Any]) -> float:
