@@ -45,6 +45,7 @@ from fwdad.tracing.derivatives import (
 from fwdad.tracing.loops import without_warnings
 
 _KEPT = 256
+_SINGLE_KEPT = 16  # tapes of closures, methods and objects
 _MOST_CLOSURES = 4  # of one piece of code that are traced
 
 
@@ -80,6 +81,7 @@ class _Tapes:
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Any, Jitted | None]] = {}
+        self._single: dict[Any, Any] = {}  # of one object each, the latest at the end
         self._closures: dict[Any, int] = {}
         self._lock = threading.Lock()
 
@@ -89,9 +91,12 @@ class _Tapes:
         with self._lock:
             known = self._known.get(key)
             if known is not None:
+                if key in self._single:
+                    self._single[key] = self._single.pop(key)
                 return known[1]
             if len(self._known) >= _KEPT:
                 self._known.clear()
+                self._single.clear()
                 self._closures.clear()
             made: Jitted | None = Jitted(_Reversed(evaluate, f, argnums, options), "numpy")
             code = getattr(f, "__code__", None)
@@ -100,14 +105,28 @@ class _Tapes:
                 if self._closures[code] > _MOST_CLOSURES:
                     made = None  # a new function at each call: tracing never pays
             if made is not None:
-                self._known[key] = (f, made)
+                self._keep(key, f, made)
         return made
+
+    def _keep(self, key: Any, f: Function, made: Jitted | None) -> None:
+        """Keep a tape; what holds an object alive, and all that it captures, is soon dropped."""
+        self._known[key] = (f, made)
+        own = key[-1]
+        if isinstance(own, tuple) and isinstance(own[0], types.CodeType):
+            return
+        self._single[key] = getattr(f, "__code__", None)
+        if len(self._single) > _SINGLE_KEPT:
+            oldest = next(iter(self._single))
+            code = self._single.pop(oldest)
+            self._known.pop(oldest, None)
+            if self._closures.get(code):
+                self._closures[code] -= 1
 
     def refuse(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
         """Note that a function cannot be traced."""
         key = _joint_key(evaluate, f, argnums, options)
         with self._lock:
-            self._known[key] = (f, None)
+            self._keep(key, f, None)
 
 
 _TAPES = _Tapes()

@@ -19,7 +19,7 @@ def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: 
     recorder = tracer.recorder
     into, value = recorder.as_symbol(dst), _value(tracer, src)
     dtype = value.dtype if type(value) is Symbol else np.asarray(value).dtype
-    kind = "same_kind" if casting == "unsafe" else casting  # a store is as unsafe: np.full's
+    kind: Any = "same_kind" if casting == "unsafe" else casting  # a store is as unsafe: np.full's
     if not np.can_cast(dtype, into.dtype, kind):
         recorder.mutate(np.copyto, (into, value), {"casting": casting, "where": where})
         return
