@@ -31,6 +31,8 @@ from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient
 from fwdad.explaining import explain
 from fwdad.pullbacks import vjp
 from fwdad.reversible import (
+    Fixed,
+    Logarithmic,
     Reversible,
     ancilla,
     bennett,
@@ -88,9 +90,11 @@ __all__ = [
     "DeadDualError",
     "DualLeakError",
     "DuplicateRuleError",
+    "Fixed",
     "FwdadError",
     "InvertibilityError",
     "IrreversibleError",
+    "Logarithmic",
     "MissingRuleError",
     "MissingTransposeError",
     "NoOutputError",

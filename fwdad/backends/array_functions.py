@@ -21,6 +21,7 @@ from fwdad.backends.elementwise import (
     where_term,
 )
 from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.infer import infer
 from fwdad.tape.ops import Apply, Operand, Value, is_array
@@ -80,6 +81,7 @@ ELEMENTWISE: dict[Any, Callable[..., Term]] = {
     scale_lanes: _scale,
     np.clip: _clip,
     np.where: lambda dtype, c, a, b: where_term(c, a, b, dtype),
+    with_derivative_of: lambda dtype, value, _: cast(value, dtype),
 }
 
 

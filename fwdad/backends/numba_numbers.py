@@ -24,6 +24,7 @@ from fwdad.backends.elementwise import (
 )
 from fwdad.backends.numba_base import BaseWriter, Ready, name_of
 from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape import snapshots
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
@@ -187,6 +188,8 @@ class NumberWriter(BaseWriter):
             made = conversion_term(f, terms, result)
         elif f in (np.real, np.imag):
             made = part_term(f is np.real, terms[0], result)
+        elif f is with_derivative_of:
+            made = cast(terms[0], result.dtype, python=result.python)
         elif f is scale_lanes:
             d, y_bar = terms
             if d.kind == "f" and y_bar.kind == "f" and result.dtype == np.dtype(float):

@@ -22,6 +22,7 @@ from fwdad.backends.elementwise import (
 )
 from fwdad.backends.numba_support import CannotCompileError
 from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array
 from fwdad.tape.types import Number, number_type
@@ -54,7 +55,8 @@ _OF_MASKS: dict[Any, tuple[str, int]] = {
     np.logical_or: ("|", 1), np.bitwise_xor: ("^", 2), np.logical_xor: ("^", 2),
 }  # fmt: skip
 _OTHERS = {np.negative, np.positive, np.square, np.reciprocal}
-_SELECTING = {np.where, np.clip, scale_lanes}
+_SELECTING = {np.where: 3, np.clip: 3, scale_lanes: 2, with_derivative_of: 2}
+"""Functions that are no ufuncs, and how many arguments they have."""
 
 
 class Elements(NamedTuple):
@@ -109,9 +111,7 @@ def has_vector_form(op: Apply) -> bool:
             known = op.function in _SELECTING
         except TypeError:
             return False
-        return (
-            known and dtype in _FLOATS and len(op.args) == (2 if op.function is scale_lanes else 3)
-        )
+        return known and dtype in _FLOATS and len(op.args) == _SELECTING[op.function]
     if len(op.args) != ufunc.nin:
         return False
     try:
@@ -175,6 +175,8 @@ def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Ter
     if op.function is scale_lanes:
         d, lanes = (convert(x, dtype).text for x in given)
         return made(f"vector_scale({d}, {lanes})", ATOM)
+    if op.function is with_derivative_of:
+        return convert(given[0], dtype)
     ufunc = as_ufunc(op.function)
     assert ufunc is not None
     terms = [convert(x, d) for x, d in zip(given, _loop(op), strict=False)]

@@ -122,7 +122,11 @@ def _closed(f: types.FunctionType) -> bool:
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-_OWN_LIFTED = (os.path.join(_OWN, "rules") + os.sep, os.path.join(_OWN, "examples") + os.sep)
+_OWN_LIFTED = (
+    os.path.join(_OWN, "rules") + os.sep,
+    os.path.join(_OWN, "examples") + os.sep,
+    os.path.join(_OWN, "reversible", "numbers.py"),
+)
 
 
 def _duck(values: tuple[Any, ...], name: str) -> Any:

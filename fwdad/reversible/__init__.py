@@ -5,9 +5,12 @@ from fwdad.reversible.bennett import bennett
 from fwdad.reversible.function import Reversible, reversible
 from fwdad.reversible.instructions import register_instruction, rotate
 from fwdad.reversible.measure import check_gradient, check_inverse
+from fwdad.reversible.numbers import Fixed, Logarithmic
 from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unchecked
 
 __all__ = [
+    "Fixed",
+    "Logarithmic",
     "Reversible",
     "ancilla",
     "bennett",

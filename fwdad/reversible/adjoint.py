@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.compilation import jit
+from fwdad.reversible import exact
 from fwdad.reversible.invert import OPPOSITE, inverted_block
-from fwdad.reversible.kinds import Kind
+from fwdad.reversible.kinds import Exact, Kind
 from fwdad.reversible.liveness import unread_updates
 from fwdad.reversible.places import renamed_root, text
 from fwdad.reversible.program import (
@@ -72,7 +73,7 @@ class AdjointWriter(Writer):
     def pulled(self, value: ast.expr, bar: str, kind: Kind) -> None:
         """Add to the cotangents of what an expression reads."""
         if isinstance(value, (ast.Name, ast.Subscript)) and root_of(value) in self.bars:
-            if self.kind(value) == kind:  # a place itself
+            if exact.same_space(self.kind(value), kind):  # a place itself
                 sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
                 self.line(f"{self.bar(value)} {sign}= {rest}")
                 return
@@ -130,6 +131,9 @@ class AdjointWriter(Writer):
 
     def _back_update(self, s: Update) -> None:
         kind = self.kind(s.place)
+        if isinstance(kind, Exact) and kind.is_log:
+            exact.back_multiply(self, s, s.op, kind)
+            return
         if s not in self.left:
             self.update(s, OPPOSITE[s.op])
         if kind.active:
@@ -156,7 +160,7 @@ class AdjointWriter(Writer):
         bars = [self.bar(a) for a, of in read[: ins.updated] if of.active]
         if not active:
             return
-        args = [text(a) for a, _ in read]
+        args = [self.code(a) for a, _ in read]
         if ins.adjoint is not None and not s.inverse:
             name = self.given(ins.adjoint.__name__, ins.adjoint)
             positions = list(range(ins.arity))
@@ -203,10 +207,10 @@ class AdjointWriter(Writer):
         value_kind = kind
         self.end(s)
         if kind.active:
-            self.pulled(s.value, self.bars[s.variable.name], value_kind)
+            self.pulled(exact.inner(self, s.value), self.bars[s.variable.name], value_kind)
 
     def _back_free(self, s: Free) -> None:
-        self.begin(s.variable, s.value)
+        self.begin(s)
         self.zero(s.variable)
 
     def _back_define(self, s: Define) -> None:

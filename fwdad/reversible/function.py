@@ -16,6 +16,7 @@ from fwdad.reversible.adjoint import AdjointWriter
 from fwdad.reversible.check import check
 from fwdad.reversible.invert import inverted_program
 from fwdad.reversible.kinds import Function, Kind, Other, kind_of
+from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
 from fwdad.reversible.parse import location, outside, parse
 from fwdad.reversible.places import text
 from fwdad.reversible.program import (
@@ -398,12 +399,23 @@ class Loss:
 
     def __call__(self, *args: Any) -> Any:
         """The loss."""
-        return self.pick(self.f(*args))
+        return self.pick(self.f(*args), lambda f, x: f(x))
 
     @staticmethod
-    def pick(result: Any) -> Any:
-        """The loss among what the function answers."""
-        return result[0] if isinstance(result, tuple) else result
+    def pick(result: Any, call: Callable[[Any, Any], Any]) -> Any:
+        """The loss among what the function answers, as a float.
+
+        Parameters
+        ----------
+        result : object
+            The answer.
+        call : callable
+            ``call(f, x)`` calls a function where the answer was made: in a trace, on duals.
+        """
+        loss = result[0] if isinstance(result, tuple) else result
+        if isinstance(loss, Logarithmic):
+            return call(value_of, loss.kept)
+        return loss.kept if isinstance(loss, ExactNumber) else loss
 
 
 def reversible(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
 from fwdad.reversible.places import steps
 from fwdad.tangents.chunk import plain
 from fwdad.tape.symbol import Symbol
@@ -49,11 +49,47 @@ class Numeric:
         """Whether its numbers are complex."""
         return np.dtype(self.dtype).kind == "c"
 
+    @property
+    def format_of(self) -> Grid | None:
+        """The format of exact numbers."""
+        return None
+
     def sample(self) -> Any:
         """Any value of this kind."""
         if self.is_array:
             return np.ones((2,) * self.ndim, self.dtype)
         return np.dtype(self.dtype).type(1).item()
+
+
+@dataclass(frozen=True)
+class Exact(Numeric):
+    """A number, or an array, whose updates are exact: a float of a format.
+
+    Attributes
+    ----------
+    format : Grid
+        What its values are.
+    cls : type
+        The class of such numbers outside.
+    """
+
+    format: Any = None
+    cls: Any = None
+
+    @property
+    def format_of(self) -> Grid | None:
+        """The format of exact numbers."""
+        return self.format
+
+    @property
+    def is_log(self) -> bool:
+        """Whether what is kept is a logarithm."""
+        return isinstance(self.format, LogarithmicFormat)
+
+    @property
+    def plain(self) -> Numeric:
+        """The kind of its values."""
+        return Numeric(self.dtype, self.ndim, self.is_array)
 
 
 @dataclass(frozen=True)
@@ -85,8 +121,6 @@ class Record:
 
 
 Kind = Any
-KINDS: list[tuple[type, Callable[[Any], Kind]]] = []
-"""Further classes of values, and what makes a kind of one of them."""
 
 
 def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
@@ -102,9 +136,9 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     UnsupportedTypeError
         If a reversible program cannot hold it.
     """
-    for cls, make in KINDS:
-        if isinstance(x, cls):
-            return make(x)
+    if isinstance(x, ExactNumber):
+        of = kind_of(x.kept)
+        return Exact(of.dtype, of.ndim, of.is_array, x.format, type(x))
     if type(x) is Symbol:
         array = isinstance(x.type, ArrayType)
         return Numeric(np.dtype(x.dtype).name, x.ndim if array else 0, array)
@@ -161,7 +195,7 @@ def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None
         message = f"too many indices: '{ast.unparse(index)}' for an array of rank {kind.ndim}"
         raise UnsupportedTypeError(message)
     whole = not any(isinstance(p, ast.Slice) or _keeps(p) for p in parts)
-    return Numeric(kind.dtype, ndim, not (ndim == 0 and whole))
+    return dataclasses.replace(kind, ndim=ndim, is_array=not (ndim == 0 and whole))
 
 
 def _keeps(part: ast.expr) -> bool:
@@ -189,6 +223,8 @@ def place_kind(place: ast.expr, env: dict[str, Kind], of: Any) -> Kind | None:
 def traced_kind(function: Any, kinds: list[Kind]) -> Kind:
     """The kind of what a function answers for arguments of these kinds."""
     samples = [k.sample() for k in kinds]
+    if not samples:
+        return kind_of(function())
     tape = trace(function, *samples)
     results = tape.program.block.results
     if not results:  # it is the same for all arguments

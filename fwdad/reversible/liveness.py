@@ -50,8 +50,8 @@ def _mark(
     block: Block, before: set[str], own: set[str], names: set[str], found: set[Statement]
 ) -> set[str]:
     for s in block:
-        if isinstance(s, Update) and root_of(s.place) in own - before:
-            found.add(s)
+        if isinstance(s, Update) and s.op not in "*/" and root_of(s.place) in own - before:
+            found.add(s)  # the way back of a product needs its factors
         inside = before | all_reads([s], names) if isinstance(s, (For, While)) else before
         after = _own_reads(s, names)
         for inner in children(s):
@@ -83,4 +83,6 @@ def _own_reads(s: Statement, names: set[str]) -> set[str]:
     elif isinstance(s, (Call, Instruct, Swap, Flip)):
         expressions = list(s.args) if isinstance(s, (Call, Instruct)) else places
     found = {root_of(p) for e in expressions for p in reads(e, names)}
+    if isinstance(s, Update) and s.op in "*/":
+        found.add(root_of(s.place))
     return found | {root_of(i) for p in places for i in index_reads(p, names)}

@@ -8,7 +8,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.reversible.kinds import Function, Kind, Other, Record
+from fwdad.reversible.kinds import Exact, Function, Kind, Other, Record
+from fwdad.reversible.numbers import made_of
 from fwdad.reversible.program import Block, Program, Statement
 
 
@@ -40,6 +41,8 @@ def flat_values(args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> list[Any]:
         if isinstance(k, Record):
             inner = tuple(getattr(a, name) for name, _ in k.fields)
             found.extend(flat_values(inner, tuple(kind for _, kind in k.fields)))
+        elif isinstance(k, Exact):
+            found.append(a.kept)
         elif not isinstance(k, (Function, Other)):
             found.append(a)
     return found
@@ -55,6 +58,8 @@ def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any
             found.append(_with_fields(a, k, new))
         elif isinstance(k, (Function, Other)):
             found.append(a)
+        elif isinstance(k, Exact):
+            found.append(made_of(k.cls, next(values), k.format))
         else:
             found.append(next(values))
     return found

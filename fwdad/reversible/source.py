@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import InvertibilityError, IrreversibleError
+from fwdad.reversible import exact
 from fwdad.reversible.invert import inverted_block
 from fwdad.reversible.kinds import (
+    Exact,
     Function,
     Kind,
     Numeric,
@@ -43,7 +45,6 @@ from fwdad.reversible.program import (
     Swap,
     Unchecked,
     Update,
-    Variable,
     While,
     root_of,
     walk,
@@ -207,6 +208,10 @@ class Writer:
             pass
         else:
             return kind_of(value)
+        made = exact.constructed(self, e)
+        if made is not None:
+            of = self.kind_of_expression(made[2])
+            return Exact("float64", of.ndim, of.is_array, *made[:2])
         read, shapes = self.parts(e)
         if len(read) == 1 and text(read[0][0]) == text(e):
             return read[0][1]
@@ -232,7 +237,7 @@ class Writer:
         args = []
         for leaf in (*(leaf for leaf, _ in read), *shapes):
             by[text(leaf)] = ast.Name(names.fresh(_readable(leaf)), ast.Load())
-            args.append(text(leaf))
+            args.append(self.code(leaf))
         params = [n.id for n in by.values()]  # type: ignore[attr-defined]
         if before:
             params.insert(0, before)
@@ -242,6 +247,10 @@ class Writer:
         make_function(code, found, self.namespace)
         self.helper(found, code)
         return found, args
+
+    def code(self, e: ast.expr) -> str:
+        """An expression as source."""
+        return exact.read(self, e)
 
     def helper(self, name: str, code: str) -> None:
         """Hear of a function that was defined for the source."""
@@ -265,6 +274,9 @@ class Writer:
     def update(self, s: Update, op: str) -> None:
         """``place op= value``."""
         kind = self.kind(s.place)
+        if isinstance(kind, Exact):
+            exact.update(self, s, op, kind)
+            return
         if op in "*/":
             message = (
                 f"'{text(s.place)} {op}= ...' is not exact for {kind.dtype} numbers: use "
@@ -282,7 +294,7 @@ class Writer:
         elif op == "^":
             message = f"'^=' is for integers and bools; '{text(s.place)}' is {kind.dtype}"
             raise self.refuse(message, s)
-        self.line(f"{text(s.place)} {op}= {text(s.value)}")
+        self.line(f"{text(s.place)} {op}= {self.code(s.value)}")
 
     def _write_swap(self, s: Swap) -> None:
         self.swap(text(s.a), text(s.b), self.kind(s.a), self.kind(s.b), s)
@@ -307,6 +319,9 @@ class Writer:
         """Negate."""
         dtype = np.dtype(kind.dtype)
         allowed = {"-": "ifc", "~": "biu", "not ": "b"}[op]
+        if isinstance(kind, Exact) and kind.is_log:
+            message = f"'{place}' is a Logarithmic number: it is never negative"
+            raise self.refuse(message, s)
         if dtype.kind not in allowed or (op == "not " and kind.is_array):
             message = f"'{op}{place}' cannot be undone for dtype {dtype}"
             raise self.refuse(message, s)
@@ -321,7 +336,9 @@ class Writer:
         """Call the function of an instruction, and store what it answers."""
         function = s.instruction.inverse if inverse else s.instruction.forward
         name = self.given(function.__name__.lstrip("_"), function)
-        self.assign(s.args[: s.instruction.updated], f"{name}({', '.join(map(text, s.args))})")
+        updated = s.args[: s.instruction.updated]
+        exact.refuse_kept(self, s, map(self.kind, updated), f"'{s.name}'")
+        self.assign(updated, f"{name}({', '.join(map(self.code, s.args))})")
 
     def assign(self, places: list[ast.expr], value: str) -> None:
         """Give places new values."""
@@ -338,12 +355,17 @@ class Writer:
             self.line(store)
 
     def _write_allocate(self, s: Allocate) -> None:
-        self.begin(s.variable, s.value)
+        self.begin(s)
 
-    def begin(self, variable: Variable, value: ast.expr) -> None:
+    def begin(self, s: Allocate | Free) -> None:
         """Begin a variable."""
+        variable, value = s.variable, s.value
         kind = self.kinds[variable]
-        code = text(value)
+        if isinstance(kind, Exact):
+            exact.begin(self, s, kind)
+            self.env[variable.name] = kind
+            return
+        code = self.code(value)
         if kind.is_array:
             code = code if self.is_new(value) else f"{self.np}.copy({code})"
         elif np.dtype(kind.dtype).kind == "f" and isinstance(value, ast.Constant):
@@ -366,8 +388,11 @@ class Writer:
     def end(self, s: Allocate | Free) -> None:
         """A variable ends, if it is what it must be."""
         kind = self.kinds[s.variable]
-        name, value = s.variable.name, text(s.value)
-        if self.checked:
+        name = s.variable.name
+        if self.checked and isinstance(kind, Exact):
+            exact.check_value(self, s, name, kind)
+        elif self.checked:
+            value = self.code(s.value)
             self.check_value(s, f"ancilla '{name}'", name, name, value, kind)
         self.env.pop(name, None)
 
@@ -387,7 +412,7 @@ class Writer:
 
     def define(self, s: Define) -> None:
         """Give a value a name."""
-        self.line(f"{s.variable.name} = {text(s.value)}")
+        self.line(f"{s.variable.name} = {self.code(s.value)}")
         self.env[s.variable.name] = self.kinds[s.variable]
 
     def _write_if(self, s: If) -> None:
@@ -396,7 +421,7 @@ class Writer:
     def branch(self, s: If, pre: ast.expr, post: ast.expr, body: Block, orelse: Block) -> None:
         """A branch, and whether the other condition agrees afterwards."""
         sure = not self.checked or self.stays(pre, post, [*s.body, *s.orelse])
-        way = text(pre)
+        way = self.code(pre)
         if not sure:
             name = self.names.fresh("way")
             self.line(f"{name} = {way}")
@@ -410,7 +435,7 @@ class Writer:
                 self.block(orelse)
         if not sure:
             after = self.names.fresh("after")
-            self.line(f"{after} = {text(post)}")
+            self.line(f"{after} = {self.code(post)}")
             self.line(f"if {after} != {way}:")
             what = f"the condition '{text(post)}' after the branch"
             self.raise_it(s, what, text(post), way, after)
@@ -429,14 +454,14 @@ class Writer:
     def loop(self, s: While, pre: ast.expr, post: ast.expr, body: Block) -> None:
         """A loop, and whether its other condition is false before and true after each turn."""
         if self.checked:
-            self.line(f"if {text(post)}:")
+            self.line(f"if {self.code(post)}:")
             what = f"the condition '{text(post)}' before the loop"
             self.raise_it(s, what, text(post), "False", "True")
-        self.line(f"while {text(pre)}:")
+        self.line(f"while {self.code(pre)}:")
         with self.indented():
             self.block(body)
             if self.checked:
-                self.line(f"if not ({text(post)}):")
+                self.line(f"if not ({self.code(post)}):")
                 what = f"the condition '{text(post)}' after a turn of the loop"
                 self.raise_it(s, what, text(post), "True", "False")
 
@@ -445,7 +470,7 @@ class Writer:
 
     def repeat(self, s: For, body: Block, *, backwards: bool) -> None:
         """A loop over a range."""
-        start, stop = text(s.start), text(s.stop)
+        start, stop = self.code(s.start), self.code(s.stop)
         moving = s.moving and self.checked
         if moving:
             names = self.names.fresh("start"), self.names.fresh("stop")

@@ -86,11 +86,11 @@ CALLED[Reversible] = _traced
 
 @on_call(Loss)
 def _loss_on_duals(f: Loss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return f.pick(_call_on_duals(f.f, args, kwargs))
+    return f.pick(_call_on_duals(f.f, args, kwargs), call)
 
 
 def _traced_loss(tracer: Any, f: Loss, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return f.pick(_traced(tracer, f.f, args, kwargs))
+    return f.pick(_traced(tracer, f.f, args, kwargs), lambda g, x: tracer.call(g, (x,), {}))
 
 
 CALLED[Loss] = _traced_loss

@@ -29,6 +29,7 @@ from fwdad.rules import sparse as sparse
 from fwdad.rules import special as special
 from fwdad.rules import special_families as special_families
 from fwdad.rules import spectra as spectra
+from fwdad.rules import straight as straight
 from fwdad.rules import structure as structure
 from fwdad.rules import transposes as transposes
 from fwdad.rules import ufunc_methods as ufunc_methods

@@ -216,14 +216,18 @@ def _build(
             object.__setattr__(out, key, _build(child, leaves, static, made))
     else:
         children = [_build(c, leaves, static, made) for c in node.children]
-        out = made[id(node)] = _custom_or_tuple(node, children)
+        out = made[id(node)] = _custom_or_tuple(
+            node, children, tangent=static is not None and static(None) is NoTangent
+        )
     return out
 
 
-def _custom_or_tuple(node: Structure, children: list[Any]) -> Any:
+def _custom_or_tuple(node: Structure, children: list[Any], *, tangent: bool) -> Any:
     cls = type(node.value)
     registration = registration_of(cls)
     if registration is not None:
+        if tangent and registration.tangent is not None:
+            return registration.tangent(node.data, tuple(children))
         return registration.unflatten(node.data, tuple(children))
     if cls is tuple:
         return tuple(children)

@@ -27,6 +27,8 @@ class Registration:
         Whether instances of subclasses are taken apart in the same way.
     refused : str, optional
         Why the class carries no tangents although it holds numbers.
+    tangent : callable, optional
+        ``tangent(data, children)``: what a tangent of x is, where it is no instance of the class.
     """
 
     flatten: Flatten
@@ -34,6 +36,7 @@ class Registration:
     mismatch: Callable[[Any, Any], str | None] | None = None
     subclasses: bool = False
     refused: str | None = None
+    tangent: Unflatten | None = None
 
 
 REGISTERED: dict[type, Registration] = {}

@@ -46,7 +46,7 @@ _OWN = {
     "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
-    "most_of_unknown", "places_beside", "trips",
+    "most_of_unknown", "places_beside", "trips", "with_derivative_of",
 }  # fmt: skip
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}

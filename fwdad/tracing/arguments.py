@@ -150,7 +150,7 @@ def is_record(x: Any) -> bool:
     module = type(x).__module__
     library = module.split(".")[0] in ("numpy", "scipy", "builtins", "functools")
     ours = module.startswith("fwdad.") and not module.startswith("fwdad.examples.")
-    return not library and not ours
+    return (not library and not ours) or hasattr(type(x), "__fwdad_record__")
 
 
 def leaf_key(x: Any) -> Hashable:

@@ -244,7 +244,7 @@ def _jvp(
     if v is None:
         primals, lanes, tree = _basis_run(at)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
-        return _made(at, (tree(primals), tree(dots)))
+        return _made(at, (tree(primals), tree.tangent(dots)))
     directions, _ = flatten(v, records=True)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
@@ -262,7 +262,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    return _made(at, (tree(primals), tree(dots)))
+    return _made(at, (tree(primals), tree.tangent(dots)))
 
 
 def _stacked(recorder: Any, v: Symbol, rank: int, *, single: bool) -> Any:
@@ -324,13 +324,13 @@ def _value_and_jacobian(
 
     def jacobian_of(k: int) -> Any:
         parts = [
-            at.trees[j][0]([blocks[k][m] if at.trees[j][1].start <= m < at.trees[j][1].stop
+            at.trees[j][0].tangent([blocks[k][m] if at.trees[j][1].start <= m < at.trees[j][1].stop
                             else None for m in range(len(at.leaves))][at.trees[j][1]])
             for j in range(len(at.argnums))
         ]  # fmt: skip
         return parts[0] if isinstance(argnums, int) else tuple(parts)
 
-    return _made(at, (tree(primals), tree([jacobian_of(k) for k in range(len(primals))])))
+    return _made(at, (tree(primals), tree.tangent([jacobian_of(k) for k in range(len(primals))])))
 
 
 def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
@@ -517,7 +517,7 @@ def _cotangents(at: _Differentiated, bars: list[Any]) -> list[Any]:
             found.append(b)
         else:
             found.append(recorder.apply(np.full_like, (symbol, b), {}))
-    return [tree(found[part]) for tree, part in at.trees]
+    return [tree.tangent(found[part]) for tree, part in at.trees]
 
 
 def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:

@@ -236,7 +236,8 @@ def is_object(x: Any) -> bool:
     """Whether a content is an object whose attributes are its content."""
     if isinstance(x, _NOT_OBJECTS):
         return False
-    if type(x).__module__.startswith(("fwdad.", "numpy", "functools", "builtins")):
+    ours = type(x).__module__.startswith("fwdad.") and not hasattr(type(x), "__fwdad_record__")
+    if ours or type(x).__module__.startswith(("numpy", "functools", "builtins")):
         return False
     return isinstance(getattr(x, "__dict__", None), dict) and not isinstance(x, (list, dict, tuple))
 

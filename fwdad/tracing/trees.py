@@ -14,7 +14,28 @@ from fwdad.tape.types import ArrayType, Number, Type, number_type
 from fwdad.tracing.arguments import is_record, new_object
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
-Tree = Callable[[list[Any]], Any]
+_Build = Callable[[list[Any], bool], Any]
+
+
+class Tree:
+    """How a value is put together again.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(leaves, tangent)``.
+    """
+
+    def __init__(self, build: _Build) -> None:
+        self._build = build
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        """The value with other leaves."""
+        return self._build(leaves, False)
+
+    def tangent(self, leaves: list[Any]) -> Any:
+        """What has the leaves of a tangent: of a number with a format that is a float."""
+        return self._build(leaves, True)
 
 
 def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
@@ -34,36 +55,39 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
     """
     leaves: list[Any] = []
 
-    def take(node: Any) -> Tree:
+    def take(node: Any) -> _Build:
         if is_leaf(node):
             k = len(leaves)
             leaves.append(node)
-            return lambda values: values[k]
+            return lambda values, t: values[k]
         if isinstance(node, (tuple, list)):
             parts = [take(item) for item in node]
             if hasattr(node, "_fields"):
-                return lambda values: type(node)(*(p(values) for p in parts))
-            return lambda values: type(node)(p(values) for p in parts)
+                return lambda values, t: type(node)(*(p(values, t) for p in parts))
+            return lambda values, t: type(node)(p(values, t) for p in parts)
         if isinstance(node, dict):
             items = {key: take(item) for key, item in node.items()}
             cls = type(node) if isinstance(node, collections.OrderedDict) else dict
-            return lambda values: cls((key, p(values)) for key, p in items.items())
+            return lambda values, t: cls((key, p(values, t)) for key, p in items.items())
         if isinstance(node, (Maybe, Optional, Poison)):
             message = "a value that may be None, or not be there, is used as a whole"
             raise UntraceableError(message)
         if records and is_record(node):
             fields = {name: take(part) for name, part in vars(node).items()}
 
-            def build(values: list[Any]) -> Any:
+            def build(values: list[Any], t: bool) -> Any:
+                own = getattr(type(node), "__fwdad_record__", None)
+                if t and own is not None:
+                    return fields[own](values, t)
                 made = new_object(type(node))
                 for name, part in fields.items():
-                    object.__setattr__(made, name, part(values))
+                    object.__setattr__(made, name, part(values, t))
                 return made
 
             return build
-        return lambda _: node
+        return lambda _, __: node
 
-    return leaves, take(x)
+    return leaves, Tree(take(x))
 
 
 def made_in(recorder: Any, x: Any) -> Any:
