@@ -20,8 +20,11 @@ from fwdad.backends.elementwise import (
     numpy_term,
     where_term,
 )
+from fwdad.errors import UndefinedDerivativeError
 from fwdad.tangents.chunk import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
+from fwdad.tangents.symbolic import defined
+from fwdad.tangents.zero import undefined_message
 from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.infer import infer
 from fwdad.tape.ops import Apply, Operand, Value, is_array
@@ -164,6 +167,14 @@ def _unit_lanes(w, op, n, k, dtype=None):  # noqa: ARG001
     w.line(f"{name} = {w.zeros(op.outputs[0], [w.index_text(n)])}", op)
     w.line(f"if 0 <= {lane} < {w.index_text(n)}:")
     w.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
+
+
+@handles(defined)
+def _defined(w, op, x, bad, reason):
+    w.line(f"if {cast(w.number(bad), np.dtype(bool)).text}:", op)
+    name = w.function(UndefinedDerivativeError)
+    w.line(f"    raise {name}({undefined_message(reason)!r})")
+    return w.array(x) if is_array(x) else w.term(x).text
 
 
 # -- new arrays

@@ -16,6 +16,10 @@ from fwdad.tape.ops import Value, is_array
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
 
+MIN = -1
+"""Among the axes of a result: the smaller length of the matrix."""
+
+
 @handles(np.linalg.norm)
 def _norm(w, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (NumPy's name)
     if is_array(a) and ord in (np.inf, -np.inf) and len(axes_of(axis, a.type.ndim)) == 1:
@@ -105,35 +109,119 @@ def _factorized(w: Writer, matrix: str) -> str:
 @handles(np.linalg.inv, np.linalg.cholesky, np.linalg.det)
 def _of_matrices(w, op, a, upper=False):
     wide, name = _wide(a, upper is False, op), f"np.linalg.{op.function.__name__}"
-    if a.type.ndim == 2:
-        return f"{name}({as_dtype(w, a, wide)})"
-    m, out = as_dtype(w, a, wide), w.name(op.outputs[0])
-    lengths, index, (matrix,) = stack(w, (m, a), core=[2])
-    core = [f"{m}.shape[{a.type.ndim - 1}]"] * (op.outputs[0].type.ndim - len(lengths))
-    w.line(f"{out} = {w.empty([*lengths, *core], op.outputs[0].type.dtype)}")
-    w.open_loops(lengths)
-    w.line(f"{out}[{w.at(index)}] = {name}({matrix})")
-    w.close_loops(index)
-    return None
+    return _each(w, op, a, wide, name + "({})", [[0, 0]] if name[-3:] != "det" else [[]])
 
 
 @handles(np.linalg.eigvalsh, np.linalg.eigh)
 def _eigenvalues(w, op, a, UPLO="L"):
-    wide = _wide(a, a.type.ndim == 2 and UPLO in ("L", "U") and a.type.dtype.kind == "f", op)
-    m = as_dtype(w, a, wide)  # Numba reads the lower triangle
-    return f"np.linalg.{op.function.__name__}({m if UPLO == 'L' else f'{m}.T'})"
+    wide = _wide(a, UPLO in ("L", "U"), op)
+    turned = "{}" if UPLO == "L" else "{}.T" if wide.kind == "f" else "np.conj({}.T)"
+    # Numba reads the lower triangle
+    return _each(w, op, a, wide, f"np.linalg.{op.function.__name__}({turned})", [[0], [0, 0]])
 
 
-@handles(np.linalg.qr, np.linalg.slogdet)
-def _of_matrix(w, op, a):
-    wide = _wide(a, a.type.ndim == 2, op)
-    return f"np.linalg.{op.function.__name__}({as_dtype(w, a, wide)})"
+@handles(np.linalg.slogdet)
+def _slogdet(w, op, a):
+    return _each(w, op, a, _wide(a, True, op), "np.linalg.slogdet({})", [[], []])
+
+
+@handles(np.linalg.qr)
+def _qr(w, op, a, mode="reduced"):
+    wide = _wide(a, mode in ("reduced", "r"), op)
+    if mode == "r":
+        return _each(w, op, a, wide, "np.linalg.qr({})[1]", [[MIN, 1]])
+    return _each(w, op, a, wide, "np.linalg.qr({})", [[0, MIN], [MIN, 1]])
 
 
 @handles(np.linalg.svd)
-def _svd(w, op, a, full_matrices=True):
-    wide = _wide(a, a.type.ndim == 2 and isinstance(full_matrices, bool), op)
-    return f"np.linalg.svd({as_dtype(w, a, wide)}, {int(full_matrices)})"
+def _svd(w, op, a, full_matrices=True, compute_uv=True, hermitian=False):
+    known = isinstance(full_matrices, bool) and isinstance(compute_uv, bool) and hermitian is False
+    wide = _wide(a, known, op)
+    if not compute_uv:
+        return _each(w, op, a, wide, "np.linalg.svd({}, 0)[1]", [[MIN]])
+    cores: Any = [[0, 0], [MIN], [1, 1]] if full_matrices else [[0, MIN], [MIN], [MIN, 1]]
+    return _each(w, op, a, wide, f"np.linalg.svd({{}}, {int(full_matrices)})", cores)
+
+
+@handles(np.linalg.svdvals)
+def _svdvals(w, op, x):
+    return _each(w, op, x, _wide(x, True, op), "np.linalg.svd({}, 0)[1]", [[MIN]])
+
+
+@handles(np.linalg.pinv)
+def _pinv(w, op, a, rcond=None, hermitian=False):
+    wide = _wide(a, hermitian is False and not is_array(rcond), op)
+    cut = "1e-15" if rcond is None else w.real(rcond).text
+    return _each(w, op, a, wide, f"np.linalg.pinv({{}}, {cut})", [[1, 0]])
+
+
+@handles(np.linalg.matrix_power)
+def _matrix_power(w, op, a, n):
+    wide = _wide(a, not is_array(n), op)
+    call = f"{w.help('matrix_power')}({{}}, {w.index_text(n)})"
+    return _each(w, op, a, wide, call, [[0, 0]])
+
+
+@handles(np.linalg.lstsq)
+def _lstsq(w, op, a, b, rcond=None):
+    a, b = as_array(w, a), as_array(w, b)
+    dtype = np.dtype(np.result_type(a.type.dtype, b.type.dtype, np.float64))  # as in NumPy
+    if a.type.ndim != 2 or dtype.kind not in "fc" or is_array(rcond):
+        message = "of such arrays"
+        raise TypeError(message)
+    m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
+    unit = float(np.finfo(np.float64).eps)
+    cut = f"{unit!r} * max({m}.shape[0], {m}.shape[1])" if rcond is None else w.real(rcond).text
+    x, residuals, rank, s = op.outputs
+    found = w.temporary("rank")
+    if any(v.type.dtype not in (dtype, np.float64) for v in (x, residuals, s)):
+        message = "in single precision"
+        raise TypeError(message)
+    names = f"{w.name(x)}, {w.name(residuals)}, {found}, {w.name(s)}"
+    w.line(f"{names} = np.linalg.lstsq({m}, {n}, {cut})", op)
+    w.line(
+        f"{w.name(rank)} = {w.stored(Term(found, ATOM, numpy_number(np.int64)), rank.type.dtype)}"
+    )
+
+
+def _each(
+    w: Writer, op: Any, a: Value, wide: np.dtype[Any], call: str, cores: list[list[int]]
+) -> str | None:
+    """A function of one matrix, or of each in a stack.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Writes the source.
+    op : Apply
+        The call.
+    a : Value
+        The matrices.
+    wide : dtype
+        What LAPACK computes in.
+    call : str
+        With a place for the matrix.
+    cores : list
+        For each result the axes of the matrix whose lengths it has.
+    """
+    m = as_dtype(w, a, wide)
+    if a.type.ndim == 2:
+        return call.format(m)
+    lengths, index, (matrix,) = stack(w, (m, a), core=[2])
+    sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
+    sides.append(f"min({sides[0]}, {sides[1]})")
+    for out, core in zip(op.outputs, cores, strict=False):
+        w.line(f"{w.name(out)} = {w.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)}")
+    w.open_loops(lengths)
+    if len(op.outputs) == 1:
+        w.line(f"{w.name(op.outputs[0])}[{w.at(index)}] = {call.format(matrix)}")
+    else:
+        parts = [w.temporary("part") for _ in op.outputs]
+        w.line(f"{', '.join(parts)} = {call.format(matrix)}")
+        for out, part in zip(op.outputs, parts, strict=True):
+            w.line(f"{w.name(out)}[{w.at(index)}] = {part}")
+    w.close_loops(index)
+    return None
 
 
 def _wide(a: Any, known: bool, op: Any) -> np.dtype[Any]:

@@ -17,8 +17,7 @@ from fwdad.backends.array_functions import (
     shape_text,
     tuple_text,
 )
-from fwdad.backends.array_reductions import SUM
-from fwdad.backends.elementwise import Term, literal, numpy_number
+from fwdad.backends.elementwise import literal
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array
 from fwdad.tape.types import Size
@@ -37,10 +36,14 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
 
 @handles(np.reshape)
 def _reshape(w, op, a, shape, order="C"):
-    if order != "C" or not is_array(a) or not a.type.ndim:
+    if order != "C" or isinstance(a, (list, tuple)):
         message = f"in order {order}"
         raise TypeError(message)
     lengths = shape_text(w, shape)
+    if not is_array(a) or not a.type.ndim:
+        dtype = op.outputs[0].type.dtype
+        ones = ["1" if n == "-1" else n for n in lengths]
+        return f"np.full({tuple_text(ones)}, {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
     result = _reshaped(w, a, tuple_text(lengths))
     if w.is_written(op.outputs[0]) and not w.is_written_later(a):
         return f"{result}.copy()"
@@ -254,39 +257,3 @@ def _diff(w, op, a, n=1, axis=-1):
     index = w.open_loops([f"{length} - 1"])
     w.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
     w.close_loops(index)
-
-
-@handles(np.diag)
-def _diag(w, op, a, k=0):
-    out, dtype = w.name(op.outputs[0]), a.type.dtype
-    if k != 0 or (a.type.ndim == 2 and w.is_written(op.outputs[0])):
-        message = "off the diagonal"
-        raise TypeError(message)
-    name = w.array(a)
-    (i,) = w.index_names(1)
-    n = length_text(a.type.shape[0], name, 0)
-    if a.type.ndim == 1:
-        w.line(f"{out} = np.zeros(({n}, {n}), {w.dtype(dtype)})")
-        w.line(f"for {i} in range({n}):")
-        w.line(f"    {out}[{i}, {i}] = {name}[{i}]")
-        return
-    n = f"min({n}, {length_text(a.type.shape[1], name, 1)})"
-    w.line(f"{out} = {w.empty([n], dtype)}")
-    w.line(f"for {i} in range({n}):")
-    w.line(f"    {out}[{i}] = {name}[{i}, {i}]")
-
-
-@handles(np.trace)
-def _trace(w, op, a):
-    dtype = op.outputs[0].type.dtype
-    if a.type.ndim != 2:
-        message = "of a stack of matrices"
-        raise TypeError(message)
-    name = w.array(a)
-    total = w.temporary("total", numpy_number(dtype))
-    (i,) = w.index_names(1)
-    w.line(f"{total} = {literal(0, numpy_number(dtype))}")
-    w.line(f"for {i} in range(min({name}.shape[0], {name}.shape[1])):")
-    item = Term(f"{name}[{i}, {i}]", ATOM, numpy_number(a.type.dtype))
-    w.line("    " + SUM.step(w, total, item, dtype))
-    return total

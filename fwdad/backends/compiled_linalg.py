@@ -125,3 +125,22 @@ def lu_solve_matrix(columns, pivots, b):
     if n > 0 and count > 0:
         _getrs(columns, pivots, x)
     return x.T
+
+
+@njit
+def matrix_power(a, n):
+    """A power of a square matrix, by repeated squaring, as NumPy forms it."""
+    if a.shape[0] != a.shape[1]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    if n == 0:
+        return np.eye(a.shape[0]).astype(a.dtype)
+    square = np.linalg.inv(a) if n < 0 else a.copy()
+    left, power, made = abs(n), square, False
+    while left > 0:
+        if left & 1:
+            power = np.dot(power, square) if made else square
+            made = True
+        left >>= 1
+        if left > 0:
+            square = np.dot(square, square)
+    return power

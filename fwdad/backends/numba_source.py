@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.backends import (
     array_functions,
     array_linalg,  # noqa: F401 (their handlers are registered)
+    array_matrices,  # noqa: F401
     array_order,  # noqa: F401
     array_places,  # noqa: F401
     array_products,  # noqa: F401

@@ -25,7 +25,7 @@ HELPERS = frozenset({
     "python_int_remainder", "python_remainder", "scaled", "stack_place", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
-LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector"})
+LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power"})
 """Those of ``compiled_linalg``, which stand on LAPACK."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError
+from fwdad.errors import DuplicateRuleError, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import plain
 
@@ -86,6 +86,11 @@ def into(space: Space, x_bar: Any) -> Any:
         Where the cotangent has to live.
     x_bar : Chunk
         The cotangent of x as it was broadcast.
+
+    Raises
+    ------
+    UntraceableError
+        If that depends on a length that is not known when a program is traced.
     """
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
         x_bar = np.real(x_bar)
@@ -93,7 +98,7 @@ def into(space: Space, x_bar: Any) -> Any:
         return x_bar
     lead = x_bar.ndim - space.ndim
     stretched = [
-        k + lead for k, n in enumerate(space.shape) if n == 1 and x_bar.shape[k + lead] != 1
+        k + lead for k, n in enumerate(space.shape) if _is_stretched(n, x_bar.shape[k + lead])
     ]
     if lead or stretched:
         x_bar = np.sum(x_bar, axis=(*range(lead), *stretched))
@@ -112,3 +117,13 @@ def conjugate(x: Any) -> Any:
 
 
 _COMPLEX = np.dtype(complex)
+
+
+def _is_stretched(n: Any, m: Any) -> bool:
+    """Whether an axis of length n was broadcast to the length m."""
+    if type(n) is int:
+        return n == 1 and m != 1
+    if n != m and n.may_be_one:
+        message = "a length that is not known, and may be one or not, is broadcast"
+        raise UntraceableError(message)
+    return False

@@ -39,8 +39,7 @@ from fwdad.rules.define import frule
 from fwdad.rules.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal, resolution
 from fwdad.rules.triangles import adjoint, from_lower
-from fwdad.tangents.chunk import plain
-from fwdad.tangents.symbolic import array_of, is_known
+from fwdad.tangents.symbolic import apply, array_of, defined, is_known
 from fwdad.tangents.zero import undefined
 
 
@@ -86,33 +85,33 @@ def qr_frule(primals, tangents, mode="reduced"):
             reason
         )
     q, r = np.linalg.qr(a) if mode == "r" else y
-    q_dot, r_dot = qr_tangents(a_dot, q, r)
+    q_dot, r_dot = qr_tangents(a_dot, q, r, complete=mode == "complete")
     return y, r_dot if mode == "r" else (q_dot, r_dot)
 
 
-def qr_tangents(a_dot: Any, q: Any, r: Any) -> tuple[Any, Any]:
-    """The tangents of a reduced or complete QR decomposition."""
-    k = min(q.shape[-2], r.shape[-1])
-    q1, r1 = q[..., :, :k], r[..., :k, :]
-    pivots = np.abs(np.asarray(plain(matrix_diagonal(r1))))
-    if np.any(pivots <= resolution(pivots)):
-        reason = "Q of a matrix with linearly dependent columns is not unique"
+def qr_tangents(a_dot: Any, q: Any, r: Any, *, complete: bool = True) -> tuple[Any, Any]:
+    """The tangents of a QR decomposition; of a reduced one only, where it is not complete."""
+    k = min(q.shape[-2], r.shape[-1]) if complete else q.shape[-1]
+    q1, r1 = (q[..., :, :k], r[..., :k, :]) if complete else (q, r)
+    pivots = np.abs(array_of(matrix_diagonal(r1)))
+    reason = "Q of a matrix with linearly dependent columns is not unique"
+    dependent = np.any(pivots <= resolution(pivots))
+    if is_known(dependent) and dependent:
         return undefined(reason), undefined(reason)
     # B = Ȧ R⁻¹ of the leading columns, as (R⁻ᵀ Ȧᵀ)ᵀ
-    transposed = solve_lower(
-        np.swapaxes(r1[..., :, :k], -1, -2), np.swapaxes(a_dot[..., :, :k], -1, -2)
-    )
+    square = defined(r1[..., :, :k], dependent, reason)
+    transposed = solve_lower(np.swapaxes(square, -1, -2), np.swapaxes(a_dot[..., :, :k], -1, -2))
     b = np.swapaxes(transposed, -1, -2)
     c = adjoint(q1) @ b
     strict = np.tril(c, -1)
     omega = strict - adjoint(strict)
-    raw = np.asarray(plain(q))
+    raw = array_of(q)
     if raw.dtype.kind == "c":
-        omega = omega + np.eye(k, dtype=raw.real.dtype) * (1j * np.imag(c))
+        omega = omega + apply(np.eye, k, dtype=raw.real.dtype) * (1j * np.imag(c))
     r_dot = np.triu(adjoint(q1) @ a_dot - omega @ r1)
-    extra = q.shape[-1] - k
+    extra = q.shape[-1] - k if complete else 0
     if extra:  # rows of zeros below
-        r_dot = np.eye(k + extra, k, dtype=raw.real.dtype) @ r_dot
+        r_dot = apply(np.eye, k + extra, k, dtype=raw.real.dtype) @ r_dot
     q_dot = b - q1 @ (c - omega)
     if extra:
         q2_dot = -(q1 @ (adjoint(q_dot) @ q[..., :, k:]))
@@ -170,9 +169,11 @@ def svd_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
     k = s.shape[-1]
     u1, vh1 = u[..., :, :k], vh[..., :k, :]
     s_dot = singular_tangents(a_dot, u1, s, vh1)
-    if is_repeated(s) or np.any(np.asarray(plain(s)) <= resolution(s)):
-        reason = "singular vectors of a repeated or zero singular value"
+    reason = "singular vectors of a repeated or zero singular value"
+    alike = is_repeated(s) | np.any(array_of(s) <= resolution(s))
+    if is_known(alike) and alike:
         return undefined(reason), s_dot, undefined(reason)
+    s = defined(s, alike, reason)
     right, left = a_dot @ adjoint(vh1), adjoint(a_dot) @ u1  # Ȧ V and Ȧᴴ U
     p = adjoint(u1) @ right
     rows, columns = s[..., :, None], s[..., None, :]
@@ -180,7 +181,7 @@ def svd_tangents(a_dot: Any, u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
     u_dot = u1 @ (f * (p * columns + rows * adjoint(p)))
     v1 = adjoint(vh1)
     v_dot = v1 @ (f * (rows * p + adjoint(p) * columns))
-    if np.asarray(plain(u)).dtype.kind == "c":
+    if array_of(u).dtype.kind == "c":
         turn = (0.5j * np.imag(matrix_diagonal(p)) / s)[..., None, :]
         u_dot, v_dot = u_dot + u1 * turn, v_dot - v1 * turn
     u_dot = _with_complement(u_dot, right / columns, u, u1)
@@ -206,8 +207,9 @@ def _svd_of_hermitian(a_dot: Any, u: Any, s: Any, vh: Any) -> Any:
     w = s * sign
     m = adjoint(u) @ a_dot @ u
     s_dot = sign * np.real(matrix_diagonal(m))
-    if is_repeated(w):
-        reason = "singular vectors of a repeated eigenvalue"
+    reason = "singular vectors of a repeated eigenvalue"
+    repeated = is_repeated(w)
+    if is_known(repeated) and repeated:
         return undefined(reason), s_dot, undefined(reason)
-    u_dot = u @ (inverse_gaps(w) * m)
+    u_dot = u @ (defined(inverse_gaps(w), repeated, reason) * m)
     return u_dot, s_dot, adjoint(u_dot * sign[..., None, :])

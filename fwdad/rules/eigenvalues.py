@@ -33,6 +33,7 @@ from fwdad.rules.define import frule
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.symbolic import defined, is_known
 from fwdad.tangents.zero import undefined
 
 
@@ -54,9 +55,11 @@ def eigh_tangents(a_dot: Any, w: Any, v: Any) -> tuple[Any, Any]:
     """The tangents of all eigenvalues and eigenvectors of a Hermitian matrix."""
     m = adjoint(v) @ a_dot @ v
     w_dot = np.real(matrix_diagonal(m))
-    if is_repeated(w):
-        return w_dot, undefined("eigenvectors of a repeated eigenvalue")
-    return w_dot, v @ (inverse_gaps(w) * m)
+    reason = "eigenvectors of a repeated eigenvalue"
+    repeated = is_repeated(w)
+    if is_known(repeated) and repeated:
+        return w_dot, undefined(reason)
+    return w_dot, v @ (defined(inverse_gaps(w), repeated, reason) * m)
 
 
 def _read_triangle(a_dot: Any, uplo: str) -> Any:

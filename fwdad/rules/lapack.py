@@ -23,6 +23,7 @@ import numpy as np
 
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.symbolic import apply, array_of
 
 SINGULAR = "Singular matrix"
 BASE = 64
@@ -383,7 +384,8 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
         n = lower.shape[-1]
         half = np.linalg.solve(lower, from_lower(a_dot))
         p = np.linalg.solve(lower, adjoint(half))  # L⁻¹ Ȧ L⁻ᴴ is Hermitian
-        phi = (np.tri(n) - 0.5 * np.eye(n)).astype(np.real(plain(lower)).dtype)
+        phi = apply(np.tri, n) - 0.5 * apply(np.eye, n)
+        phi = phi.astype(np.real(array_of(lower)).dtype)
         return lower @ (phi * p)
     result = np.result_type(lower, a_dot.dtype)
     dtype = np.complex128 if result.kind == "c" else np.float64

@@ -29,6 +29,7 @@ from fwdad.rules.define import call_rule, frule, locally_constant
 from fwdad.rules.lapack import solve_and_factorize
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.symbolic import array_of, defined, is_known
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 locally_constant(np.linalg.matrix_rank)
@@ -105,11 +106,14 @@ def slogdet_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.slogdet(a)
-    if np.any(plain(y[0]) == 0):
-        reason = "log|det A| of a singular matrix is -inf; np.linalg.det is differentiable there"
+    reason = "log|det A| of a singular matrix is -inf; np.linalg.det is differentiable there"
+    singular = array_of(y[0]) == 0
+    singular = np.any(singular) if np.ndim(singular) else singular
+    if is_known(singular) and singular:
         return y, (undefined(reason), undefined(reason))
-    rate = np.sum(np.swapaxes(np.linalg.inv(a), -1, -2) * a_dot, axis=(-2, -1))
-    if np.asarray(plain(y[0])).dtype.kind != "c":
+    inverse = np.linalg.inv(defined(a, singular, reason))
+    rate = np.sum(np.swapaxes(inverse, -1, -2) * a_dot, axis=(-2, -1))
+    if array_of(y[0]).dtype.kind != "c":
         return y, (ZERO, rate)
     return y, (y[0] * (1j * np.imag(rate)), np.real(rate))
 
@@ -200,7 +204,8 @@ def lstsq_tangents(
     a: Any, b: Any, a_dot: Any, b_dot: Any, x: Any, residuals: Any, rank: Any, s: Any
 ) -> tuple[Any, Any, Any]:
     """The tangents of the solution, of the sums of squares and of the singular values."""
-    inverse, s_dot = _inverse_and_singular_tangents(a, a_dot, s, operator.index(rank))
+    rank = rank if hasattr(rank, "__fwdad_symbolic__") else operator.index(rank)
+    inverse, s_dot = _inverse_and_singular_tangents(a, a_dot, s, rank)
     single = np.ndim(b) == 1
     columns, solution, columns_dot = (
         (b[:, None], x[:, None], b_dot[:, None]) if single else (b, x, b_dot)
@@ -215,16 +220,16 @@ def lstsq_tangents(
         + spread
         - inverse @ (a @ spread)
     )
-    residuals_dot = ZERO
-    if np.size(plain(residuals)):
-        residuals_dot = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
-        residuals_dot = residuals_dot.reshape(np.shape(plain(residuals)))
+    residuals_dot: Any = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
+    # there are none where the rank is deficient; SciPy's of one right-hand side are a number
+    count = np.shape(plain(residuals))
+    residuals_dot = residuals_dot[: count[0]] if count else residuals_dot[0]
     return x_dot[:, 0] if single else x_dot, residuals_dot, s_dot
 
 
-def _inverse_and_singular_tangents(a: Any, a_dot: Any, s: Any, rank: int) -> tuple[Any, Any]:
+def _inverse_and_singular_tangents(a: Any, a_dot: Any, s: Any, rank: Any) -> tuple[Any, Any]:
     """A⁺ without the singular values that the primal took for zero, and ṡ."""
-    if plain(a) is a and s.size:
+    if plain(a) is a and not (is_known(s.size) and s.size == 0):
         u, values, vh = np.linalg.svd(a, full_matrices=False)
         inverse = (adjoint(vh)[:, :rank] / values[:rank]) @ adjoint(u)[:rank]
         return inverse, singular_tangents(a_dot, u, values, vh)

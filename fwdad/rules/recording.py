@@ -20,6 +20,7 @@ from fwdad.rules.binding import binder_for
 from fwdad.rules.containers import Path, pick, rebuild, walk
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.shapes import same_shape
 from fwdad.tangents.zero import Undefined, Zero
 
 
@@ -365,7 +366,7 @@ def _space(value: Any) -> Any:
 def _accumulate(cotangents: dict[int, Any], tangent: RecordingTangent, x_bar: Any) -> None:
     if isinstance(x_bar, Zero):
         return
-    if tuple(getattr(x_bar, "shape", (None,))) != tuple(tangent.shape):
+    if not same_shape(tuple(getattr(x_bar, "shape", (None,))), tuple(tangent.shape)):
         message = f"a transpose answered {x_bar!r} as the cotangent of {tangent!r}"
         raise ChunkOperationError(message)
     known = cotangents.get(id(tangent))

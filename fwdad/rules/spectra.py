@@ -6,28 +6,32 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import plain
+from fwdad.rules.define import elementwise
+from fwdad.rules.partials import no_derivative
+from fwdad.tangents.symbolic import apply, array_of, defined
+
+_NOT_A_NUMBER = no_derivative("it is no number")
+elementwise(defined, lambda x, bad, reason, y: 1.0, _NOT_A_NUMBER, _NOT_A_NUMBER)
 
 
 def resolution(w: Any) -> Any:
     """The distance under which computed eigenvalues or singular values are one."""
-    raw = np.asarray(plain(w))
-    if raw.shape[-1] == 0:
-        return np.zeros((*raw.shape[:-1], 1))
-    return raw.shape[-1] * np.finfo(raw.dtype).eps * np.max(np.abs(raw), axis=-1, keepdims=True)
+    raw = array_of(w)
+    unit = float(np.finfo(raw.dtype).eps)
+    return raw.shape[-1] * unit * np.max(np.abs(raw), axis=-1, keepdims=True, initial=0.0)
 
 
-def is_repeated(w: Any) -> bool:
+def is_repeated(w: Any) -> Any:
     """Whether two values of any spectrum in a stack are equal to rounding."""
-    raw = np.asarray(plain(w))
+    raw = array_of(w)
     gaps = np.abs(raw[..., None, :] - raw[..., :, None])
-    apart = np.eye(raw.shape[-1], dtype=bool) | (gaps > resolution(w)[..., None])
-    return not np.all(apart)
+    apart = apply(np.eye, raw.shape[-1], dtype=bool) | (gaps > resolution(w)[..., None])
+    return np.logical_not(np.all(apart))
 
 
 def inverse_gaps(w: Any) -> Any:
     """1 / (w_j − w_i) at row i and column j, zero on the diagonal."""
-    eye = np.eye(w.shape[-1], dtype=bool)
+    eye = apply(np.eye, w.shape[-1], dtype=bool)
     gaps = w[..., None, :] - w[..., :, None]
     return np.where(eye, 0, 1 / np.where(eye, 1, gaps))
 

@@ -32,11 +32,21 @@ def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[A
     return tuple(_broadcast(m, n) for m, n in pairs)
 
 
+def same_shape(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether two shapes are equal, or may be: where lengths that are not known meet others."""
+    return len(first) == len(second) and all(
+        m == n or not (type(m) is int and type(n) is int)
+        for m, n in zip(first, second, strict=True)
+    )
+
+
 def _broadcast(m: Any, n: Any) -> Any:
     if type(m) is int and (m == 1 or type(n) is int):
         return n if m == 1 else np.broadcast_shapes((m,), (n,))[0]
     if type(n) is int:
         return m if n == 1 else n
+    if type(m) is int:
+        return m  # the other one is it, or one
     if m == n or not m.may_be_one:
         return m
     if not n.may_be_one:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.zero import Undefined
 
 
 def recorder_of(*values: Any) -> Any:
@@ -58,6 +59,29 @@ def arange(n: Any) -> Any:
     """The numbers below a length that may be unknown."""
     recorder = recorder_of(n)
     return np.arange(n) if recorder is None else recorder.apply(np.arange, (n,), {})
+
+
+def defined(x: Any, bad: Any, reason: str) -> Any:
+    """The values x that a derivative is made of; it raises where they are used and ``bad`` holds.
+
+    What a rule knows at once it says by :func:`fwdad.undefined`. On a tape ``bad`` is known when
+    the program runs: then this is an operation, which is left out with the derivative.
+
+    Parameters
+    ----------
+    x : array
+        Made by the rule, and not its tangent.
+    bad : bool or symbol
+        Whether the derivative does not exist.
+    reason : str
+        Why, in words for the user.
+    """
+    recorder = recorder_of(x, bad)
+    if recorder is not None:
+        return recorder.apply_typed(defined, (x, bad, reason), x.type)
+    if bad:
+        Undefined(reason).use()
+    return x
 
 
 def is_known(*lengths: Any) -> bool:

@@ -114,6 +114,11 @@ class NoTangentType:
 NoTangent = NoTangentType()
 
 
+def undefined_message(reason: str) -> str:
+    """What the error says that an undefined derivative raises."""
+    return f"the derivative is undefined: {reason}"
+
+
 class Undefined:
     """A derivative that does not exist, which raises only where it is used.
 
@@ -131,8 +136,7 @@ class Undefined:
 
     def use(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Raise :class:`~fwdad.errors.UndefinedDerivativeError`."""
-        message = f"the derivative is undefined: {self.reason}"
-        raise UndefinedDerivativeError(message)
+        raise UndefinedDerivativeError(undefined_message(self.reason))
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __truediv__ = use
     __matmul__ = __rmatmul__ = __getitem__ = __array_ufunc__ = __array_function__ = use

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents.symbolic import defined
 from fwdad.tape.alias import Roots, memory, own_name
 from fwdad.tape.ops import (
     Apply,
@@ -128,6 +129,8 @@ def _of_call(op: Apply) -> Risk:
     f = op.function
     if op.mutated:
         return Risk.RAISES
+    if f is defined:  # asked of derivatives only: it raises where one is used
+        return Risk.SHAPES
     own = own_function(op)
     if own:
         if own == "range_length":
@@ -201,6 +204,8 @@ def _is_python(t: Any) -> bool:
 
 def _of_ufunc(op: Apply, kinds: list[Any]) -> Risk:
     f: Any = op.function
+    if f is np.matmul and not op.kwargs:
+        return Risk.SHAPES
     if op.kwargs or f.signature is not None:
         return Risk.RAISES
     if f is np.power:

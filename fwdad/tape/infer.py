@@ -14,7 +14,16 @@ import numpy as np
 from fwdad.tangents import sparse
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type, product
+from fwdad.tape.types import (
+    ArrayType,
+    Dimension,
+    Number,
+    Size,
+    Type,
+    number_type,
+    product,
+    smallest,
+)
 
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
 _ANY = Size()  # numbers that are not lengths
@@ -40,6 +49,14 @@ _DATA_SHAPED = {
     np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.unique_all,
     np.unique_counts, np.unique_inverse, np.unique_values,
 }  # fmt: skip
+
+# Matrices must be square: their two lengths are one.
+_OF_SQUARES = {
+    np.linalg.eigh, np.linalg.eigvalsh, np.linalg.cholesky, np.linalg.inv, np.linalg.det,
+    np.linalg.slogdet, np.linalg.solve, np.linalg.matrix_power,
+}  # fmt: skip
+# The smaller length of a matrix is one of the result's.
+_OF_RECTANGLES = {np.linalg.qr, np.linalg.svd, np.linalg.svdvals}
 
 _DATA_SHAPED_BY_NAME = {"numpy.linalg.lstsq", "scipy.linalg.lstsq"}
 
@@ -115,11 +132,14 @@ def infer(
         assert reason is not None
         raise CannotInferError(_reason(reason)) from reason
     samples = full
-    guess = function in _ELEMENTWISE or isinstance(function, np.ufunc)
+    guess = function in _ELEMENTWISE or isinstance(function, np.ufunc) or function in _OF_SQUARES
     if _is_data_shaped(function, args, kwargs):
         return _type(first, second, None)
     key = _key(function, [args, kwargs])
     dimensions = _Dimensions(samples, sizes, key, guess=guess)
+    if function in _OF_RECTANGLES and isinstance(args[0], Value):
+        rows, columns = args[0].type.shape[-2:]
+        dimensions.rectangle = (rows, columns)
     if sizes and not guess:
         dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
     return _type(first, second, dimensions)
@@ -452,6 +472,7 @@ class _Dimensions:
         self.key = key
         self.guess = guess
         self.chance: set[tuple[int, int]] = set()  # alike by chance
+        self.rectangle: tuple[Dimension, ...] = ()  # the lengths of a matrix that is factorised
 
     def of(self, m: int, n: int) -> Dimension:
         """The length that is m in one sample and n in the other."""
@@ -461,6 +482,11 @@ class _Dimensions:
         alike = [s for s in first if s is not _ANY and first[s] == m and second[s] == n]
         if len(alike) == 1 or (alike and self.guess):
             return alike[0]
+        if self.rectangle and (m, n) == tuple(
+            min(own[d] if isinstance(d, Size) else d for d in self.rectangle)
+            for own in self.samples
+        ):
+            return smallest(*self.rectangle)
         # the same call has the same lengths, and so have several results of one call
         return self.sizes[0].derive((*self.key, m, n)) if self.sizes else Size()
 

@@ -24,7 +24,7 @@ class Size:
         The length in the example that was traced.
     """
 
-    __slots__ = ("_derived", "factors", "hint", "number", "origin", "shortened")
+    __slots__ = ("_derived", "factors", "hint", "number", "origin", "shortened", "smallest_of")
 
     def __init__(self, origin: tuple[int, int] | None = None, hint: int | None = None) -> None:
         self.origin = origin
@@ -32,6 +32,7 @@ class Size:
         self.number = next(_names)
         self.factors: tuple[int, tuple[Size, ...]] = (1, (self,))
         self.shortened: tuple[Size, int] = (self, 0)  # max(of - by, 0)
+        self.smallest_of: tuple[Dimension, ...] = ()
         self._derived: dict[Any, Size] = {}
 
     def __repr__(self) -> str:
@@ -40,6 +41,8 @@ class Size:
     @property
     def may_be_one(self) -> bool:
         """Whether it could be a length that broadcasts: those of inputs are two or more."""
+        if self.smallest_of:
+            return any(d.may_be_one if isinstance(d, Size) else d == 1 for d in self.smallest_of)
         return not all(f.origin for f in self.factors[1])
 
     def derive(self, key: Any) -> Size:
@@ -77,12 +80,29 @@ def sliced(d: Dimension, s: slice) -> Dimension:
     """
     if s.start is None and s.stop is None and s.step in (None, -1, 1):
         return d
+    if s.start is None and s.step in (None, 1):  # up to a length that is no longer
+        stop = getattr(getattr(s.stop, "type", s.stop), "size", None)
+        if isinstance(stop, Size) and (stop is d or d in stop.smallest_of):
+            return stop
     plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
     if isinstance(d, int):
         return len(range(*s.indices(d))) if plain else Size()
     if plain and s.step in (None, 1) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):
         return d.minus(int(s.start or 0) - int(s.stop or 0))
     return d.derive(("slice", s.start, s.stop, s.step))
+
+
+def smallest(a: Dimension, b: Dimension) -> Dimension:
+    """The smaller of two lengths, which a factorisation of a matrix has."""
+    if a == b or (isinstance(a, int) and isinstance(b, int)):
+        return a if isinstance(a, Size) else min(a, b)  # type: ignore[type-var]
+    first, other = (a, b) if isinstance(a, Size) else (b, a)
+    assert isinstance(first, Size)
+    if isinstance(other, Size) and other.number < first.number:
+        first, other = other, first
+    made = first.derive(("smallest", other))
+    made.smallest_of = (first, other)
+    return made
 
 
 def product(coefficient: int, sizes: tuple[Size, ...]) -> int | Size:

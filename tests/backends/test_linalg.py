@@ -149,3 +149,50 @@ def test_systems_in_a_loop_keep_their_matrices():
     assert_allclose(g(A, V, 3), f(A, V, 3), rtol=1e-12)
     assert_allclose(plain(A, V, 3)[0], f(A, V, 3), rtol=1e-12)
     assert factorisations(f, A, V, 3) == 2
+
+
+def of_squares(a):
+    values, vectors = np.linalg.eigh(a + a.T)
+    power = np.linalg.matrix_power(a, -3)
+    return values, vectors**2, power, np.linalg.slogdet(a)[1], np.linalg.cholesky(a @ a.T)
+
+
+def of_rectangles(a):
+    q, r = np.linalg.qr(a)
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    x, squares, _, _ = np.linalg.lstsq(a, a[:, 0] ** 2)
+    return q, r, u**2, s, vt**2, np.linalg.pinv(a), x, squares
+
+
+@pytest.mark.parametrize(
+    ("f", "x"), [(of_squares, A), pytest.param(of_rectangles, TALL, marks=pytest.mark.slow)]
+)
+def test_derivatives_of_factorisations_are_compiled(f, x):
+    """Along directions and backwards, for matrices of any length."""
+
+    def total(x):
+        s = 0.0
+        for y in f(x):
+            s = s + np.sum(np.sin(y))
+        return s
+
+    push = fwdad.jit(lambda x, v: fwdad.jvp(f, x, v)[1])
+    gradient = fwdad.jit(fwdad.grad(total))
+    v, h = rng.normal(size=(2, *x.shape)), 1e-6 * rng.normal(size=x.shape)
+    for own, wanted in zip(push(x, v), fwdad.jvp(f, x, v)[1], strict=True):
+        assert_allclose(own, wanted, rtol=1e-9, atol=1e-11)
+    for k in (3, 4) if f is of_rectangles else (2, 3):  # other lengths, the same code
+        part = x[:k] if f is of_rectangles else x[:k, :k].copy()
+        found, step = gradient(part), h[: part.shape[0], : part.shape[1]]
+        apart = total(part + step) - total(part - step)
+        assert_allclose(np.sum(found * step) * 2, apart, rtol=1e-6, atol=1e-13)
+    for compiled_function in (push, gradient):
+        assert fwdad.explain(compiled_function).endswith("run by Numba")
+
+
+def test_vectors_of_a_repeated_eigenvalue_raise_where_they_are_used():
+    values = fwdad.jit(lambda x: fwdad.jacobian(lambda x: np.linalg.eigh(np.eye(3) * x)[0], x))
+    vectors = fwdad.jit(lambda x: fwdad.jacobian(lambda x: np.linalg.eigh(np.eye(3) * x)[1], x))
+    assert_allclose(values(2.0), np.ones(3), rtol=1e-14)
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="repeated eigenvalue"):
+        vectors(2.0)
