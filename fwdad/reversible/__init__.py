@@ -2,6 +2,7 @@
 
 from fwdad.reversible import tracing as tracing  # registers itself
 from fwdad.reversible.bennett import bennett
+from fwdad.reversible.cuda import CudaKernel, cuda_kernel
 from fwdad.reversible.function import Reversible, reversible
 from fwdad.reversible.instructions import register_instruction, rotate
 from fwdad.reversible.measure import check_gradient, check_inverse
@@ -9,6 +10,7 @@ from fwdad.reversible.numbers import Fixed, Logarithmic
 from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unchecked
 
 __all__ = [
+    "CudaKernel",
     "Fixed",
     "Logarithmic",
     "Reversible",
@@ -19,6 +21,7 @@ __all__ = [
     "compute",
     "cond",
     "copy_out",
+    "cuda_kernel",
     "free",
     "register_instruction",
     "reversible",

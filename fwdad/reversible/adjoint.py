@@ -7,6 +7,7 @@ of the statement's expression comes from the rules, by reverse mode of that one 
 from __future__ import annotations
 
 import ast
+import weakref
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ from fwdad.reversible.program import (
 )
 from fwdad.reversible.source import Writer, own_variables
 from fwdad.transformers import grad
+
+SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()
+"""For the pull of an expression: arguments to trace it with, and whether it answers one value."""
 
 
 class AdjointWriter(Writer):
@@ -107,7 +111,9 @@ class AdjointWriter(Writer):
         if len(active) == 1:
             argnums = argnums[0]
         pull = self.names.fresh(name.replace("weighted", "pull"))
-        self.namespace[pull] = jit(grad(self.namespace[name], argnums=argnums), backend="numpy")
+        made = jit(grad(self.namespace[name], argnums=argnums), backend="numpy")
+        SAMPLES[made] = (kind.sample(), *(of.sample() for _, of in read)), isinstance(argnums, int)
+        self.namespace[pull] = made
         self.helpers.append(f"{pull} = jit(grad({name}, argnums={argnums}))\n")
         return pull, args
 

@@ -1,0 +1,284 @@
+"""Reversible functions as GPU kernels: one thread for an instance."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.backends.numpy_source import numpy_source
+from fwdad.compilation import Jitted
+from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.adjoint import SAMPLES
+from fwdad.reversible.function import Definition, Reversible, Written
+from fwdad.reversible.kinds import Kind, Numeric
+from fwdad.reversible.source import make_function
+from fwdad.tangents.chunk import scale_lanes
+
+_THREADS = 128
+
+
+def cuda_kernel(f: Reversible) -> CudaKernel:
+    """Turn a reversible function into one that runs over arrays on a GPU, by ``numba.cuda``.
+
+    Parameters
+    ----------
+    f : Reversible
+        A function of numbers, and of arrays that are one instance's own.
+
+    Returns
+    -------
+    CudaKernel
+
+    Notes
+    -----
+    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) are not
+    possible, numbers are. With ``NUMBA_ENABLE_CUDASIM=1`` in the environment, before Numba is
+    imported, kernels run in Numba's simulator.
+
+    Examples
+    --------
+    ::
+
+        kernel = fwdad.cuda_kernel(step)
+        x, v, h = kernel(x, v, 0.1)  # x, v of shape (n,): step(x[i], v[i], 0.1) for each i
+        x, v, h = kernel.inverse(x, v, h)
+        x_bar, v_bar, h_bar = kernel.adjoint((x, v, h), (x_bar, v_bar, None))
+    """
+    return CudaKernel(f)
+
+
+class CudaKernel:
+    """A reversible function over the instances in the first axis of its arrays.
+
+    Attributes
+    ----------
+    f : Reversible
+        The function of one instance.
+    """
+
+    def __init__(self, f: Reversible) -> None:
+        self.f = f
+        self._made: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Run f for each instance.
+
+        Parameters
+        ----------
+        *args : array, shape (n, ...), or number
+            An array holds one number or array for each instance; a number is given to all, and
+            must not be updated.
+
+        Returns
+        -------
+        tuple
+            The updated arguments; the caller's are as they were.
+        """
+        return self._run(args, (), self.f.inverse, adjoint=False)
+
+    def inverse(self, *args: Any) -> tuple[Any, ...]:
+        """Undo f for each instance. Parameters and result are those of a call."""
+        return self._run(args, (), not self.f.inverse, adjoint=False)
+
+    def adjoint(self, args: tuple[Any, ...], bars: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Pull cotangents back.
+
+        Parameters
+        ----------
+        args : tuple
+            What f answered.
+        bars : tuple
+            The cotangents of that, arrays of the same shapes; None for zero.
+
+        Returns
+        -------
+        tuple
+            The cotangents of f's arguments; for a number that all instances read their sum, None
+            for integers.
+        """
+        return self._run(args, bars, self.f.inverse, adjoint=True)
+
+    def _run(
+        self, args: tuple[Any, ...], bars: tuple[Any, ...], inverse: bool, *, adjoint: bool
+    ) -> tuple[Any, ...]:
+        from numba import cuda  # noqa: PLC0415  (import fwdad does not import Numba)
+
+        lengths = {len(a) for a in args if isinstance(a, np.ndarray)}
+        if len(lengths) != 1:
+            message = f"the arrays must have one length along their first axis; came {lengths}"
+            raise UnsupportedTypeError(message)
+        (n,) = lengths
+        kinds = tuple(_instance_kind(a) for a in args)
+        values = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+        if adjoint:
+            values += _cotangents(args, bars, kinds, n)
+        key = (kinds, tuple(isinstance(v, np.ndarray) for v in values), inverse, adjoint)
+        kernel = self._made.get(key)
+        if kernel is None:
+            kernel = self._made[key] = self._kernel(kinds, values, inverse, adjoint, cuda)
+        given = [cuda.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
+        kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
+        found = [g.copy_to_host() if hasattr(g, "copy_to_host") else g for g in given]
+        if not adjoint:
+            return tuple(found)
+        pulled = iter(found[len(args) :])
+        answer = (next(pulled) if k.active else None for k in kinds)
+        return tuple(
+            bar if bar is None or isinstance(a, np.ndarray) else bar.sum()
+            for a, bar in zip(args, answer, strict=True)
+        )
+
+    def _kernel(
+        self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
+    ) -> Any:
+        definition = Definition(self.f.definition.f, checked=False, tolerance=0.0)
+        written = definition.source(kinds, inverse, adjoint)
+        flat = [*kinds, *(k for k in kinds if k.active)] if adjoint else list(kinds)
+        names = [f"a{k}" for k in range(len(values))]
+        updated = definition.updated(kinds)
+        targets = [k for k in sorted(updated) if not flat[k].is_array]
+        if any(not isinstance(values[k], np.ndarray) for k in targets):
+            message = (
+                f"{self.f.__name__} updates a number that all instances share: give an array of it"
+            )
+            raise UnsupportedTypeError(message)
+        if adjoint:
+            targets += [k for k in range(len(kinds), len(flat)) if not flat[k].is_array]
+        texts = [
+            f"{name}[i]" if isinstance(v, np.ndarray) else name
+            for name, v in zip(names, values, strict=True)
+        ]
+        call = f"device({', '.join(texts)})"
+        left = ", ".join(texts[k] for k in targets)
+        code = (
+            f"def kernel({', '.join(names)}):\n"
+            f"    i = cuda.grid(1)\n"
+            f"    if i < {names[_first_array(values)]}.shape[0]:\n"
+            f"        {f'{left} = {call}' if targets else call}\n"
+        )
+        device = _Devices(cuda).function(written)
+        return cuda.jit(make_function(code, "kernel", {"cuda": cuda, "device": device}))
+
+
+def _first_array(values: list[Any]) -> int:
+    return next(k for k, v in enumerate(values) if isinstance(v, np.ndarray))
+
+
+def _instance_kind(a: Any) -> Numeric:
+    if isinstance(a, np.ndarray) and a.dtype.kind in "biufc" and a.ndim:
+        return Numeric(a.dtype.name, a.ndim - 1, a.ndim > 1)
+    if isinstance(a, (bool, int, float, complex, np.number)):
+        return Numeric(np.asarray(a).dtype.name)
+    message = f"a kernel takes arrays and numbers; a {type(a).__name__} came"
+    raise UnsupportedTypeError(message)
+
+
+def _cotangents(
+    args: tuple[Any, ...], bars: tuple[Any, ...], kinds: tuple[Kind, ...], n: int
+) -> list[Any]:
+    """Arrays for the cotangents: one for each instance also of numbers that all share."""
+    found = []
+    for a, bar, kind in zip(args, bars, kinds, strict=True):
+        if not kind.active:
+            continue
+        shape = a.shape if isinstance(a, np.ndarray) else (n,)
+        made = np.zeros(shape, kind.dtype)
+        if bar is not None:
+            made[...] = bar if isinstance(a, np.ndarray) else np.asarray(bar) / n
+        found.append(made)
+    return found
+
+
+class _Devices:
+    """Generated functions, and what they call, as functions of the device."""
+
+    def __init__(self, cuda: Any) -> None:
+        self.cuda = cuda
+        self.made: dict[int, Any] = {}
+        self.open: set[int] = set()
+        self.select = cuda.jit(device=True)(_scaled)
+
+    def function(self, written: Written) -> Any:
+        """A generated function."""
+        return self.of(written.function)
+
+    def of(self, f: Any) -> Any:
+        """A function with the functions that it calls."""
+        found = self.made.get(id(f))
+        if found is None:
+            source, name = _text(f)
+            if id(f) in self.open:
+                message = f"{name} calls itself: that cannot be a kernel"
+                raise UnsupportedTypeError(message)
+            self.open.add(id(f))
+            used = {k: f.__globals__[k] for k in f.__code__.co_names if k in f.__globals__}
+            space = {k: self.value(v) for k, v in used.items()}
+            self.open.discard(id(f))
+            space["math"] = math
+            found = make_function(_by_math(source), name, space)
+            found = self.made[id(f)] = self.cuda.jit(device=True)(found)
+        return found
+
+    def pull(self, jitted: Jitted) -> Any:
+        """The pull of an expression: its tape's source."""
+        found = self.made.get(id(jitted))
+        if found is None:
+            samples, single = SAMPLES[jitted]
+            source = numpy_source(jitted.find(samples, {})[0].tape.program)
+            known = make_function(source.code, source.name, dict(source.namespace))
+            used = {
+                k: source.namespace[k] for k in known.__code__.co_names if k in source.namespace
+            }
+            space = {k: self.value(v) for k, v in used.items()}
+            space["math"] = math
+            names = ", ".join(f"a{k}" for k in range(len(samples)))
+            inner = self.cuda.jit(device=True)(
+                make_function(_by_math(source.code), source.name, space)
+            )
+            code = f"def pull({names}):\n    return inner({names}){'[0]' if single else ''}\n"
+            outer = make_function(code, "pull", {"inner": inner})
+            found = self.made[id(jitted)] = self.cuda.jit(device=True)(outer)
+        return found
+
+    def value(self, x: Any) -> Any:
+        """What a name of generated code means on the device."""
+        if x is scale_lanes:
+            return self.select
+        if isinstance(x, Jitted):
+            return self.pull(x)
+        if isinstance(x, types.FunctionType) and x.__code__.co_filename.startswith("<fwdad"):
+            return self.of(x)
+        if isinstance(x, types.FunctionType):
+            return self.cuda.jit(device=True)(x)
+        return x
+
+
+def _scaled(d: Any, lanes: Any) -> Any:
+    return lanes * d if lanes != 0 else lanes
+
+
+def _text(f: Any) -> tuple[str, str]:
+    return "".join(linecache.getlines(f.__code__.co_filename)), f.__name__
+
+
+class _Math(ast.NodeTransformer):
+    """``math``'s functions for NumPy's: the device has them for numbers."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        of_numpy = isinstance(node.value, ast.Name) and node.value.id == "np"
+        if of_numpy and hasattr(math, node.attr):
+            node.value = ast.Name("math", ast.Load())
+        return node
+
+
+def _by_math(source: str) -> str:
+    return ast.unparse(_Math().visit(ast.parse(source)))
+
+
+__all__ = ["CudaKernel", "cuda_kernel"]

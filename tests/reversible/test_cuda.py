@@ -1,0 +1,93 @@
+"""Kernels in Numba's simulator, which is chosen when Numba is imported: in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("numba")
+
+PROGRAM = """
+import numpy as np
+import fwdad
+from fwdad import ancilla, compute, copy_out
+
+
+@fwdad.reversible
+def push(v, x, h):
+    with compute():
+        f = ancilla(0.0)
+        f += np.sin(x) * np.exp(-0.1 * x)
+        with copy_out():
+            v -= h * f
+
+
+@fwdad.reversible
+def step(x, v, h, n):
+    for _ in range(n):
+        push(v, x, h)
+        x += h * v
+
+
+@fwdad.reversible
+def norm(y, a):
+    with compute():
+        s = ancilla(0.0)
+        for k in range(len(a)):
+            s += a[k] ** 2
+        with copy_out():
+            y += np.sqrt(s)
+
+
+rng = np.random.default_rng(0)
+for count in (1, 5, 300):
+    x, v = rng.normal(size=count), rng.normal(size=count)
+    kernel = fwdad.cuda_kernel(step)
+    new = kernel(x, v, 0.1, 4)
+    alone = [step(a, b, 0.1, 4) for a, b in zip(x, v)]
+    np.testing.assert_allclose(new[0], [r[0] for r in alone], rtol=1e-13)
+    np.testing.assert_allclose(new[1], [r[1] for r in alone], rtol=1e-13)
+    back = kernel.inverse(*new)
+    np.testing.assert_allclose(back[0], x, rtol=1e-12, atol=1e-13)
+    assert np.array_equal(fwdad.cuda_kernel(~step)(*new)[0], back[0])
+
+    x_bar, v_bar, h_bar, none = kernel.adjoint(new, (np.cos(x), np.ones(count), None, None))
+    assert none is None
+
+    def weighted(x, v, h):
+        total = 0.0
+        for k in range(count):
+            a, b, _, _ = step(x[k], v[k], h, 4)
+            total = total + weights[k] * a + b
+        return total
+
+    weights = np.cos(x)
+    if count < 10:
+        found = fwdad.jacfwd(weighted, argnums=(0, 1, 2))(x, v, 0.1)
+        for mine, forward in zip((x_bar, v_bar, h_bar), found):
+            np.testing.assert_allclose(mine, forward, rtol=1e-11)
+
+a = rng.normal(size=(7, 3))
+y, same = fwdad.cuda_kernel(norm)(np.zeros(7), a)
+np.testing.assert_allclose(y, np.linalg.norm(a, axis=1), rtol=1e-14)
+_, a_bar = fwdad.cuda_kernel(norm).adjoint((y, a), (np.ones(7), None))
+np.testing.assert_allclose(a_bar, a / y[:, None], rtol=1e-13)
+try:
+    fwdad.cuda_kernel(step)(0.5, v, 0.1, 4)
+except fwdad.UnsupportedTypeError as error:
+    assert "give an array" in str(error)
+else:
+    raise AssertionError
+print("all kernels agree")
+"""
+
+
+def test_in_the_simulator(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run(
+        [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "all kernels agree" in done.stdout, done.stderr
