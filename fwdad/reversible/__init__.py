@@ -7,13 +7,15 @@ from fwdad.reversible.function import Reversible, reversible
 from fwdad.reversible.instructions import register_instruction, rotate
 from fwdad.reversible.measure import check_gradient, check_inverse
 from fwdad.reversible.numbers import Fixed, Logarithmic
-from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, unchecked
+from fwdad.reversible.stack import Stack
+from fwdad.reversible.words import ancilla, compute, cond, copy_out, free, pop, push, unchecked
 
 __all__ = [
     "CudaKernel",
     "Fixed",
     "Logarithmic",
     "Reversible",
+    "Stack",
     "ancilla",
     "bennett",
     "check_gradient",
@@ -23,6 +25,8 @@ __all__ = [
     "copy_out",
     "cuda_kernel",
     "free",
+    "pop",
+    "push",
     "register_instruction",
     "reversible",
     "rotate",

@@ -29,6 +29,7 @@ from fwdad.reversible.program import (
     Free,
     If,
     Instruct,
+    Require,
     Statement,
     Swap,
     Unchecked,
@@ -276,6 +277,9 @@ class AdjointWriter(Writer):
         self.block = super().block  # type: ignore[method-assign]
         super().block(block)
         self.block = kept  # type: ignore[method-assign]
+
+    def _back_require(self, s: Require) -> None:
+        self._write_require(s)
 
     def _back_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False

@@ -19,6 +19,7 @@ from fwdad.reversible.program import (
     If,
     Instruct,
     Program,
+    Require,
     Statement,
     Swap,
     Unchecked,
@@ -220,6 +221,8 @@ def _expressions(s: Statement) -> list[ast.expr]:
         return [s.pre, s.post]
     if isinstance(s, For):
         return [s.start, s.stop]
+    if isinstance(s, Require):
+        return [s.test]
     if isinstance(s, Instruct):
         return s.args[s.instruction.updated :]
     return []

@@ -16,6 +16,7 @@ from fwdad.reversible.program import (
     If,
     Instruct,
     Program,
+    Require,
     Statement,
     Swap,
     Unchecked,
@@ -54,6 +55,7 @@ _INVERSES: dict[type, Any] = {
     ),
     Call: lambda s: Call(s.node, s.function, s.args, not s.inverse),
     Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
+    Require: lambda s: Require(s.node, s.test, s.what, s.variable),
     Unchecked: lambda s: Unchecked(s.node, inverted_block(s.body)),
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from fwdad.reversible.program import (
     For,
     If,
     Instruct,
+    Require,
     Statement,
     Swap,
     Update,
@@ -76,6 +77,8 @@ def _own_reads(s: Statement, names: set[str]) -> set[str]:
     places = written_places(s)
     if isinstance(s, (Update, Allocate, Define)):
         expressions = [s.value]
+    elif isinstance(s, Require):
+        expressions = [s.test]
     elif isinstance(s, (If, While)):
         expressions = [s.pre, s.post]
     elif isinstance(s, For):

@@ -12,6 +12,7 @@ from fwdad.builder.source import find_source
 from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
 from fwdad.reversible.instructions import instruction_of
+from fwdad.reversible.invert import inverted_block
 from fwdad.reversible.places import text
 from fwdad.reversible.program import (
     Allocate,
@@ -32,6 +33,7 @@ from fwdad.reversible.program import (
     Variable,
     While,
 )
+from fwdad.reversible.stack import Stack, field_of, placed_at, pushed
 
 _UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
 _FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
@@ -78,6 +80,7 @@ class _Parser:
         self.live: list[dict[str, Variable]] = [{}]
         self.defined: list[str] = []
         self.count = 0
+        self.stacks: dict[str, tuple[str, str]] = {}  # those that are ancillas: their variables
 
     def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
         return IrreversibleError(message, location(self.filename, node))
@@ -194,7 +197,7 @@ class _Parser:
         message = "of assignments to several places only 'a, b = b, a' has an inverse here"
         raise self.refuse(message, node)
 
-    def _allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement:
+    def _allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement | Block:
         if len(value.args) != 1 or value.keywords:
             message = "fwdad.ancilla takes one value"
             raise self.refuse(message, value)
@@ -205,8 +208,41 @@ class _Parser:
         if name in self.scope() or name in self.parameters():
             message = f"'{name}' has a value already"
             raise self.refuse(message, target)
+        if self._makes_stack(value.args[0]):
+            return self._new_stack(node, name, value.args[0])
         variable = self.live[-1][name] = Variable(name)
         return Allocate(node, variable, value.args[0])
+
+    def _makes_stack(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Call) and self.meaning(value.func) is Stack
+
+    def _new_stack(self, node: ast.Assign, name: str, value: ast.expr) -> Block:
+        """A stack is two variables: its memory and its count."""
+        parts = [self.fresh(f"{name}_{part}") for part in ("values", "count")]
+        self.stacks[name] = parts[0], parts[1]
+        self.locals |= set(parts)
+        variables = [Variable(part) for part in parts]
+        self.live[-1].update(zip(parts, variables, strict=True))
+        return [
+            Allocate(node, v, e)
+            for v, e in zip(variables, (field_of(value, "values"), ast.Constant(0)), strict=True)
+        ]
+
+    def _move(self, node: ast.Expr, args: list[ast.expr], *, push: bool) -> Block:
+        """``push(s, v)`` and ``pop(s, v)``, which undo one another."""
+        word = "push" if push else "pop"
+        if len(args) != 2 or not isinstance(args[0], (ast.Name, ast.Attribute)):
+            message = f"fwdad.{word} takes a stack and a place: {word}(s, v)"
+            raise self.refuse(message, node)
+        stack, place = args[0], self.place(args[1])
+        own = self.stacks.get(stack.id) if isinstance(stack, ast.Name) else None
+        if own is not None:
+            values, count = (placed_at(ast.Name(n, ast.Load()), node) for n in own)
+        else:
+            self.place(stack)
+            values, count = (placed_at(field_of(stack, n), node) for n in ("values", "count"))
+        block = pushed(node, text(stack), values, count, place)
+        return block if push else inverted_block(block)
 
     def _expr(self, node: ast.Expr) -> Statement | Block:
         call = node.value
@@ -222,6 +258,8 @@ class _Parser:
         meant = self.meaning(function)
         if meant is words.free:
             return self._free(node, call)
+        if meant in (words.push, words.pop):
+            return self._move(node, call.args, push=(meant is words.push) != inverse)
         instruction = instruction_of(meant)
         if instruction is not None:
             if len(call.args) != instruction.arity:
@@ -232,11 +270,19 @@ class _Parser:
             return Instruct(node, text(function), instruction, args, inverse)
         return self._call(node, function, call.args, inverse)
 
-    def _free(self, node: ast.Expr, call: ast.Call) -> Statement:
+    def _free(self, node: ast.Expr, call: ast.Call) -> Statement | Block:
         if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
             message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
             raise self.refuse(message, call)
         name = call.args[0].id
+        if name in self.stacks and self._makes_stack(call.args[1]):
+            made = self.stacks.pop(name)
+            ends = (field_of(call.args[1], "values"), ast.Constant(0))
+            both = [self.live[-1].pop(part, None) for part in made]
+            if None not in both:
+                pairs = zip(both, ends, strict=True)
+                ended: Block = [Free(node, v, e) for v, e in pairs if v is not None]
+                return ended[::-1]
         variable = self.live[-1].pop(name, None)
         if variable is None:
             if any(name in names for names in self.live):
@@ -254,6 +300,11 @@ class _Parser:
         after: Block = []
         places: list[ast.expr] = []
         for a in args:
+            if isinstance(a, ast.Name) and a.id in self.stacks:
+                message = (
+                    f"the stack '{a.id}' is an ancilla: it cannot be handed on"
+                )
+                raise self.refuse(message, a)
             if self._is_place(a) or self.is_function(a):
                 places.append(a)
                 continue

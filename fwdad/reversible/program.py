@@ -149,6 +149,15 @@ class Compute(Statement):
 
 
 @dataclass(eq=False)
+class Require(Statement):
+    """What must hold here, in both directions."""
+
+    test: ast.expr
+    what: str
+    variable: str
+
+
+@dataclass(eq=False)
 class Unchecked(Statement):
     """A block whose run-time checks are off."""
 

@@ -18,6 +18,7 @@ from fwdad.reversible.program import (
     If,
     Instruct,
     Program,
+    Require,
     Statement,
     Swap,
     Unchecked,
@@ -97,5 +98,6 @@ _LINES: dict[type[Statement], Any] = {
     Call: _called,
     Instruct: _called,
     Compute: _compute,
+    Require: lambda _: [],  # a part of what stands beside it
     Unchecked: lambda s: _head("with fwdad.unchecked():", s.body),
 }

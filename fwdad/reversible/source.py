@@ -41,6 +41,7 @@ from fwdad.reversible.program import (
     If,
     Instruct,
     Program,
+    Require,
     Statement,
     Swap,
     Unchecked,
@@ -555,6 +556,11 @@ class Writer:
         inside = self.written(s.inside)
         read = all_reads(s.body, self.numeric | own)
         return self.written(s.body) <= own and not inside & (own | read)
+
+    def _write_require(self, s: Require) -> None:
+        if self.checked:
+            self.line(f"if not ({self.code(s.test)}):")
+            self.raise_it(s, s.what, s.variable, repr(text(s.test)), self.code(s.test))
 
     def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False

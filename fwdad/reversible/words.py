@@ -85,6 +85,22 @@ def copy_out() -> AbstractContextManager[None]:
     _outside("copy_out")
 
 
+def push(stack: Any, variable: Any) -> None:
+    """Move a number onto a :class:`fwdad.Stack`: ``fwdad.push(s, v)`` leaves zero in v."""
+    _outside("push", stack, variable)
+
+
+def pop(stack: Any, variable: Any) -> None:
+    """Move the latest number of a :class:`fwdad.Stack` to a place that is zero.
+
+    Raises
+    ------
+    InvertibilityError
+        When the program runs, if the place is not zero, or the stack is empty.
+    """
+    _outside("pop", stack, variable)
+
+
 def unchecked() -> AbstractContextManager[None]:
     """Open a block whose run-time checks are off: values of ancillas, conditions, bounds of loops.
 
