@@ -301,9 +301,7 @@ class _Parser:
         places: list[ast.expr] = []
         for a in args:
             if isinstance(a, ast.Name) and a.id in self.stacks:
-                message = (
-                    f"the stack '{a.id}' is an ancilla: it cannot be handed on"
-                )
+                message = f"the stack '{a.id}' is an ancilla: it cannot be handed on"
                 raise self.refuse(message, a)
             if self._is_place(a) or self.is_function(a):
                 places.append(a)
