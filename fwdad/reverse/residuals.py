@@ -248,11 +248,24 @@ class _Resolver:
             return v
         if v not in region.resolved and not (structure.is_memory(v) and self._found(v)):
             plan = self._plan(v, _CHEAP)
-            if plan is None:
-                region.resolved[v] = self.writer.keep(v, region)
-            else:
+            if plan is not None:
                 self._write(plan)
+            elif not self._is_read_again(v):
+                region.resolved[v] = self.writer.keep(v, region)
         return region.resolved[v]
+
+    def _is_read_again(self, v: Value) -> bool:
+        """Take a window again on what nothing has been written into; its indices may be kept."""
+        structure, region = self.writer.structure, self.region
+        op = structure.definition.get(v)
+        if not (isinstance(op, Load) and op.view and op in structure.source_of):
+            return False
+        if structure.home.get(op.array) is region.source or self._cost(op, v) is None:
+            return False
+        for index in values_in(op.operands()):
+            self.value(index)
+        self._write([op])
+        return True
 
     def _found(self, v: Value) -> bool:
         """Find memory itself: what is put back must not be put into a copy."""

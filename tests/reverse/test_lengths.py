@@ -51,3 +51,19 @@ def test_other_lengths_are_refused(backend):
 def test_captured_arrays():
     gradient = fwdad.grad(lambda x: np.sum(x * W) + np.sum(x @ V))
     assert_allclose(gradient(X), W + V)
+
+
+def test_windows_are_taken_again():
+    """A window on what is never written is not kept, though its index is."""
+
+    def f(x, w):
+        total, at = 0.0, 0
+        for k in range(4):
+            total += np.sum(x * w[at : at + 3])
+            at += k
+        return total
+
+    x, w = np.linspace(0.1, 1.0, 3), np.arange(12.0)
+    gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
+    assert_allclose(gradient(x, w), fwdad.jacobian(f, x, args=(w,), mode="forward"), rtol=1e-13)
+    assert "saved_at" in fwdad.show(gradient)
