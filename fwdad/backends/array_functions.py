@@ -28,6 +28,7 @@ from fwdad.tangents.zero import undefined_message
 from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.infer import infer
 from fwdad.tape.ops import Apply, Operand, Value, is_array
+from fwdad.tape.summing import sum_to
 from fwdad.tape.types import Dimension, number_type
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
@@ -82,6 +83,8 @@ def _scale(dtype: np.dtype[Any], d: Term, lanes: Term) -> Term:
 
 ELEMENTWISE: dict[Any, Callable[..., Term]] = {
     scale_lanes: _scale,
+    sum_to: lambda _dtype, x: x,
+    np.ndarray.copy: lambda _dtype, x: x,
     np.clip: _clip,
     np.where: lambda dtype, c, a, b: where_term(c, a, b, dtype),
     with_derivative_of: lambda dtype, value, _: cast(value, dtype),

@@ -106,9 +106,10 @@ def _dot(w, op, a, b):
         return None
     m, n = w.array(a), w.array(b)
     depth, other = f"{m}.shape[{ranks[0] - 1}]", f"{n}.shape[0]"
-    if a.type.shape[-1] != b.type.shape[0]:
+    if w.length_of(a.type.shape[-1]) != w.length_of(b.type.shape[0]):
         w.line(f"if {depth} != {other}:")
         w.line("    raise ValueError('shapes are not aligned for a product')")
+        w.note_equal(a.type.shape[-1], b.type.shape[0])
     wide = WIDE.get(dtype, dtype)
     total = w.temporary("total", numpy_number(wide))
     i, j, k = w.index_names(3)

@@ -31,9 +31,15 @@ class _Fold:
         self.ufunc = ufunc
         self.identity = identity
 
-    def step(self, w: Writer, place: str, element: Term, dtype: np.dtype[Any]) -> str:
-        old = Term(place, ATOM, numpy_number(dtype))
-        made = numpy_term(self.ufunc, [old, cast(element, dtype)])
+    def step(
+        self, w: Writer, place: str, element: Term, dtype: np.dtype[Any], *, ordered: bool = False
+    ) -> str:
+        """The line that joins an element; the order of a sum is free unless it is ``ordered``."""
+        item = cast(element, dtype)
+        if self.ufunc is np.add and dtype.kind == "f" and not ordered:
+            w.note_helpers(item.text)
+            return f"{place} = {w.help('summed')}({place}, {item.text})"
+        made = numpy_term(self.ufunc, [Term(place, ATOM, numpy_number(dtype)), item])
         return f"{place} = {w.stored(made, dtype)}"
 
 
@@ -170,12 +176,13 @@ def _variance(w, a, axis, ddof, keepdims):
     count = count_of(lengths, range(len(lengths)))
     w.line(f"{mean} = 0.0")
     index = w.open_loops(lengths)
-    w.line(f"{mean} += {w.element(value, index).text}")
+    w.line(SUM.step(w, mean, w.element(value, index), FLOAT64))
     w.close_loops(index)
     w.line(f"{mean} = {w.help('divide')}({mean}, float({count}))")
     w.line(f"{total} = 0.0")
     w.open_loops(lengths)
-    w.line(f"{total} += ({w.element(value, index).text} - {mean})**2")
+    part = Term(f"({w.element(value, index).text} - {mean})**2", ATOM, numpy_number(FLOAT64))
+    w.line(SUM.step(w, total, part, FLOAT64))
     w.close_loops(index)
     text = f"{w.help('divide')}({total}, float({count} - {ddof}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
@@ -210,7 +217,7 @@ def _cumulative(w, op, fold, a, axis):
     with loops_over(w, index, lengths, [k for k in range(ndim) if k != at]):
         w.line(f"{total} = {literal(fold.identity, numpy_number(dtype))}")
         with loops_over(w, index, lengths, [at]):
-            w.line(fold.step(w, total, w.element(value, index), dtype))
+            w.line(fold.step(w, total, w.element(value, index), dtype, ordered=True))
             w.line(f"{name}[{w.at(index)}] = {total}")
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.backends.array_functions import handles, length_text
+from fwdad.backends.array_functions import handles, reading
 from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
-from fwdad.tape.summing import sum_to
 from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
 Writer = Any
@@ -116,16 +115,6 @@ def _type_of(x: Operand) -> Type:
     return t
 
 
-@handles(sum_to)
-def _sum_to(w: Writer, _op: Apply, x: Value, *lengths: Any) -> str:
-    """Where something was broadcast it raises, and is run again under NumPy."""
-    source = w.array(x)
-    for axis, n in enumerate(lengths):
-        w.line(f"if {source}.shape[{axis}] != {w.index_text(n)}:")
-        w.line("    raise ValueError('a cotangent was broadcast')")
-    return source
-
-
 @handles(new_stack)
 def _new_stack(w: Writer, op: Apply) -> None:
     (stack,) = op.outputs
@@ -192,18 +181,18 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
             w.line(f"{top} += {len(held.stacks)}")
         return
     grown = w.help("grown")
-    source = w.array(x)
-    lengths = [length_text(d, source, k) for k, d in enumerate(t.shape)]
-    size = w.temporary("size", INT)
-    w.line(f"{size} = {source}.size", op)
-    _grow(w, held, size)
-    w.line(f"if {shapes}_top + {t.ndim} > {shapes}.size:")
-    w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {t.ndim})")
-    window = w.temporary("window")
-    w.line(f"{window} = {name}[{top}:{top} + {size}].reshape({_tuple(lengths)})")
-    loop = w.open_loops(lengths)
-    w.line(f"{window}[{w.at(loop)}] = {source}[{w.at(loop)}]")
-    w.close_loops(loop)
+    with reading(w, x) as (value, lengths, steps):
+        size = w.temporary("size", INT)
+        w.line(f"{size} = {' * '.join(lengths)}", op)
+        _grow(w, held, size)
+        w.line(f"if {shapes}_top + {t.ndim} > {shapes}.size:")
+        w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {t.ndim})")
+        window = w.temporary("window")
+        w.line(f"{window} = {name}[{top}:{top} + {size}].reshape({_tuple(lengths)})")
+        index = w.open_loops(lengths)
+        item = w.stored(w.element(value, index, steps), t.dtype)
+        w.line(f"{window}[{w.at(index)}] = {item}")
+        w.close_loops(index)
     w.line(f"{top} += {size}")
     for k, length in enumerate(lengths):
         w.line(f"{shapes}[{shapes}_top + {k}] = {length}")

@@ -114,6 +114,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
         ("names", *_texts(names)),
         ("name", source.name),
         ("code", source.code),
+        ("inner", source.inner, [c.inner for c in source.called]),
     ]
     return _digest(repr(parts).encode())
 

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import cgutils
+from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
 from fwdad.tape import snapshots
+
+types: Any = _types
 
 # bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
@@ -55,6 +58,18 @@ def divide(_typing, a, b):
         return builder.fdiv(*args)
 
     return a(a, b), code
+
+
+@intrinsic
+def summed(_typing, total, x):
+    """``total + x`` for sums of many in any order, so that W of them can be added at once."""
+    if total != x or not isinstance(total, types.Float):
+        return None
+
+    def code(_context, builder, _sig, args):
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return total(total, x), code
 
 
 @intrinsic
@@ -407,6 +422,29 @@ def equal_length(context, builder, m, n):
     return m
 
 
+@intrinsic
+def check_shape(_typing, a, shape):
+    """Make sure that an array has a shape: within it no index is checked any more."""
+    if not isinstance(a, types.Array) or not isinstance(shape, types.BaseTuple):
+        return None
+    if len(shape) != a.ndim:
+        return None
+
+    def code(context, builder, sig, args):
+        model = context.data_model_manager[sig.args[0]]
+        own = cgutils.unpack_tuple(builder, model.get(builder, args[0], "shape"), a.ndim)
+        fits = None
+        for k, n in enumerate(own):
+            m = context.cast(builder, builder.extract_value(args[1], k), shape[k], types.intp)
+            same = builder.icmp_signed("==", m, n)
+            fits = same if fits is None else builder.and_(fits, same)
+        message = "operands could not be broadcast together"
+        require(context, builder, fits, ValueError, message)
+        return context.get_dummy_value()
+
+    return types.void(a, shape), code
+
+
 @_lengths
 def check_length(context, builder, m, n):
     """Make sure that m values can be written into n places; the step from one to the next."""
@@ -417,4 +455,4 @@ def check_length(context, builder, m, n):
 
 
 __all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"
-           and name not in {"njit", "intrinsic", "require", "Any"}]  # fmt: skip
+           and name not in {"njit", "intrinsic", "require", "Any", "FunctionType"}]  # fmt: skip

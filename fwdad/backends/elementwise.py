@@ -235,7 +235,7 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         return _power_text(terms, kind)
     if ufunc is np.negative:
         return f"-{terms[0].at(7)}", 7
-    if ufunc is np.positive:
+    if ufunc is np.positive or (ufunc is np.conjugate and kind != "c"):
         return terms[0].text, terms[0].level
     if ufunc is np.absolute:
         return f"abs({args})", ATOM

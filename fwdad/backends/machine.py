@@ -15,7 +15,7 @@ from typing import Any
 import numba
 
 from fwdad.backends.compiled_linalg import provide
-from fwdad.backends.numba_pipeline import ProgramCompiler
+from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
 from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined, filename
 from fwdad.errors import Location
@@ -44,8 +44,10 @@ class Machine:
         if LINALG_HELPERS.intersection(source.namespace):
             provide()
         run = defined(source)
+        run.__dict__[INNER] = frozenset(source.inner)
         self.called = {}
         for callee in source.called:
+            run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
             made = _declared(_jit(run.__globals__[callee.name], digest), callee)
             self.called[callee.name] = run.__globals__[callee.name] = made
         self.kernel = _jit(run, digest)

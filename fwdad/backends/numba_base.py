@@ -30,8 +30,8 @@ from fwdad.tape.ops import (
     is_array,
     walk,
 )
-from fwdad.tape.show import Writer
-from fwdad.tape.types import Type, number_type
+from fwdad.tape.show import Writer, used_in_own_block
+from fwdad.tape.types import Dimension, Size, Type, number_type
 
 
 class BaseWriter(Writer):
@@ -68,10 +68,13 @@ class BaseWriter(Writer):
         self._loose = merged_arrays(program.block) - self.lanes
         self._op_now: Op | None = None
         self._indices: list[str] = []
+        self.inner: list[str] = []  # indices that are inside each array that they are used for
         self.outlined: list[str] = []  # functions of their own, before the program
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
+        self._once = used_in_own_block(program.block, self._uses, named=True)
+        self._same: dict[Dimension, Dimension] = {}  # lengths that have been found to be equal
 
     # -- reports and names
 
@@ -117,6 +120,20 @@ class BaseWriter(Writer):
             raise self.cannot(f"a {type(operand).__name__} as a value")
         return t
 
+    # -- lengths
+
+    def length_of(self, d: Dimension) -> Dimension:
+        """A length, or the one that stands for all that have been found to be equal to it."""
+        while d in self._same:
+            d = self._same[d]
+        return d
+
+    def note_equal(self, a: Dimension, b: Dimension) -> None:
+        """From here to the end of the block two lengths are known to be equal."""
+        a, b = self.length_of(a), self.length_of(b)
+        if a != b:
+            self._same.update({a: b} if isinstance(a, Size) else {b: a})
+
     # -- memory
 
     def roots(self, value: Value) -> set[Value]:
@@ -141,9 +158,18 @@ class BaseWriter(Writer):
         return any(self.may_overlap(value, v) for op in walk(Block([], later)) for v in op.writes())
 
     def new_array(
-        self, value: Value, lengths: Sequence[str], op: Op | None = None, *, zeros: bool = False
+        self,
+        value: Value,
+        lengths: Sequence[str],
+        op: Op | None = None,
+        *,
+        zeros: bool = False,
+        compared: bool = False,
     ) -> None:
-        """Define an array to be filled; one that an iteration forgets is there before the loop."""
+        """Define an array to be filled; one that an iteration forgets is there before the loop.
+
+        Its lengths are ``compared`` by who fills it, or here.
+        """
         name, dtype = self.name(value), value.type.dtype
         loop, shape = self._workspace(value)
         if loop is None:
@@ -152,7 +178,7 @@ class BaseWriter(Writer):
             return
         loop.made.append(f"{name} = {self.empty(shape, dtype)}")
         for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
-            if n != known:  # so that no element has to be checked
+            if n != known and not compared:  # so that no element has to be checked
                 self.line(f"{self.help('equal_length')}({name}.shape[{axis}], {n})", op)
         if zeros:
             index = self.open_loops(shape)
@@ -198,9 +224,13 @@ class BaseWriter(Writer):
 
     # -- loops as lines
 
-    def open_loops(self, lengths: Sequence[str]) -> list[str]:
-        """Begin one loop over each axis; answers the indices."""
-        names = self.index_names(len(lengths))
+    def open_loops(self, lengths: Sequence[str], *, inner: bool = False) -> list[str]:
+        """Begin one loop over each axis; answers the indices.
+
+        Those of an ``inner`` loop are not checked where they are used: the lengths of all that is
+        read and written there have been compared before.
+        """
+        names = self.index_names(len(lengths), inner=inner)
         for name, length in zip(names, lengths, strict=True):
             self.line(f"for {name} in range({length}):")
             self._indent += 1
@@ -240,11 +270,12 @@ class BaseWriter(Writer):
         self.lines[start:] = call
         self.places[start:] = [place] * len(call)
 
-    def index_names(self, n: int) -> list[str]:
+    def index_names(self, n: int, *, inner: bool = False) -> list[str]:
         """Names for the indices of nested loops."""
-        while len(self._indices) < n:
-            self._indices.append(self._unique("ijklmnpq"[len(self._indices) % 8]))
-        return self._indices[:n]
+        names = self.inner if inner else self._indices
+        while len(names) < n:
+            names.append(self._unique("ijklmnpq"[len(names) % 8]))
+        return names[:n]
 
     def at(self, index: Sequence[str]) -> str:
         """An index as source."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fwdad.backends import array_functions
-from fwdad.backends.array_functions import Leaf, length_text
+from fwdad.backends.array_functions import Leaf, length_text, tuple_text
 from fwdad.backends.elementwise import (
     Term,
     as_ufunc,
@@ -18,7 +18,16 @@ from fwdad.backends.elementwise import (
 )
 from fwdad.backends.numba_lanes import LaneWriter
 from fwdad.tape.notation import ATOM
-from fwdad.tape.ops import Apply, Block, Op, Operand, Value, is_array, values_in
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Op,
+    Operand,
+    Value,
+    is_array,
+    values_in,
+)
+from fwdad.tape.summing import sum_to
 from fwdad.tape.types import ArrayType, Dimension, Number, Size
 
 
@@ -31,13 +40,23 @@ class LoopWriter(LaneWriter):
         if _arity(op) is None or not any(is_array(a) for a in op.args):
             if not (op.function is np.where and len(op.args) == 3):
                 return False
+        if op.function is sum_to:
+            op = self._compared(op)
+        if op.function in (sum_to, np.ndarray.copy) and not self._may_wait(op):
+            if op.function is sum_to and op.args[0] not in self._lazy:
+                name = self.array(op.args[0])
+                text = f"{self.help('loose')}({name})" if value in self._loose else name
+                self.line(f"{self.name(value)} = {text}", op)
+                return True
+            if op.function is np.ndarray.copy:
+                return False
         if isinstance(value.type, Number):
             if any(is_array(a) and a.type.ndim for a in op.args):
                 return False
             term = self._element_of(op, [])
             self._define(op, term.text, term.level, block, k)
             return True
-        if self._may_inline(op, value, block, k) and value not in self._loose:
+        if self._may_wait(op):
             self._lazy[value] = op
             self._inlined[value] = ("", ATOM)
             self._reading.add(value)
@@ -48,6 +67,29 @@ class LoopWriter(LaneWriter):
             return True
         self._write_loop(op)
         return True
+
+    def _may_wait(self, op: Apply) -> bool:
+        """Whether an array is used once, later in the same block."""
+        (value,) = op.outputs
+        return value in self._once and value not in self._loose
+
+    def _compared(self, op: Apply) -> Apply:
+        """A cotangent that has the lengths of its value.
+
+        Where something was broadcast it raises, and the program is run again under NumPy.
+        """
+        x, *lengths = op.args
+        (value,) = op.outputs
+        if x in self._lazy and any(len(d) > 1 for d in self._union(self._leaf_values(x)).values()):
+            self.materialize(x)
+        leaves = [Leaf(self.array(v), v.type.shape, v) for v in self._leaf_values(x)]
+        own, _ = self.lengths(leaves, x.type.ndim)
+        for k, (n, text) in enumerate(zip(lengths, own, strict=True)):
+            if self.length_of(x.type.shape[k]) != self.length_of(value.type.shape[k]):
+                self.line(f"if {text} != {self.index_text(n)}:", op)
+                self.line("    raise ValueError('a cotangent was broadcast')")
+                self.note_equal(x.type.shape[k], value.type.shape[k])
+        return Apply(sum_to, (x,), outputs=op.outputs, location=op.location)
 
     def done(self, value: Value) -> None:
         """Forget an operation that has been written, and what waited inside it."""
@@ -88,8 +130,8 @@ class LoopWriter(LaneWriter):
     def _stays(self, value: Value, upto: Op | None) -> bool:
         """Whether what waits reads nothing of what an operation writes, into arrays made here."""
         written = upto.writes() if upto is not None else []
-        if value not in self._lazy or not written:
-            return False
+        if value not in self._lazy or not written or isinstance(upto, Apply):
+            return False  # a push may write what was popped
         if any(self.roots(v) & self._params for v in written):
             return False  # what raises does so before
         read = self._leaf_values(value)
@@ -101,14 +143,33 @@ class LoopWriter(LaneWriter):
         assert isinstance(t, ArrayType)
         leaves = self.prepare(op)
         lengths, steps = self.lengths(leaves, t.ndim)
-        self.new_array(value, lengths, op)
+        self.new_array(value, lengths, op, compared=True)
+        self.compare([Leaf(name, t.shape, value), *leaves], lengths, steps)
         start = len(self.lines)
-        with_index = self.open_loops(lengths)
+        with_index = self.open_loops(lengths, inner=True)
         term = self._element_of(op, with_index, steps)
         self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
         self.close_loops(with_index)
         self.spread(start, lengths)
         self._done_inside(op)
+
+    def compare(
+        self, arrays: Sequence[Leaf], lengths: Sequence[str], steps: dict[tuple[str, int], str]
+    ) -> None:
+        """Make sure that the indices of loops are inside all arrays that they are used for."""
+        for name, shape, _ in arrays:
+            rank = len(shape)
+            own = [f"{name}.shape[{k}]" for k in range(rank)]
+            wanted = list(lengths[len(lengths) - rank :]) if rank else []
+            for k, d in enumerate(shape):
+                if d == 1 or (name, k) in steps:
+                    wanted[k] = own[k] if d != 1 else "1"
+            if wanted == own:
+                continue
+            like = wanted[0].rpartition(".shape[")[0]
+            is_like = wanted == [f"{like}.shape[{k}]" for k in range(rank)]
+            text = f"{like}.shape" if is_like else tuple_text(wanted)
+            self.line(f"{self.help('check_shape')}({name}, {text})")
 
     def prepare(self, op: Apply) -> list[Leaf]:
         """Name every array that an operation and what waits inside it read; hoist its numbers."""
@@ -151,7 +212,7 @@ class LoopWriter(LaneWriter):
             for axis, d in enumerate(reversed(v.type.shape)):
                 made.setdefault(axis, set())
                 if d != 1:
-                    made[axis].add(d)
+                    made[axis].add(self.length_of(d))
         return made
 
     def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
@@ -170,7 +231,7 @@ class LoopWriter(LaneWriter):
             for leaf in leaves:
                 own = axis - (ndim - len(leaf.shape))
                 if own >= 0 and leaf.shape[own] != 1:
-                    found.setdefault(leaf.shape[own], []).append((leaf.name, own))
+                    found.setdefault(self.length_of(leaf.shape[own]), []).append((leaf.name, own))
             if not found:
                 lengths.append("1")
             elif len(found) == 1:

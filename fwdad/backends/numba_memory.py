@@ -189,7 +189,7 @@ REPLACED: dict[Any, Any] = {
 
 
 def element(
-    context: Any, builder: Any, array_type: Any, array: Any, index: list[tuple[Any, Any]]
+    context: Any, builder: Any, array_type: Any, array: Any, index: list[tuple[Any, Any, bool]]
 ) -> Any:
     """A pointer to an element; its index is checked, negative ones count from the end.
 
@@ -200,14 +200,18 @@ def element(
     array_type, array
         The array.
     index : list of tuple
-        For each axis Numba's type and the LLVM value, or None and a Python int.
+        For each axis Numba's type and the LLVM value, or None and a Python int; and whether it is
+        inside for certain.
     """
     model = context.data_model_manager[array_type]
     shape, strides = model.get(builder, array, "shape"), model.get(builder, array, "strides")
     lengths = cgutils.unpack_tuple(builder, shape, array_type.ndim)
     places = []
     inside = None
-    for (t, given), n in zip(index, lengths, strict=True):
+    for (t, given, is_inner), n in zip(index, lengths, strict=True):
+        if is_inner:
+            places.append(context.cast(builder, given, t, types.intp))
+            continue
         if t is None:
             i = n.type(given)
             i = builder.add(i, n) if given < 0 else i
@@ -218,7 +222,8 @@ def element(
         places.append(i)
         fits = builder.icmp_unsigned("<", i, n)
         inside = fits if inside is None else builder.and_(inside, fits)
-    require(context, builder, inside, IndexError, "index is out of bounds")
+    if inside is not None:
+        require(context, builder, inside, IndexError, "index is out of bounds")
     return cgutils.get_item_pointer2(
         context, builder, model.get(builder, array, "data"), lengths,
         cgutils.unpack_tuple(builder, strides, array_type.ndim), array_type.layout, places,

@@ -54,8 +54,12 @@ class _OwnFunctions(FunctionPass):
         return bool(replaced)
 
 
+INNER = "__fwdad_inner__"
+"""The attribute of a function that names the indices that need no check."""
+
+
 class _Lower(Lower):
-    """Writes LLVM code; elements of arrays are read and written with one check each."""
+    """Writes LLVM code; elements of arrays are read and written with at most one check each."""
 
     def lower_inst(self, inst: Any) -> Any:
         """A statement."""
@@ -96,16 +100,35 @@ class _Lower(Lower):
         if static:
             items = index if isinstance(index, tuple) else (index,)
             known = all(type(i) is int for i in items) and len(items) == array_type.ndim
-            return [(None, i) for i in items] if known else None
+            return [(None, i, False) for i in items] if known else None
         t = self.typeof(index.name)
         parts = list(t) if isinstance(t, types.BaseTuple) else [t]
         if len(parts) != array_type.ndim or not all(isinstance(p, types.Integer) for p in parts):
             return None
         held = self.loadvar(index.name)
         if not isinstance(t, types.BaseTuple):
-            return [(t, held)]
+            return [(t, held, self._is_inner(index))]
         values = [self.builder.extract_value(held, k) for k in range(len(parts))]
-        return list(zip(parts, values, strict=True))
+        made = self._made_of(index)
+        if isinstance(made, ir.Expr) and made.op == "build_tuple":
+            inner = [self._is_inner(item) for item in made.items]
+        else:
+            inner = [False] * len(parts)
+        return list(zip(parts, values, inner, strict=True))
+
+    def _made_of(self, variable: Any) -> Any:
+        """What the only statement that assigns a variable assigns to it."""
+        found = self.func_ir._definitions.get(variable.name, ())
+        return found[0] if len(found) == 1 else None
+
+    def _is_inner(self, index: Any) -> bool:
+        """Whether an index is one of a loop before which all lengths have been compared."""
+        names = vars(self.func_ir.func_id.func).get(INNER, ())
+        while isinstance(index, ir.Var):
+            if index.name.partition(".")[0] in names:
+                return True
+            index = self._made_of(index)
+        return False
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -8,6 +8,7 @@ used, in one loop.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -77,13 +78,14 @@ class NumbaWriter(StoreWriter):
 
     def body(self, block: Block) -> None:
         """Write the operations of a block; those of a region in one place."""
-        plan, factors = Plan(block, lambda v: v not in self.lanes), dict(self.factors)
+        plan = Plan(block, lambda v: v not in self.lanes)
+        factors, same = dict(self.factors), dict(self._same)
         for k, op in enumerate(block.ops):
             self._regions(plan, k)
             if id(op) not in plan.members:
                 self._op(op, block, k)
         self._regions(plan, len(block.ops))
-        self.factors = factors  # what is known inside is forgotten at the end
+        self.factors, self._same = factors, same  # what is known inside is forgotten at the end
 
     def _regions(self, plan: Plan, k: int) -> None:
         """Write the regions that end before an operation."""
@@ -183,8 +185,19 @@ class NumbaWriter(StoreWriter):
             exception = type(exception)
         if not isinstance(exception, type):
             raise self.cannot("an exception that is no class")
+        self._note_compared(op.condition)
         self.line(f"if not {condition.at(1)}:", op)
         self.line(f"    raise {self.function(exception)}({', '.join(map(repr, known))})", op)
+
+    def _note_compared(self, condition: Operand) -> None:
+        """Two lengths that are checked to be equal."""
+        block, k = self._within[-1]
+        for op in block.ops[:k]:
+            if condition in op.outputs and isinstance(op, Apply) and op.function is operator.eq:
+                types = [a.type for a in op.args if isinstance(a, Value)]
+                sizes = [t.size for t in types if isinstance(t, Number) and t.size is not None]
+                if len(sizes) == 2:
+                    self.note_equal(*sizes)
 
     def _branch(self, op: Branch) -> None:
         condition = cast(self.number(op.condition), np.dtype(bool))
@@ -300,7 +313,7 @@ class NumbaWriter(StoreWriter):
             self.body(program.block)
             pairs = zip(program.block.results, results, strict=True)
             self.line(f"return {tuple_text([self._typed(r, t) for r, t in pairs])}")
-        return Callee(name, results, self.types)
+        return Callee(name, results, self.types, self.inner)
 
 
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
@@ -350,4 +363,5 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         namespace |= numba_parallel.namespace()
     code = "\n".join([*writer.outlined, *writer.lines]) + "\n"
     places = [*[None] * len(writer.outlined), *writer.places]
-    return Source(name, code, namespace, places, called=called), writer.types
+    made = Source(name, code, namespace, places, called=called, inner=writer.inner)
+    return made, writer.types

@@ -27,6 +27,9 @@ class StoreWriter(LoopWriter):
             self._define(op, f"{array}[{index}]", ATOM, block, k)
             return
         if op.view:
+            found = _shape_of_view(op.array.type.shape, op.index)
+            for d, same in zip(value.type.shape, found, strict=True):
+                self.note_equal(d, same)  # one counts up, the other one is of the way back
             text = array  # `a[...]`, which Numba lowers for tuples only
             if any(i is not Ellipsis for i in op.index):
                 text = f"{array}[{self._view_index(op.index)}]"
@@ -102,16 +105,18 @@ class StoreWriter(LoopWriter):
         if isinstance(value, (list, tuple)):
             raise self.cannot("a list that is stored into an array")
         steps: dict[tuple[str, int], str] = {}
+        arrays = [target]
         if is_array(value):
             if value in self._lazy:
-                steps = self._fused_steps(target, value)
+                arrays += self._fused(target, value, steps)
             if value not in self._lazy:
-                self._buffer(target, value, steps)
+                arrays.append(self._buffer(target, value, steps))
         else:
             self._terms[value] = self.atom(self.term(value))  # also a constant
         lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
+        self.compare(arrays, lengths, steps)
         start = len(self.lines)
-        index = self.open_loops(lengths)
+        index = self.open_loops(lengths, inner=True)
         new = self._terms.pop(value) if not is_array(value) else self.element(value, index, steps)
         place = f"{target.name}[{self.at(index)}]"
         if function is None:
@@ -126,12 +131,14 @@ class StoreWriter(LoopWriter):
         if is_array(value):
             self.done(value)
 
-    def _fused_steps(self, target: Leaf, value: Value) -> dict[tuple[str, int], str]:
-        """Leave what waits to the target's own loop if nothing it reads can change there."""
+    def _fused(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> list[Leaf]:
+        """Leave what waits to the target's own loop if nothing it reads can change there.
+
+        Answers what it reads, or nothing if it is written out first.
+        """
         op = self._lazy[value]
         assert target.value is not None
         leaves = self.prepare(op)
-        steps: dict[tuple[str, int], str] = {}
         for leaf in leaves:
             first = len(target.shape) - len(leaf.shape)
             if (
@@ -141,21 +148,22 @@ class StoreWriter(LoopWriter):
                        for d, n in zip(leaf.shape, target.shape[first:], strict=True))
             ):  # fmt: skip
                 self.materialize(value)
-                return {}
+                return []
         for leaf in leaves:  # each repeats, or is as long as the target
             first = len(target.shape) - len(leaf.shape)
             for axis, d in enumerate(leaf.shape):
                 wanted = target.shape[first + axis]
-                if d in (wanted, 1) or (leaf.name, axis) in steps:
+                known = d == 1 or self.length_of(d) == self.length_of(wanted)
+                if known or (leaf.name, axis) in steps:
                     continue
                 step = self.temporary("step")
                 own = length_text(d, leaf.name, axis)
                 its = length_text(wanted, target.name, first + axis)
                 self.line(f"{step} = {self.help('check_length')}({own}, {its})")
                 steps[(leaf.name, axis)] = step
-        return steps
+        return leaves
 
-    def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> None:
+    def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> Leaf:
         """Copy an array that may change while it is read; check its lengths."""
         assert target.value is not None
         name = self.array(value)
@@ -170,12 +178,11 @@ class StoreWriter(LoopWriter):
             wanted = target.shape[axis - extra]
             own = length_text(d, name, axis)
             its = length_text(wanted, target.name, axis - extra)
-            if d == wanted and own != its and self.has_workspace(value):
-                self.line(f"{self.help('equal_length')}({own}, {its})")
-            if d not in (wanted, 1):
+            if d != 1 and self.length_of(d) != self.length_of(wanted):
                 step = self.temporary("step")
                 self.line(f"{step} = {self.help('check_length')}({own}, {its})")
                 steps[(name, axis)] = step
+        return Leaf(name, value.type.shape, value)
 
 
 def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:

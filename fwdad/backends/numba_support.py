@@ -15,14 +15,14 @@ def have_numba() -> bool:
 
 
 HELPERS = frozenset({
-    "broadcast_length", "check_length", "check_stack", "complex_divide", "default_snapshots",
-    "divide", "equal_length",
+    "broadcast_length", "check_length", "check_shape", "check_stack", "complex_divide",
+    "default_snapshots", "divide", "equal_length",
     "float_floor_divide", "float_power", "float_remainder", "grown", "in_domain", "in_range",
     "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
     "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "places_beside",
     "snapshots_in", "thinned", "thinned_numbers", "trips",
     "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
-    "python_int_remainder", "python_remainder", "scaled", "stack_place", "to_int",
+    "python_int_remainder", "python_remainder", "scaled", "stack_place", "summed", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power"})

@@ -39,11 +39,14 @@ class Callee:
         Those of the tuple that it answers.
     types : dict
         The types that its variables must have once it is compiled.
+    inner : list of str
+        Indices that are inside each array that they are used for.
     """
 
     name: str
     results: list[Type]
     types: dict[str, Type]
+    inner: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Source:
         Whether it runs without floating-point warnings.
     called : list of Callee
         The functions of a source for Numba that the first one calls.
+    inner : list of str
+        In a source for Numba: indices that are inside each array that they are used for.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Source:
     places: list[Any]
     quiet: bool = False
     called: list[Callee] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:

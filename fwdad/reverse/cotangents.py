@@ -136,6 +136,8 @@ class Cotangents:
         elif v not in self.refs and isinstance(op, Load) and op.view:
             base, index = self.memory_of(op.array), self.symbols(op.index)
             self.recorder.update(base, index, operator.add, x_bar)
+        elif self._is_first(v):
+            self.region.buffers[v] = self._begun(v, x_bar)
         else:
             self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
 
@@ -163,6 +165,25 @@ class Cotangents:
                 and self.is_followed(bases[0])
             )
         return True
+
+    def _begun(self, v: Value, x_bar: Any) -> Symbol:
+        """Memory that begins with a contribution."""
+        if type(x_bar) is not Symbol or not x_bar.is_array:
+            made = self.whole(v, x_bar)
+        elif _certain(x_bar.shape, self.shape(v)):
+            made = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
+        else:
+            made = self.zeros(v)
+            self.recorder.update(made, Ellipsis, operator.add, x_bar)
+        made.value.name = f"{v.name}_bar" if v.name else None
+        return made
+
+    def _is_first(self, v: Value) -> bool:
+        """Whether the cotangent of an array begins in the region that is open, here and now."""
+        is_own = self.structure.roots(v) == {v} and v not in self.choices.meant
+        known = v in self.refs or v in self.region.buffers
+        made_here = not isinstance(self.structure.definition.get(v), Branch)
+        return is_own and not known and made_here and self.home_of(v) is self.region
 
     def _into(self, v: Value, x_bar: Any) -> Any:
         """A contribution summed over what was broadcast, and real for a real value."""
@@ -202,7 +223,8 @@ class Cotangents:
         """A cotangent written out, where it is one number for every element of an array."""
         if not is_array(v) or (type(x_bar) is Symbol and x_bar.is_array):
             return x_bar
-        made = self.recorder.apply_typed(np.full, (self._lengths(v), x_bar), self.bar_type(v))
+        value = self._number(v, x_bar)
+        made = self.recorder.apply_typed(np.full, (self._lengths(v), value), self.bar_type(v))
         made.value.name = f"{v.name}_bar" if v.name else None
         return made
 

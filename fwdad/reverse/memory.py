@@ -38,12 +38,16 @@ class Memory(Rules):
         if self.structure.is_memory(op.array) and not self.is_followed(op.array):
             self.add_element(op.array, op.index, y_bar)
             return
-        target = (
-            self.memory_of(op.array)
-            if self.structure.is_memory(op.array)
-            else self.buffer(op.array)
-        )
-        self._scatter(target, op.index, y_bar)
+        self._scatter(self._target(op.array), op.index, y_bar)
+
+    def _target(self, v: Value) -> Symbol:
+        """Memory into which the cotangents of elements of an array are added."""
+        if self.structure.is_memory(v):
+            return self.memory_of(v)
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:  # what is added up for the window itself is apart
+            return self.recorder.load(self._target(op.array), self.symbols(op.index))
+        return self.buffer(v)
 
     def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
         """Add to the cotangent of an array at an index, by way of zeros."""
@@ -188,6 +192,9 @@ class Memory(Rules):
         if target is not None and self.is_restored(op):
             old = self.old_content(op)
             array, index = Symbol(target.array, self.recorder), self.symbols(target.at)
+            found = self.structure.definition[old.value]
+            if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a window
+                array, index = self.recorder.load(array, index), Ellipsis
             self.recorder.store(array, index, old)
 
 

@@ -102,6 +102,8 @@ def into(space: Space, x_bar: Any) -> Any:
     ]
     if lead or stretched:
         x_bar = np.sum(x_bar, axis=(*range(lead), *stretched))
+    elif hasattr(x_bar, "__fwdad_symbolic__"):
+        return x_bar  # lengths that are not known: who writes the tape compares them when it runs
     return x_bar.reshape(space.shape)
 
 

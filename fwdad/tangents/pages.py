@@ -11,8 +11,9 @@ every operator, from ``malloc``. ``mallopt`` would do, but stops glibc from adap
 
 import numpy as np
 
-KEPT = 8 * 2**20
-"""Bytes of the array: up to twice as much stays with the process when it is free."""
+KEPT = 2**25 - 2**13
+"""Bytes of the array, about the largest from which glibc learns: up to twice as much stays with the
+process when it is free."""
 
 # Nobody writes into it, so it gets no pages itself. Other mallocs than glibc's take no notice.
 np.empty(KEPT, np.uint8)

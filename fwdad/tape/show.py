@@ -63,7 +63,7 @@ class Writer:
         self._names: dict[Value, str] = {}
         self._used: Counter[str] = Counter()
         self._uses = _count_uses(program.block)
-        self._single = _used_in_own_block(program.block, self._uses)
+        self._single = used_in_own_block(program.block, self._uses)
         self._groups: dict[Value, list[Value]] = {}
         if coalesce:
             unused = {v for op in program.walk() for v in op.outputs if not self._uses[v]}
@@ -550,8 +550,20 @@ def _count_uses(block: Block) -> Counter[Value]:
     return uses
 
 
-def _used_in_own_block(block: Block, uses: Counter[Value]) -> dict[Value, Op]:
-    """The operations of unnamed values that are used once, later in the block that they are in."""
+def used_in_own_block(
+    block: Block, uses: Counter[Value], *, named: bool = False
+) -> dict[Value, Op]:
+    """The operations of values that are used once, later in the block that they are in.
+
+    Parameters
+    ----------
+    block : Block
+        Where they are; blocks inside it, too.
+    uses : Counter
+        How often each value is used.
+    named : bool
+        Whether values that have a name of the user's are among them.
+    """
     found: dict[Value, Op] = {}
     made: dict[Value, Op] = {}
     for op in block.ops:
@@ -559,10 +571,10 @@ def _used_in_own_block(block: Block, uses: Counter[Value]) -> dict[Value, Op]:
             if v in made:
                 found[v] = made[v]
         for inner in op.blocks():
-            found.update(_used_in_own_block(inner, uses))
+            found.update(used_in_own_block(inner, uses, named=named))
         if len(op.outputs) == 1 and isinstance(op, (Apply, Load)) and op.pure:
             (value,) = op.outputs
-            if value.name is None and uses[value] == 1:
+            if (named or value.name is None) and uses[value] == 1:
                 made[value] = op
     for v in values_in(block.results):
         if v in made:
