@@ -111,3 +111,17 @@ def test_a_jacobian_of_matrices_is_compiled_as_a_whole():
     jitted = fwdad.jit(fwdad.jacfwd(f))
     np.testing.assert_allclose(jitted(x), fwdad.jacobian(f, x), rtol=1e-14)
     assert "NumPy" not in fwdad.explain(jitted)
+
+
+def copied_thrice(x):
+    first = x.copy()
+    second = first[...].copy()
+    third = second.copy()
+    third[0] = 7.0
+    return third + first[1]
+
+
+def test_copies_of_copies_are_left_out_one_at_a_time():
+    compiled, x = jit(copied_thrice, backend="numpy"), np.array([1.0, 2.0, 3.0])
+    assert_array_equal(compiled(x), [9.0, 4.0, 5.0])
+    assert_array_equal(x, [1.0, 2.0, 3.0])

@@ -32,17 +32,20 @@ def drop_copies(program: Program) -> bool:
         used |= memory(op.writes(), roots)
     uses = count_uses(program)
     mapping: dict[Value, Operand] = {}
+    touched: set[Value] = set()  # one copy of a memory at a time: what is known of it changes
     for block in blocks_of(program.block):
         made_here = {v for op in block.ops if not _is_on_stack(op) for v in op.outputs}
         for op in block.ops:
             if not (isinstance(op, Apply) and _is_copy(op)):
                 continue
             (copy,), (x,) = op.outputs, op.args
-            if not is_array(x):
+            together = memory([copy, x], roots) if is_array(x) else set()
+            if not is_array(x) or together & touched:
                 continue
             only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
-            if only or not memory([copy, x], roots) & used:
+            if only or not together & used:
                 mapping[copy] = x
+                touched |= together
     if not mapping:
         return False
     gone = {op for op in copies if op.outputs[0] in mapping}
