@@ -201,3 +201,63 @@ def test_complex_number_of_two_parts():
     assert fwdad.jit(fwdad.grad(f), backend="numpy")(0.7) == pytest.approx(expected, rel=1e-14)
     forward = fwdad.jit(lambda x: fwdad.derivative(f, x), backend="numpy")
     assert forward(0.7) == pytest.approx(expected, rel=1e-14)
+
+
+SMALL = np.array([0.7, -0.4, 1.1, 0.3, -0.9, 0.5])
+
+
+def stored_through_a_choice(x):
+    a = x * 1.0
+    a[0] *= x[1]
+    b = np.ones(6)
+    c = a if x[0] < 0 else b
+    c[2] = x[1] * x[3]
+    c[3:] *= x[:3]
+    return a * b
+
+
+def stored_through_a_name_in_a_loop(x):
+    a = x * 1.0
+    a[0] *= x[1]
+    b = np.ones(6)
+    c = a
+    for k in range(3):
+        if x[k] > 0:
+            c = b
+        c[k] = c[k + 1] * x[k]
+    return a * b
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("f", [stored_through_a_choice, stored_through_a_name_in_a_loop])
+def test_forwards(f, sign):
+    """Of two arrays that a name may mean, one had no lanes yet: stores were lost."""
+    expected = fwdad.jacobian(f, sign * SMALL)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(sign * SMALL), expected, rtol=1e-14)
+    traced = fwdad.jit(f, backend="numpy")
+    for chunk in (1, 2, 3, 4):
+        assert_allclose(fwdad.jacobian(traced, sign * SMALL, chunk=chunk), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [first_name_is_used_later, swapped_under_a_condition])
+def test_second_derivatives(f):
+    def longer(x):
+        return f(np.concatenate([x, np.cos(x), np.sin(x), x * x]))
+
+    expected = fwdad.jacobian(lambda x: fwdad.jacobian(longer, x, mode="forward"), SMALL)
+    assert_allclose(fwdad.hessian(longer, SMALL), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_scatters_forwards_and_twice():
+    def f(x):
+        y = np.sin(x)
+        np.add.at(y, [0, 2, 2], x[1:4] ** 2)
+        np.subtract.at(y, (np.array([3, 3]),), x[0] * x[1:3])
+        y[[1, 1, 3]] += x[:3] * y[:3]
+        return np.sum(y**3)
+
+    expected = fwdad.jacobian(f, SMALL, mode="forward")
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(SMALL), expected, rtol=1e-13)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(SMALL), expected, rtol=1e-13)
+    twice = fwdad.jacobian(lambda x: fwdad.jacobian(f, x, mode="forward"), SMALL)
+    assert_allclose(fwdad.hessian(f, SMALL), twice, rtol=1e-12, atol=1e-13)

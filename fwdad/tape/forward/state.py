@@ -132,6 +132,7 @@ class State:
 
     def _hold(self, v: Value, lanes: Symbol) -> None:
         if self._is_shadowed(v):
+            self._shadow_all(v)  # a store through v may be one into any of these arrays
             self.shadow[v] = lanes
         else:
             self._give_lanes(v, lanes)
