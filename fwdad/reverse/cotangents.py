@@ -208,12 +208,20 @@ class Cotangents:
 
     def _summed(self, v: Value, x_bar: Symbol) -> Any:
         """A contribution summed over the axes along which a value was broadcast."""
-        own, given = self.shape(v), x_bar.shape
-        stretched = [m == 1 and n != 1 for m, n in zip(own, given, strict=False)]
-        if len(own) != len(given) or any(stretched):
+        own = self.shape(v)
+        lead = x_bar.ndim - len(own)
+        if not own or lead < 0:
             return into(self.space(v), x_bar)
         if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
             x_bar = self.recorder.apply(np.real, (x_bar,), {})
+        if lead:
+            x_bar = self.recorder.apply(np.sum, (x_bar,), {"axis": tuple(range(lead))})
+        pairs = zip(own, x_bar.shape, strict=True)
+        known = tuple(k for k, (m, n) in enumerate(pairs) if type(m) is int and m == 1 and n != 1)
+        if known:
+            x_bar = self.recorder.apply(np.sum, (x_bar,), {"axis": known, "keepdims": True})
+        if _certain(x_bar.shape, own):
+            return x_bar
         held = Symbol(v, self.recorder)
         lengths = [self.recorder.length(held, axis) for axis in range(v.type.ndim)]
         t = ArrayType(x_bar.dtype, self.bar_type(v).shape)

@@ -199,6 +199,14 @@ def largest(x):
     return s
 
 
+def short_axes(x):
+    """One axis is known to be short, the lengths of the other are not known to be equal."""
+    s = 0.0
+    for i in range(1, len(x)):
+        s += np.sum(x[:i, np.newaxis] * np.outer(x[-i:], x))
+    return s
+
+
 def filled(x):
     """Arrays of one number, also of one that depends on x, that are written then."""
     n = len(x)
@@ -242,4 +250,5 @@ PROGRAMS = [
     (cholesky, X),
     (largest, LONG),
     (filled, LONG),
+    (short_axes, LONG),
 ]
