@@ -24,6 +24,7 @@ from fwdad.tangents.seeds import random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
+from fwdad.tape.forward.rule_table import CONSTANT
 from fwdad.tape.ops import Block, Program, Value
 from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.symbol import Symbol
@@ -223,6 +224,9 @@ def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
         if _dtype(p).kind in "fc":
             holds = at.tracer.call(commutes_with_i, (recorder.as_symbol(t),), {})
             recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
+
+
+CONSTANT.add(api.stop_gradient)
 
 
 @builtin(api.jvp)

@@ -150,3 +150,36 @@ def test_a_rule_that_answers_a_number_of_numpy_s_is_written_out_for_python_s():
     assert_allclose(J(2.0), (3.0 - 2.0) / (2 * 2**0.5) - 2**0.5, rtol=1e-13)
     J = fwdad.jit(fwdad.jacfwd(lambda x: abs(complex(x, 1.0))), backend="numpy")
     assert_allclose(J(0.75), 0.75 / 1.25, rtol=1e-14)
+
+
+def _cast(x):
+    return x.astype(np.int64) * x
+
+
+def _counted(x):
+    return int(x[0] * 3) * x
+
+
+def _stored(x):
+    y = np.zeros(3, np.int64)
+    y[1] = x[0]
+    return y * x
+
+
+@pytest.mark.parametrize("f", [_cast, _counted, _stored])
+def test_a_derivative_is_not_lost_in_whole_numbers(f):
+    x = np.array([0.5, 1.5, 2.5])
+    for trial in (f, fwdad.jit(f, backend="numpy")):
+        with pytest.raises(fwdad.errors.DualLeakError, match="derivative"):
+            fwdad.jacobian(trial, x)
+    with pytest.raises(fwdad.errors.DualLeakError, match="int64"):
+        fwdad.jit(lambda x: fwdad.jacobian(f, x), backend="numpy")(x)
+
+
+def test_what_is_stopped_may_become_whole():
+    def f(x):
+        return int(fwdad.stop_gradient(x[0] * 3)) * x + int(np.floor(x[1])) * x
+
+    x = np.array([0.5, 1.5, 2.5])
+    found = fwdad.jit(lambda x: fwdad.jacobian(f, x), backend="numpy")(x)
+    np.testing.assert_array_equal(found, fwdad.jacobian(f, x))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import DualLeakError, UntraceableError
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -186,6 +186,7 @@ class Memory(Windows):
 
     def _store(self, op: Store) -> None:
         t = self.tangent_of(op.value)
+        self._keeps_numbers(op, t)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
         if op.array in self.windows:
@@ -204,6 +205,16 @@ class Memory(Windows):
             self.recorder.store(shadow, (slice(None), *index), lanes)
             return
         self._copy(op)
+
+    def _keeps_numbers(self, op: Store | Update, t: Any) -> None:
+        """Raise if an active value goes into an array whose dtype has no derivatives."""
+        if isinstance(t, Chunk) and op.array.type.dtype.kind not in "fc":
+            message = (
+                "a value that carries a derivative is stored into an array of "
+                f"{op.array.type.dtype} and would lose it; make the array one of floats, or say "
+                "fwdad.stop_gradient(x)"
+            )
+            raise DualLeakError(message, op.location)
 
     def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
         """Lanes that broadcast against an indexed array as the value itself does."""
@@ -226,6 +237,7 @@ class Memory(Windows):
 
     def _update(self, op: Update) -> None:
         t = self.tangent_of(op.value)
+        self._keeps_numbers(op, t)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_all(op.array)
         if op.array in self.windows:

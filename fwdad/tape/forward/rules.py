@@ -57,6 +57,12 @@ class Rules(Memory):
         if op.mutated:
             self._mutation(op, active=active)
             return
+        if active and _becomes_whole(op):
+            message = (
+                f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
+                "lose it; say fwdad.stop_gradient(x) if that is meant"
+            )
+            raise DualLeakError(message, op.location)
         if not active or op.function in CONSTANT or not _has_tangent(op):
             self._copy(op)
         elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
@@ -286,6 +292,14 @@ class Rules(Memory):
 def _has_tangent(op: Apply) -> bool:
     """Whether an output has a tangent space."""
     return any(v.type.dtype.kind in "fc" for v in op.outputs)
+
+
+def _becomes_whole(op: Apply) -> bool:
+    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast."""
+    f = op.function
+    if f is np.ndarray.astype:
+        return not _has_tangent(op)
+    return f is int or (isinstance(f, type) and issubclass(f, np.integer))
 
 
 def _tangent(t: Any) -> Any:
