@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import DualLeakError
 from fwdad.reverse.lowering import is_index_array
 from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
@@ -66,6 +67,7 @@ class Memory(Rules):
 
     def _store(self, op: Store) -> None:
         self._restore(op)
+        self._keeps_numbers(op)
         if not self.structure.is_active(op.array):
             return
         bar = self.memory_of(op.array)
@@ -96,8 +98,19 @@ class Memory(Rules):
         else:
             self.fail("a list of values that carry derivatives is stored: make it an array")
 
+    def _keeps_numbers(self, op: Store | Update) -> None:
+        """Raise if an active value goes into an array whose dtype has no derivatives."""
+        if op.array.type.dtype.kind not in "fc" and self.structure.any_active(op.value):
+            message = (
+                "a value that carries a derivative is stored into an array of "
+                f"{op.array.type.dtype} and would lose it; make the array one of floats, or say "
+                "fwdad.stop_gradient(x)"
+            )
+            raise DualLeakError(message, op.location)
+
     def _update(self, op: Update) -> None:
         self._restore(op)
+        self._keeps_numbers(op)
         if not self.structure.is_active(op.array):
             return
         bar = self.memory_of(op.array)

@@ -23,6 +23,7 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
+from fwdad.tape.forward.rules import becomes_whole
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
@@ -46,6 +47,7 @@ class Rules(Cotangents):
         if any(self.structure.is_active(v) for v in op.writes()):
             name = function_name(op.function)
             self.fail(f"{name} writes into an array that carries derivatives")
+        self._stays_inexact(op)
         bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
         if all(b is None for b in bars) or not is_differentiable(op):
             return
@@ -68,6 +70,15 @@ class Rules(Cotangents):
     def _scatter_backwards(self, op: Apply) -> None:
         """Run a call of ``np.add.at`` backwards."""
         raise NotImplementedError
+
+    def _stays_inexact(self, op: Apply) -> None:
+        """Raise if an active value becomes a whole number."""
+        if becomes_whole(op) and self.structure.any_active(op.operands()):
+            message = (
+                f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
+                "lose it; say fwdad.stop_gradient(x) if that is meant"
+            )
+            raise DualLeakError(message, op.location)
 
     def _stack(self, op: Apply) -> None:
         """A stack, backwards: what was popped is pushed, what was pushed is popped."""
@@ -193,7 +204,7 @@ class Rules(Cotangents):
         """A cotangent times a partial; where it is zero it stays zero whatever the partial is."""
         if isinstance(d, (int, float)) and d == 1:
             return y_bar
-        if isinstance(y_bar, (int, float)) and y_bar == 1:
+        if isinstance(y_bar, (int, float)) and y_bar == 1 and _is_inexact(d):
             return np.conjugate(d) if getattr(d, "dtype", np.dtype(float)).kind == "c" else d
         if isinstance(d, (int, float)) and d == -1:
             return -y_bar
@@ -293,6 +304,11 @@ class Rules(Cotangents):
         self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
         for v, x_bar in zip(active, made, strict=True):
             self.add(v, Symbol(x_bar, self.recorder))
+
+
+def _is_inexact(d: Any) -> bool:
+    """Whether a partial can be a cotangent: sums of booleans would be something else."""
+    return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
 
 
 def _is_number_class(f: Any) -> bool:

@@ -57,7 +57,7 @@ class Rules(Memory):
         if op.mutated:
             self._mutation(op, active=active)
             return
-        if active and _becomes_whole(op):
+        if active and becomes_whole(op):
             message = (
                 f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
                 "lose it; say fwdad.stop_gradient(x) if that is meant"
@@ -294,7 +294,7 @@ def _has_tangent(op: Apply) -> bool:
     return any(v.type.dtype.kind in "fc" for v in op.outputs)
 
 
-def _becomes_whole(op: Apply) -> bool:
+def becomes_whole(op: Apply) -> bool:
     """Whether a call turns a number, or an array, into whole ones: ``int``, a cast."""
     f = op.function
     if f is np.ndarray.astype:
