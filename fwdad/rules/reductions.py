@@ -170,7 +170,8 @@ def _half_variance_dot(primals, tangents, options):
 def _shaped(y_dot, y):
     """Put the axes that ``keepdims`` kept back."""
     shape = np.shape(plain(y))
-    return y_dot if getattr(y_dot, "shape", None) == shape else np.reshape(y_dot, shape)
+    same = hasattr(y_dot, "shape") and y_dot.shape == shape
+    return y_dot if same else np.reshape(y_dot, shape)
 
 
 # -- products
