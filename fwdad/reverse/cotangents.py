@@ -170,7 +170,7 @@ class Cotangents:
         """Memory that begins with a contribution."""
         if type(x_bar) is not Symbol or not x_bar.is_array:
             made = self.whole(v, x_bar)
-        elif _certain(x_bar.shape, self.shape(v)):
+        elif v.type.ndim and _certain(x_bar.shape, self.shape(v)):  # NumPy's sums are no memory
             made = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         else:
             made = self.zeros(v)

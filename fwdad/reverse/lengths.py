@@ -56,7 +56,8 @@ def _together(op: Apply) -> list[list[Dimension]]:
     if op.function in _PRODUCTS and len(op.args) == 2:
         left, right = shapes
         return [[left[-1], right[-2] if len(right) > 1 else right[0]]]
-    if isinstance(op.function, np.ufunc) or op.function in BROADCASTING:
+    by_element = isinstance(op.function, np.ufunc) and op.function.signature is None
+    if by_element or op.function in BROADCASTING:
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(s)) + s for s in shapes]
         return [list(lengths) for lengths in zip(*padded, strict=True)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from fwdad.rules.define import elementwise
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.straight import with_derivative_of
 
 # Python numbers, not NumPy's: these do not widen float32.
 LN2 = math.log(2.0)
@@ -33,13 +34,12 @@ def _has_vector_code(name):
     )
 
 
-def _is_quick(name, x, least=1):
+def _is_quick(name, x, least):
     """Whether NumPy has vector code for this x, a plain array of so many doubles or more."""
     return (
         type(x) is np.ndarray
         and x.size >= least
         and x.dtype == np.float64
-        and plain(x) is x
         and _has_vector_code(name)
     )
 
@@ -64,18 +64,23 @@ _FLAT = 1e-9  # below, the cosine rounds to 1
 
 
 def _cosine(x, y):
-    """The cosine of x, whose sine is y."""
-    if not _is_quick("tan", x, _MANY):
+    """The cosine of x, whose sine is y; a dual's value has the bits of a plain number's."""
+    at = plain(x)
+    if not _is_quick("tan", at, _MANY):
         return np.cos(x)
-    slope = y / np.tan(x)
-    if math.isfinite(np.vdot(slope, slope)):
-        return slope
-    return np.where(np.abs(x) < _FLAT, 1.0, slope)  # 0 / 0
+    slope = plain(y) / np.tan(at)
+    if not math.isfinite(np.vdot(slope, slope)):
+        slope = np.where(np.abs(at) < _FLAT, 1.0, slope)  # 0 / 0
+    return slope if at is x else with_derivative_of(slope, np.cos(x))
 
 
 def _minus_sine(x, y):
-    """Minus the sine of x, whose cosine is y."""
-    return -y * np.tan(x) if _is_quick("tan", x, _MANY) else -np.sin(x)
+    """Minus the sine of x, whose cosine is y; a dual's value has the bits of a plain number's."""
+    at = plain(x)
+    if not _is_quick("tan", at, _MANY):
+        return -np.sin(x)
+    slope = -plain(y) * np.tan(at)
+    return slope if at is x else with_derivative_of(slope, -np.sin(x))
 
 
 def _one_minus_square(x):
@@ -106,7 +111,7 @@ def _sech_squared(x, y):
     """1 - tanh(x)**2; the difference itself would cancel in the tails."""
     if np.iscomplexobj(x):  # cosh overflows to inf + nan j where tanh is still well behaved
         return 1 - y * y
-    if _is_quick("cosh", x):
+    if _is_quick("cosh", plain(x), _MANY):
         sech = 1 / np.cosh(x)
     else:
         grown = np.exp(x)  # cheaper than a cosh that is not vector code
