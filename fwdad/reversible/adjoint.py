@@ -78,7 +78,8 @@ class AdjointWriter(Writer):
     def pulled(self, value: ast.expr, bar: str, kind: Kind) -> None:
         """Add to the cotangents of what an expression reads."""
         if isinstance(value, (ast.Name, ast.Subscript)) and root_of(value) in self.bars:
-            if exact.same_space(self.kind(value), kind):  # a place itself
+            # a number itself; of arrays one may have been broadcast
+            if exact.same_space(self.kind(value), kind) and not kind.is_array:
                 sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
                 self.line(f"{self.bar(value)} {sign}= {rest}")
                 return

@@ -216,7 +216,14 @@ def _apart(i: ast.expr, j: ast.expr) -> bool:
         return False
     a, m = _offset(i)
     b, n = _offset(j)
-    return a == b and m != n and (a != "" or (m < 0) == (n < 0))
+    return a == b == "" and m != n and (m < 0) == (n < 0)
+
+
+def distance(i: ast.expr, j: ast.expr) -> int | None:
+    """How far two indices are from one another, if that is known."""
+    a, m = _offset(i)
+    b, n = _offset(j)
+    return m - n if a == b else None
 
 
 def _is_unit(s: ast.Slice) -> bool:
@@ -228,7 +235,8 @@ def _ends_before(i: ast.Slice, j: ast.Slice) -> bool:
         return False
     a, m = _offset(i.upper)
     b, n = _offset(j.lower)
-    return a == b and m <= n and (m < 0) == (n < 0)
+    # with another offset one of two names may be negative, and count from the other end
+    return a == b and (m == n or (a == "" and m <= n and (m < 0) == (n < 0)))
 
 
 def _offset(i: ast.expr) -> tuple[str, int]:

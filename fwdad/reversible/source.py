@@ -28,7 +28,7 @@ from fwdad.reversible.kinds import (
 )
 from fwdad.reversible.liveness import all_reads
 from fwdad.reversible.parse import location
-from fwdad.reversible.places import leaves, metadata, replaced, text
+from fwdad.reversible.places import distance, leaves, metadata, replaced, text
 from fwdad.reversible.program import (
     Allocate,
     Block,
@@ -602,7 +602,11 @@ class Writer:
             tests = []
             for i, j, length in pairs:
                 a, b, n = text(i), text(j), text(length)
-                tests.append(f"({a} - ({b}) in (0, {n}, -{n}))")
+                gap = distance(i, j)
+                if gap is not None:  # they meet where one of them counts from the end
+                    tests.append(f"{n} == {abs(gap)}")
+                else:
+                    tests.append(f"({a} - ({b}) in (0, {n}, -{n}))")
             self.line(f"if {' and '.join(tests)}:")
             what = "an element that is updated and read at once, at the indices"
             self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))

@@ -327,9 +327,16 @@ def one_place(x, i, j):
     x[i] += 2.0 * x[j]
 
 
+@fwdad.reversible
+def neighbours(x):
+    for i in range(len(x)):
+        x[i] += 0.5 * x[i - 1]
+
+
 @pytest.mark.parametrize(
     ("f", "args", "line", "variable", "expected", "found"),
     [
+        (neighbours, (np.ones(1),), 3, "i", "two different elements", 0),
         (leaks, (1.0, 2.0), 5, "t", 0.0, 2.0),
         (branches, (1.2,), 2, "x > 1", True, False),
         (begun, (0, 9), 2, "x > -10", False, True),
@@ -401,3 +408,21 @@ def test_measures():
     assert fwdad.check_gradient(~moves, 0.3, 0.4, X) < 1e-8
     with pytest.raises(InvertibilityError, match="1e-20"):
         fwdad.check_inverse(copied, 1e-20, 1e20)
+
+
+def test_an_array_that_is_broadcast():
+    @fwdad.reversible
+    def spread(y, x):
+        y += x
+
+    y, x = np.ones((4, 3)), np.array([[1.0, 2.0, 3.0]])
+    gradient = fwdad.grad(lambda x: np.sum(spread(y, x)[0] ** 2))(x)
+    np.testing.assert_allclose(gradient, 8 * (1 + x))
+
+
+def test_slices_that_may_meet_are_refused():
+    def f(x, n):
+        x[:n] += x[n + 1 :]
+
+    with pytest.raises(IrreversibleError, match="read by its own update"):
+        fwdad.reversible(f)
