@@ -18,6 +18,7 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
+from fwdad.backends.numba_memory import grown  # noqa: F401 (called by generated source)
 from fwdad.tape import snapshots
 
 types: Any = _types
@@ -114,14 +115,6 @@ def _fmod(_typing, a, b):
 
 
 @_numpy
-def grown(a, needed):
-    """A longer array with the same beginning: twice as long, or as long as is needed."""
-    made = np.empty(max(2 * a.size, needed), a.dtype)
-    made[: a.size] = a
-    return made
-
-
-@_numpy
 def thinned_numbers(a, top):
     """The height of a stack of numbers after every second was taken off."""
     half = (top + 1) // 2
@@ -199,8 +192,8 @@ def check_stack(_typing, _first):
     """Raise if the stack has grown too far since a first call; Python counts calls instead."""
 
     def code(context, builder, _sig, args):
-        grown = builder.sub(args[0], _stack_place(context, builder))
-        fits = builder.icmp_signed("<", grown, grown.type(MOST_STACK))
+        used = builder.sub(args[0], _stack_place(context, builder))
+        fits = builder.icmp_signed("<", used, used.type(MOST_STACK))
         require(context, builder, fits, RecursionError, "maximum recursion depth exceeded")
         return context.get_dummy_value()
 

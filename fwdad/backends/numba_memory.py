@@ -136,6 +136,28 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
 
 
 @intrinsic
+def grown(_typing: Any, array: Any, needed: Any) -> Any:
+    """A longer array with the same beginning: twice as long, or as long as is needed."""
+    if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
+        return None
+    if not isinstance(needed, types.Integer):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        old = context.make_array(sig.args[0])(context, builder, args[0])
+        (held,) = cgutils.unpack_tuple(builder, old.shape, 1)
+        wanted = context.cast(builder, args[1], sig.args[1], types.intp)
+        double = builder.add(held, held)
+        enough = builder.icmp_signed("<", double, wanted)
+        length = builder.select(enough, wanted, double)
+        new, _ = _allocate(context, builder, sig.return_type, [length])
+        cgutils.raw_memcpy(builder, new.data, old.data, held, old.itemsize)
+        return new._getvalue()
+
+    return types.Array(array.dtype, 1, "C")(array, needed), code
+
+
+@intrinsic
 def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
     """``np.broadcast_to(array, shape)``: a window that nobody may write into."""
     if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):
@@ -230,5 +252,5 @@ def element(
     )  # fmt: skip
 
 
-__all__ = ["REPLACED", "broadcast_to", "element", "empty", "full", "load_item",
+__all__ = ["REPLACED", "broadcast_to", "element", "empty", "full", "grown", "load_item",
            "ones", "store_item", "zeros"]  # fmt: skip

@@ -11,6 +11,7 @@ numba = pytest.importorskip("numba")
 from numba.core import event  # noqa: E402
 
 from fwdad.backends.entry import compile_program  # noqa: E402
+from fwdad.backends.numba_memory import grown  # noqa: E402
 from fwdad.backends.numba_pipeline import ProgramCompiler  # noqa: E402
 
 njit = numba.njit(pipeline_class=ProgramCompiler, boundscheck=True)
@@ -45,6 +46,23 @@ def test_impossible_lengths(lengths):
 def test_too_much_memory():
     with pytest.raises(MemoryError):
         njit(lambda n: np.empty((n, n), np.float64))(2**29)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.bool_, np.complex64])
+def test_grown(dtype):
+    @njit
+    def filled(a, n, most):
+        for k in range(n):
+            if k >= a.size:
+                a = grown(a, most)
+            a[k] = k % 5
+        return a
+
+    for start, n, most, length in [(0, 1, 1, 1), (3, 100, 1, 192), (3, 7, 9, 9)]:
+        found = filled(np.zeros(start, dtype), n, most)
+        assert found.dtype == dtype
+        assert found.size == length
+        assert_array_equal(found[:n], (np.arange(n) % 5).astype(dtype))
 
 
 def windows(v, m, n):
