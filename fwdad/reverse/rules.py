@@ -160,7 +160,7 @@ class Rules(Cotangents):
         elif function is np.sum and len(op.args) == 1 and not op.kwargs and is_array(op.args[0]):
             self.add(op.args[0], bars[0])
             return
-        elif rule.kind in ("linear", "multilinear"):
+        elif rule.kind in ("linear", "multilinear") or self._is_transposed(op, function, rule):
             attempt = self._linear
         else:
             attempt = self._recorded
@@ -214,6 +214,17 @@ class Rules(Cotangents):
         if isinstance(d, (int, float, np.number)):
             return y_bar * d
         return self.recorder.apply(scale_lanes, (d, y_bar), {})
+
+    def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
+        """Whether a function has transposes for all its arguments that are active."""
+        if function not in TRANSPOSES or len(op.outputs) != 1:
+            return False
+        try:
+            values, options = rule.binder.bind(op.args, op.kwargs)
+        except TypeError:
+            return False
+        active = {k for k, value in enumerate(values) if self.structure.any_active(value)}
+        return active <= TRANSPOSES[function].keys() and not self.structure.any_active(options)
 
     def _linear(self, op: Apply, function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y_bar,) = bars

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError, UntraceableError
+from fwdad.errors import DuplicateRuleError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import plain
 
@@ -85,26 +85,23 @@ def into(space: Space, x_bar: Any) -> Any:
     space : Space
         Where the cotangent has to live.
     x_bar : Chunk
-        The cotangent of x as it was broadcast.
-
-    Raises
-    ------
-    UntraceableError
-        If that depends on a length that is not known when a program is traced.
+        The cotangent of x as it was broadcast. A symbol is summed when the program runs along
+        axes of which it is not known before whether they were broadcast.
     """
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
         x_bar = np.real(x_bar)
     if x_bar.shape == space.shape:
         return x_bar
     lead = x_bar.ndim - space.ndim
-    stretched = [
-        k + lead for k, n in enumerate(space.shape) if _is_stretched(n, x_bar.shape[k + lead])
-    ]
-    if lead or stretched:
-        x_bar = np.sum(x_bar, axis=(*range(lead), *stretched))
-    elif hasattr(x_bar, "__fwdad_symbolic__"):
-        return x_bar  # lengths that are not known: who writes the tape compares them when it runs
-    return x_bar.reshape(space.shape)
+    pairs = list(zip(space.shape, x_bar.shape[lead:], strict=True))
+    stretched = tuple(k for k, (n, m) in enumerate(pairs) if type(n) is int and n == 1 and m != 1)
+    if lead:
+        x_bar = np.sum(x_bar, axis=tuple(range(lead)))
+    if stretched:
+        x_bar = np.sum(x_bar, axis=stretched, keepdims=True)
+    if hasattr(x_bar, "__fwdad_symbolic__") and x_bar.shape != space.shape:
+        return x_bar.recorder.sum_to(x_bar, space.shape)
+    return x_bar
 
 
 def conjugate(x: Any) -> Any:
@@ -119,13 +116,3 @@ def conjugate(x: Any) -> Any:
 
 
 _COMPLEX = np.dtype(complex)
-
-
-def _is_stretched(n: Any, m: Any) -> bool:
-    """Whether an axis of length n was broadcast to the length m."""
-    if type(n) is int:
-        return n == 1 and m != 1
-    if n != m and n.may_be_one:
-        message = "a length that is not known, and may be one or not, is broadcast"
-        raise UntraceableError(message)
-    return False

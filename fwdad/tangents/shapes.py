@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
-
 
 def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     """``numpy.broadcast_shapes`` for lengths that may be unknown.
@@ -15,13 +13,8 @@ def broadcast_shapes(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[A
     Parameters
     ----------
     first, second : tuple
-        Shapes; an unknown length is an object that equals itself only, and says whether it
-        ``may_be_one``.
-
-    Raises
-    ------
-    UntraceableError
-        If two different unknown lengths meet that may both be one.
+        Shapes; an unknown length is an object that equals itself only, says whether it
+        ``may_be_one``, and what it is ``joined`` with another one that may be, too.
     """
     if all(type(n) is int for n in (*first, *second)):
         return np.broadcast_shapes(first, second)
@@ -49,7 +42,4 @@ def _broadcast(m: Any, n: Any) -> Any:
         return m  # the other one is it, or one
     if m == n or not m.may_be_one:
         return m
-    if not n.may_be_one:
-        return n
-    message = "lengths that are not known, and may be one or not, are broadcast together"
-    raise UntraceableError(message)
+    return m.joined(n) if n.may_be_one else n

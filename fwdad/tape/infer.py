@@ -20,6 +20,7 @@ from fwdad.tape.types import (
     Number,
     Size,
     Type,
+    joined,
     number_type,
     product,
     smallest,
@@ -317,8 +318,7 @@ def _joined(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
         elif sure or all(d is many[0] for d in many):
             found.append(sure[0] if sure else many[0])
         else:
-            first, *rest = sorted({d for d in many if isinstance(d, Size)}, key=lambda d: d.number)
-            found.append(first.derive(("with", *rest)))
+            found.append(joined(*(d for d in many if isinstance(d, Size))))
     return tuple(found)
 
 

@@ -35,6 +35,7 @@ from fwdad.tape.ops import (
     map_values,
     values_in,
 )
+from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
 from fwdad.tape.types import INT, ArrayType, Number, Size, Type, number_type, sliced
 
@@ -520,6 +521,19 @@ class Recorder:
         self.emit(Check(self.operand(condition), exception, given, location=location))
 
     # -- arrays
+
+    def sum_to(self, x: Symbol, shape: tuple[Any, ...]) -> Symbol:
+        """Write the sum over the axes that something of a shape was broadcast along.
+
+        Parameters
+        ----------
+        x : Symbol
+            Of as many axes.
+        shape : tuple
+            Lengths as :meth:`static_length` answers them.
+        """
+        sizes = tuple(n.size if type(n) is Length else n for n in shape)
+        return self.apply_typed(sum_to, (x, *shape), ArrayType(x.dtype, sizes))
 
     def shape(self, a: Symbol) -> tuple[Any, ...]:
         """The lengths of an array: ints where they are known, else symbols."""

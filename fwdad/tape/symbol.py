@@ -14,7 +14,7 @@ from fwdad.rules.partials import SINGLE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 from fwdad.tape.ops import Value
-from fwdad.tape.types import ArrayType, Number, product
+from fwdad.tape.types import ArrayType, Number, joined, product
 
 if TYPE_CHECKING:
     from fwdad.tape.recorder import Recorder
@@ -246,6 +246,10 @@ class Length:
     def may_be_one(self) -> bool:
         """Whether it could be a length that broadcasts."""
         return self.size.may_be_one
+
+    def joined(self, other: Length) -> Length:
+        """The length of what is broadcast together with something of another length."""
+        return Length(joined(self.size, other.size), self.recorder)
 
     @property
     def symbol(self) -> Symbol:

@@ -24,7 +24,9 @@ class Size:
         The length in the example that was traced.
     """
 
-    __slots__ = ("_derived", "factors", "hint", "number", "origin", "shortened", "smallest_of")
+    __slots__ = (
+        "_derived", "factors", "hint", "joined_of", "number", "origin", "shortened", "smallest_of",
+    )  # fmt: skip
 
     def __init__(self, origin: tuple[int, int] | None = None, hint: int | None = None) -> None:
         self.origin = origin
@@ -33,6 +35,7 @@ class Size:
         self.factors: tuple[int, tuple[Size, ...]] = (1, (self,))
         self.shortened: tuple[Size, int] = (self, 0)  # max(of - by, 0)
         self.smallest_of: tuple[Dimension, ...] = ()
+        self.joined_of: frozenset[Size] = frozenset((self,))
         self._derived: dict[Any, Size] = {}
 
     def __repr__(self) -> str:
@@ -103,6 +106,20 @@ def smallest(a: Dimension, b: Dimension) -> Dimension:
     made = first.derive(("smallest", other))
     made.smallest_of = (first, other)
     return made
+
+
+def joined(*sizes: Size) -> Size:
+    """The length of what is broadcast together, where each length may be one; in any order."""
+    first, *rest = sorted(frozenset[Size]().union(*(d.joined_of for d in sizes)), key=_number)
+    if not rest:
+        return first
+    made = first.derive(("with", *rest))
+    made.joined_of = frozenset((first, *rest))
+    return made
+
+
+def _number(d: Size) -> int:
+    return d.number
 
 
 def product(coefficient: int, sizes: tuple[Size, ...]) -> int | Size:

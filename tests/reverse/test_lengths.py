@@ -67,3 +67,44 @@ def test_windows_are_taken_again():
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
     assert_allclose(gradient(x, w), fwdad.jacobian(f, x, args=(w,), mode="forward"), rtol=1e-13)
     assert "saved_at" in fwdad.show(gradient)
+
+
+def chosen(x, c, k):
+    """Four lengths that are computed: any of them may turn out to be one, and be broadcast."""
+    a, b = x[: k[0]], x[: k[1]] * c[: k[2]]
+    y = np.where(c[: k[3]] > 0.0, np.sin(a), b)
+    return np.sum(np.where(y > 0.0, 0.0, y) * x[: k[0]] + np.select([a > 0.3, b > 0.1], [a, b]))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_choices_of_lengths_that_may_be_one(mode):
+    """One tape: where something was broadcast is decided when it runs."""
+    x, c = np.array([0.4, -0.7, 1.1, 0.9]), np.array([-1.0, 0.5, 2.0, -0.2])
+    derivative = fwdad.grad(chosen) if mode == "reverse" else fwdad.jacfwd(chosen)
+    compiled = fwdad.jit(derivative, backend="numpy")
+    for k in ((3, 3, 3, 3), (1, 3, 1, 3), (3, 1, 1, 1), (1, 1, 1, 4), (1, 4, 4, 1), (1, 1, 1, 1)):
+        expected = fwdad.jacobian(chosen, x, args=(c, np.array(k)), mode="forward")
+        assert_allclose(compiled(x, c, np.array(k)), expected, rtol=1e-14, atol=1e-16)
+        shifted = np.array(
+            [(chosen(x + 1e-6 * e, c, k) - chosen(x - 1e-6 * e, c, k)) / 2e-6 for e in np.eye(4)]
+        )
+        assert_allclose(expected, shifted, rtol=1e-8, atol=1e-8)
+    assert fwdad.cache_info(compiled).traces == 1
+    assert "push_" not in fwdad.show(compiled)
+    assert "pull_" not in fwdad.show(compiled)
+
+
+def test_slices_that_are_chosen_are_compiled():
+    """What a limiter of fluxes does."""
+    pytest.importorskip("numba")
+
+    def limited(x):
+        flux = x[1:] - x[:-1]
+        return np.sum(np.where(flux * x[1:] > 0.0, 0.0, flux) ** 2)
+
+    compiled = fwdad.jit(fwdad.grad(limited))
+    for n in (9, 2, 40):
+        x = np.cos(np.arange(float(n)))
+        assert_allclose(compiled(x), fwdad.grad(limited)(x), rtol=1e-14)
+        assert_allclose(compiled(x), fwdad.jacobian(limited, x, mode="forward"), rtol=1e-13)
+    assert "NumPy" not in fwdad.explain(compiled)

@@ -114,8 +114,14 @@ def _where(condition: Any, x_dot: Any, y_dot: Any) -> Any:
         return _selected_places(condition, shape, x_dot, keep=True) + _selected_places(
             condition, shape, y_dot, keep=False
         )
-    sides = [t.broadcast_to(shape).lanes if isinstance(t, Chunk) else 0 for t in (x_dot, y_dot)]
+    sides = [_aligned(t, len(shape)) if isinstance(t, Chunk) else 0 for t in (x_dot, y_dot)]
     return Chunk(np.where(condition, *sides))
+
+
+def _aligned(x_dot: Chunk, ndim: int) -> Any:
+    """Lanes that are broadcast as the values are: new axes stand behind that of the lanes."""
+    missing = ndim - x_dot.ndim
+    return x_dot.lanes[(slice(None), *[None] * missing)] if missing else x_dot.lanes
 
 
 def _selected(mask: Any, shape: tuple[int, ...], x_dot: Any) -> Any:
