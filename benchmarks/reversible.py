@@ -20,11 +20,17 @@ import fwdad
 from benchmarks import reversible_primals as plain
 from benchmarks.measure import paired_ratio, peak_traced, time_interleaved
 from benchmarks.table import duration, size, table
+from fwdad.examples.reversible import bundle, orbits, sparse
 from fwdad.examples.reversible import embedding as layouts
 from fwdad.examples.reversible import mixture as mixtures
-from fwdad.examples.reversible import orbits, sparse
 
-TARGETS = {"sparse dot": 2.5, "sparse product": 3.5, "mixture": 4.0, "embedding": 3.5}
+TARGETS = {
+    "bundle": 6.0,
+    "sparse dot": 2.5,
+    "sparse product": 3.5,
+    "mixture": 4.0,
+    "embedding": 3.5,
+}
 
 
 @dataclass
@@ -52,11 +58,34 @@ def columns(a: Any) -> tuple[Any, ...]:
 
 def cases() -> Iterator[Callable[[], Case]]:
     """The programs with a published figure."""
+    yield bundle_adjustment
     yield sparse_dot
     yield sparse_product
     yield mixture
     for k in (2, 6, 10):
         yield lambda k=k: embedding(k)
+
+
+def bundle_adjustment() -> Case:
+    """49 cameras, 7,776 points, 31,843 observations: ADBench's first size; all 2 x 15 blocks."""
+    args = bundle.observations(49, 7776, 31843, np.random.default_rng(0))
+    one = unchecked(bundle.reprojection)
+    primal = numba.njit(plain.bundle_adjustment)
+    blocks = fwdad.jit(lambda *args: bundle.jacobian(*args, one))
+
+    def right() -> bool:
+        v = [np.cos(np.arange(a.size)).reshape(a.shape) for a in args[:3]]
+        h = 1e-4
+        at = {s: primal(*(a + s * h * u for a, u in zip(args, v, strict=False)), *args[3:])
+              for s in (-2, -1, 1, 2)}  # fmt: skip
+        expected = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * h)
+        own = np.hstack([v[0][args[3][:, 0]], v[1][args[3][:, 1]], v[2][:, None]])
+        found = np.einsum("krp,kp->kr", blocks(*args), own)
+        return bool(np.all(np.abs(found - expected) <= 1e-7 * (1 + np.abs(expected))))
+
+    return Case(
+        "bundle adjustment", lambda: primal(*args), lambda: blocks(*args), right, TARGETS["bundle"]
+    )
 
 
 def sparse_dot() -> Case:

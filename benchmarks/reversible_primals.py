@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+
+def bundle_adjustment(cameras, points, weights, pairs, features):
+    """Where cameras see points, less where they were seen, weighted."""
+    errors = np.empty((len(pairs), 2))
+    for k in range(len(pairs)):
+        camera, point = cameras[pairs[k, 0]], points[pairs[k, 1]]
+        x0, x1, x2 = point[0] - camera[3], point[1] - camera[4], point[2] - camera[5]
+        square = camera[0] ** 2 + camera[1] ** 2 + camera[2] ** 2
+        if square > 0.0:
+            angle = math.sqrt(square)
+            c, s = math.cos(angle), math.sin(angle)
+            w0, w1, w2 = camera[0] / angle, camera[1] / angle, camera[2] / angle
+            along = (w0 * x0 + w1 * x1 + w2 * x2) * (1.0 - c)
+            p0 = x0 * c + (w1 * x2 - w2 * x1) * s + w0 * along
+            p1 = x1 * c + (w2 * x0 - w0 * x2) * s + w1 * along
+            p2 = x2 * c + (w0 * x1 - w1 * x0) * s + w2 * along
+        else:
+            p0 = x0 + camera[1] * x2 - camera[2] * x1
+            p1 = x1 + camera[2] * x0 - camera[0] * x2
+            p2 = x2 + camera[0] * x1 - camera[1] * x0
+        u, v = p0 / p2, p1 / p2
+        r = u * u + v * v
+        stretch = (1.0 + camera[9] * r + camera[10] * r * r) * camera[6]
+        errors[k, 0] = weights[k] * (u * stretch + camera[7] - features[k, 0])
+        errors[k, 1] = weights[k] * (v * stretch + camera[8] - features[k, 1])
+    return errors
 
 
 def sparse_dot(a, rows_a, starts_a, b, rows_b, starts_b):

@@ -45,7 +45,8 @@ class Control(Checkpoints):
             elif v.type.dtype.kind in "fc":
                 bar = self.zeros(v) if is_array(v) else zero_number(v)
             bars.append(bar)
-        found = adjoint([self.symbols(v) for v in op.outputs], bars)
+        args = [self.symbols(a) for a in op.args]
+        found = adjoint(args, [self.symbols(v) for v in op.outputs], bars)
         for a, bar in zip(op.args, found, strict=False):
             if isinstance(a, Value) and bar is not None:
                 self.add(a, bar)

@@ -221,9 +221,10 @@ class Definition:
             there[name] = written.function
 
     def whole(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:
-        """The same without effects: arrays are copied, and all arguments answered.
+        """The same without effects: what is updated is copied, and that alone is answered.
 
-        With ``adjoint`` the cotangents alone are answered, those of numbers and arrays.
+        With ``adjoint`` it takes all values and the cotangents of those that are updated, and
+        answers those of all numbers and arrays that have one.
         """
         key = (kinds, inverse, adjoint, "whole")
         found = self.written.get(key)
@@ -235,16 +236,30 @@ class Definition:
         params = [a.arg for a in node.args.args]  # type: ignore[attr-defined]
         last = node.body[-1]  # type: ignore[attr-defined]
         values = flat_kinds(kinds)
-        both = [*values, *(k for k in values if k.active)] if adjoint else values
-        lines = [f"    {p} = {p}.copy()" for p, k in zip(params, both, strict=True) if k.is_array]
+        updated = self.updated(kinds)
+        count = len(values)
+        lines = [
+            f"    {params[k]} = {params[k]}.copy()" for k in sorted(updated) if values[k].is_array
+        ]
+        given = params[:count]
+        answer = [params[k] for k in sorted(updated)]
+        if adjoint:
+            active = [k for k, kind in enumerate(values) if kind.active]
+            answer = params[count:]
+            for k, bar in zip(active, answer, strict=True):
+                if k not in updated:
+                    lines.append(f"    {bar} = {_zero(values[k], params[k])}")
+                    continue
+                given.append(bar)
+                if values[k].is_array:
+                    lines.append(f"    {bar} = {bar}.copy()")
         call = f"{inner.name}({', '.join(params)})"
         if isinstance(last, ast.Return) and last.value is not None:
             call = f"{ast.unparse(last.value).strip('()')} = {call}"
-        answer = params[len(values) :] if adjoint else params
         lines += [f"    {call}", f"    return ({', '.join(answer)}{',' if answer else ''})"]
         name = f"{inner.name}_of_copies"
-        code = f"def {name}({', '.join(params)}):\n" + "\n".join(lines) + "\n"
-        namespace = {"__name__": self.f.__module__, inner.name: inner.function}
+        code = f"def {name}({', '.join(given)}):\n" + "\n".join(lines) + "\n"
+        namespace = {"__name__": self.f.__module__, "np": np, inner.name: inner.function}
         made = self.written[key] = Written(name, code)
         made.function = make_function(code, name, namespace)
         return made
@@ -287,6 +302,13 @@ class Definition:
         if isinstance(node, ast.Name) and node.id in writer.env:
             return writer.env[node.id].value
         return writer.outside(node)
+
+
+def _zero(kind: Kind, name: str) -> str:
+    """The source of a cotangent of zero."""
+    if kind.is_array:
+        return f"np.zeros_like({name})"
+    return "0j" if kind.is_complex else "0.0"
 
 
 def functions_among(known: dict[str, Kind]) -> tuple[tuple[str, Any], ...]:

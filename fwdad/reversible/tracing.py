@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.function import Loss, Reversible
 from fwdad.reversible.kinds import Kind, kind_of
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
+from fwdad.tape.ops import Program
+from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import CALLED
+from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.recursion import call_program
 from fwdad.tracing.trees import made_in
 
@@ -31,10 +35,17 @@ def _call_on_duals(f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any])
         raise UnsupportedTypeError(message)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
-    return _answer(args, kinds, call(written.function, *values))
+    found = call(written.function, *values)
+    return _answer(f, args, kinds, found)
 
 
-def _answer(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Any) -> Any:
+def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], found: Any) -> Any:
+    """All arguments: what was updated, and copies of the other arrays."""
+    new = dict(zip(sorted(f.definition.updated(kinds)), found, strict=True))
+    both = zip(flat_values(args, kinds), flat_kinds(kinds), strict=True)
+    values = [
+        new[k] if k in new else v.copy() if kind.is_array else v for k, (v, kind) in enumerate(both)
+    ]
     result = rebuilt(args, kinds, iter(values))
     return result[0] if len(result) == 1 else tuple(result)
 
@@ -47,38 +58,58 @@ def _traced(tracer: Any, f: Reversible, args: tuple[Any, ...], kwargs: dict[str,
     args = tuple(tracer.recorder.as_symbol(a) if isinstance(a, np.ndarray) else a for a in args)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
-    outputs = _called(tracer, written, values)
+    updated = sorted(f.definition.updated(kinds))
+    outputs = _called(tracer, written, values, [values[k] for k in updated])
     op = tracer.recorder.block.ops[-1]
-    op.adjoint = lambda found, bars: _adjoint(tracer, f, kinds, found, bars)
-    return made_in(tracer.recorder, _answer(args, kinds, outputs))
+    op.adjoint = functools.partial(_adjoint, tracer, f, kinds)
+    return made_in(tracer.recorder, _answer(f, args, kinds, outputs))
 
 
-def _called(tracer: Any, written: Any, values: list[Any]) -> Any:
+def _called(tracer: Any, written: Any, values: list[Any], like: list[Any]) -> Any:
+    """Write a call; what comes back has the shapes of ``like``."""
     bound = {f"a{k}": v for k, v in enumerate(values)}
-    outputs = call_program(
-        tracer,
-        written.name.removesuffix("_of_copies"),
-        bound,
-        written,
-        lambda b: tracer.call(written.function, tuple(b.values()), {}),
-    )
-    # What comes back has the shape of what was given.
-    given = values[len(values) - len(outputs) :]
-    for made, v in zip(outputs, given, strict=True):
+    name = written.name.removesuffix("_of_copies")
+
+    def run(given: dict[str, Any]) -> Any:
+        return tracer.call(written.function, tuple(given.values()), {})
+
+    try:
+        outputs = call_program(tracer, name, bound, written, run, _finished)
+    except AlwaysRaises:  # a check that fails for these lengths says why when it runs
+        outputs = call_program(tracer, name, bound, written, run)
+    for made, v in zip(outputs, like, strict=True):
         if type(made) is Symbol and type(v) is Symbol and made.is_array:
             made.value.type = v.type
     return outputs
 
 
+def _finished(program: Program) -> None:
+    """Small arrays become numbers before derivatives are taken of what is written here."""
+    inline(program)
+    optimise(program)
+    if split_arrays(program):
+        optimise(program)
+
+
 def _adjoint(
-    tracer: Any, f: Reversible, kinds: tuple[Kind, ...], outputs: list[Any], bars: list[Any]
+    tracer: Any,
+    f: Reversible,
+    kinds: tuple[Kind, ...],
+    values: list[Any],
+    outputs: list[Any],
+    bars: list[Any],
 ) -> list[Any]:
-    """The cotangents of the arguments that are values."""
+    """The cotangents of the arguments."""
     given = flat_kinds(kinds)
+    values = values[: len(given)]  # what comes behind them is from outside
     written = f.definition.whole(kinds, f.inverse, True)
-    active = [bar for bar, k in zip(bars, given, strict=True) if k.active]
-    found = iter(_called(tracer, written, [*outputs, *active]))
-    return [next(found) if k.active else None for k in given]
+    updated = sorted(f.definition.updated(kinds))
+    new = dict(zip(updated, outputs, strict=True))
+    after = [new.get(k, v) for k, v in enumerate(values)]
+    active = [bar for k, bar in zip(updated, bars, strict=True) if given[k].active]
+    like = [v for v, kind in zip(values, given, strict=True) if kind.active]
+    found = iter(_called(tracer, written, [*after, *active], like))
+    return [next(found) if kind.active else None for kind in given]
 
 
 CALLED[Reversible] = _traced

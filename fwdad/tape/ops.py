@@ -390,8 +390,9 @@ class Call(Op):
     args : list
         The values of its parameters.
     adjoint : callable or None
-        For a function that has a way back of its own: ``adjoint(outputs, bars)`` writes it, from
-        what the call answered and the cotangents of that, and answers those of the arguments.
+        For a function that has a way back of its own: ``adjoint(args, outputs, bars)`` writes it,
+        from the arguments, what the call answered and the cotangents of that; it answers those of
+        the arguments.
     """
 
     program: Program

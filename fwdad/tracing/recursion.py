@@ -42,7 +42,12 @@ class _Definition:
 
 
 def call_program(
-    tracer: Any, name: str, bound: dict[str, Any], key: Any, run: Callable[[dict[str, Any]], Any]
+    tracer: Any,
+    name: str,
+    bound: dict[str, Any],
+    key: Any,
+    run: Callable[[dict[str, Any]], Any],
+    finish: Callable[[Program], None] | None = None,
 ) -> Any:
     """Write a call of a function that is a program of its own.
 
@@ -58,15 +63,26 @@ def call_program(
         Its code object or definition.
     run : callable
         Traces the body with other arguments.
+    finish : callable, optional
+        For a function that does not call itself: rewrites its program once. The program is for
+        arrays of the lengths that are known here, and for any where they are not.
     """
     recorder = tracer.recorder
     leaves, tree = flatten(bound)
     symbols = [recorder.as_symbol(leaf) for leaf in leaves]
-    place = (id(key), signature(bound))
+    types = [recorder.resolved(s.type) for s in symbols]
+    keep = _known_lengths if finish is not None else _any_length
+    place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
     found = tracer.programs.get(place)
     if found is None:
         found = tracer.programs[place] = _Definition(Program(name, Block()))
-        _define(tracer, found, [s.type for s in symbols], tree, run)
+        try:
+            _define(tracer, found, types, tree, run, keep)
+        except BaseException:
+            del tracer.programs[place]
+            raise
+        if finish is not None:
+            finish(found.program)
     if found.types is None:  # the first attempt: another way through the function ends it
         raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
     outputs = tuple(Value(t) for t in found.types)
@@ -82,23 +98,26 @@ def _define(
     types: list[Type],
     tree: Tree,
     run: Callable[[dict[str, Any]], Any],
+    keep: Callable[[Type], Type],
 ) -> None:
     """Trace the body until the types of its results settle."""
     recorder = tracer.recorder
     for _ in range(_ATTEMPTS):
-        block = Block(params=[Value(_any_length(t)) for t in types])
+        block = Block(params=[Value(keep(t)) for t in types])
         mark = recorder.mark()
-        with recorder.region(block) as region:
-            for p in block.params:
-                recorder.measure(p)
-            y = run(tree([Symbol(p, recorder) for p in block.params]))
-            if region.changes():
-                message = f"{definition.program.name} calls itself and changes a container"
-                raise UntraceableError(message, tracer.location())
-            found, made = flatten(y)
-            symbols = [recorder.as_symbol(leaf) for leaf in found]
-        recorder.forget(mark)
-        now = [_any_length(s.type) for s in symbols]
+        try:
+            with recorder.region(block) as region:
+                for p in block.params:
+                    recorder.measure(p)
+                y = run(tree([Symbol(p, recorder) for p in block.params]))
+                if region.changes():
+                    message = f"{definition.program.name} calls itself and changes a container"
+                    raise UntraceableError(message, tracer.location())
+                found, made = flatten(y)
+                symbols = [recorder.as_symbol(leaf) for leaf in found]
+        finally:
+            recorder.forget(mark)
+        now = [keep(recorder.resolved(s.type)) for s in symbols]
         wide = _joined(definition.types, now, tracer, definition.program.name)
         block.results = [
             converted(recorder, block, s, t) for s, t in zip(symbols, wide, strict=True)
@@ -120,6 +139,18 @@ def _any_length(t: Type) -> Type:
     if isinstance(t, ArrayType):
         return ArrayType(t.dtype, tuple(Size() for _ in t.shape))
     return Number(t.dtype, t.python)
+
+
+def _known_lengths(t: Type) -> Type:
+    """The type of an argument of calls with arrays of the same lengths, where they are known."""
+    if isinstance(t, ArrayType):
+        return ArrayType(t.dtype, tuple(d if isinstance(d, int) else Size() for d in t.shape))
+    return Number(t.dtype, t.python)
+
+
+def _shape(t: Type) -> tuple[int | None, ...]:
+    shape = t.shape if isinstance(t, ArrayType) else ()
+    return tuple(d if isinstance(d, int) else None for d in shape)
 
 
 def _joined(old: list[Type] | None, new: list[Type], tracer: Any, name: str) -> list[Type]:

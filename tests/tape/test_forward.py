@@ -9,6 +9,7 @@ import fwdad
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import MissingRuleError, UntraceableError
 from fwdad.tape.forward import push_forward
+from fwdad.tape.ops import Branch, is_array
 from fwdad.tape.whole import PushWhole
 from fwdad.tracing.trace import trace
 from tests.tape.forward_programs import PROGRAMS, X
@@ -183,3 +184,38 @@ def test_what_is_stopped_may_become_whole():
     x = np.array([0.5, 1.5, 2.5])
     found = fwdad.jit(lambda x: fwdad.jacobian(f, x), backend="numpy")(x)
     np.testing.assert_array_equal(found, fwdad.jacobian(f, x))
+
+
+def turned(x):
+    if x[0] > 0.0:
+        y, z = x[0] * x[1], np.sin(x[2])
+    else:
+        y, z = x[1] - 3.0 * x[0], 2.0 * x[2]
+    return np.array([y * z, np.exp(y) * x[1]])
+
+
+@pytest.mark.parametrize("x0", [0.7, -0.7])
+def test_few_directions_cross_a_branch_as_numbers(x0):
+    x = np.array([x0, 0.4, 1.3])
+    for n in (1, 2, 3):
+        y, y_dot = pushed(turned, (x,), np.eye(3)[:n])
+        assert_allclose(y, turned(x), rtol=0, atol=0)
+        columns = [difference(turned, (x,), v) for v in np.eye(3)[:n]]
+        assert_allclose(y_dot, columns, rtol=1e-9, atol=1e-9)
+    found = fwdad.jit(fwdad.jacfwd(turned), backend="numpy")(x)
+    assert_allclose(found, np.stack([difference(turned, (x,), v) for v in np.eye(3)], 1), 1e-9)
+    (branch,) = [op for op in held_program(turned, x).walk() if isinstance(op, Branch)]
+    assert not any(is_array(v) for v in branch.outputs)
+
+
+def held_program(f, x):
+    return fwdad.trace(fwdad.jacfwd(f), x).program
+
+
+def test_a_direction_that_one_way_has_alone_stays_zero_before_an_infinite_slope():
+    def f(x):
+        y = x[0] if x[1] > 0.0 else 0.0
+        return np.sqrt(y) + x[1]
+
+    x = np.array([2.0, -1.0])
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), [0.0, 1.0])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.placed import most_terms
 from fwdad.tangents.zero import ZERO
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward.rules import Rules
@@ -14,12 +17,15 @@ from fwdad.tape.ops import (
     Call,
     Check,
     Loop,
+    Missing,
     Operand,
     Program,
     Value,
+    is_array,
 )
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number, Type
 
 
 class Control(Rules):
@@ -29,33 +35,61 @@ class Control(Rules):
         self._copy(op)
 
     def _branch(self, op: Branch) -> None:
-        sides, found = [], []
+        sides, found, scalings = [], [], []
         condition = self._operand(op.condition)
         for block in op.blocks():
             side = Block()
             outer, self.recorder.block = self.recorder.block, side
             self._block(block)
             found.append([self._activity(r) for r in block.results])
+            scalings.append([self._scalings(r) for r in block.results])
             self.recorder.block = outer
             sides.append(side)
         kinds = [a or b for a, b in zip(*found, strict=True)]
-        lanes = []
-        for side, block in zip(sides, op.blocks(), strict=True):
+        joint = [_joint_lanes(a, b, self.n) for a, b in zip(*scalings, strict=True)]
+        for side, block, own in zip(sides, op.blocks(), scalings, strict=True):
             side.results = [self._operand(r) for r in block.results]
             outer, self.recorder.block = self.recorder.block, side
-            for r, v, kind in zip(block.results, op.outputs, kinds, strict=True):
-                if kind:
+            rows = zip(block.results, op.outputs, kinds, joint, own, strict=True)
+            for r, v, kind, lanes, known in rows:
+                if kind and lanes is not None and known is not None:
+                    side.results += [self._scaling(known, held, v.type) for held in lanes]
+                elif kind:
                     side.results.append(self.recorder.operand(self._lanes(r, v.type)))
             self.recorder.block = outer
         outputs = [self._fresh(v) for v in op.outputs]
-        for v, kind in zip(op.outputs, kinds, strict=True):
-            if kind:
-                made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
-                lanes.append(made)
+        for v, kind, lanes in zip(op.outputs, kinds, joint, strict=True):
+            name = f"{v.name}_dot" if v.name else None
+            if kind and lanes is not None:
+                numbers = [Value(Number(v.type.dtype, python=False), name) for _ in lanes]
+                outputs += numbers
+                terms = {h: Symbol(d, self.recorder) for h, d in zip(lanes, numbers, strict=True)}
+                self.tangent[v] = Chunk.of(self.n, (), terms)
+            elif kind:
+                made = Value(self._lanes_type(v.type), name)
+                outputs.append(made)
                 self._hold(v, Symbol(made, self.recorder))
         self.recorder.block.ops.append(
-            Branch(condition, *sides, outputs=(*outputs, *lanes), location=op.location)
+            Branch(condition, *sides, outputs=tuple(outputs), location=op.location)
         )
+
+    def _scalings(self, r: Operand) -> dict[Lanes, Any] | None:
+        """What a number's unit directions are scaled by; None if it has other lanes."""
+        if isinstance(r, Missing) or (isinstance(r, Value) and is_array(r)):
+            return None
+        held = self.tangent_of(r)
+        if held is ZERO:
+            return {}
+        own = {lanes: self._coefficient(d) for lanes, d in held.terms.items()}
+        same = all(getattr(d, "dtype", r.type.dtype) == r.type.dtype for d in own.values())
+        fit = same and held.dtype == r.type.dtype and all(lanes.placed for lanes in own)
+        return own if fit else None
+
+    def _scaling(self, known: dict[Lanes, Any], lanes: Lanes, t: Type) -> Operand:
+        d = known[lanes]
+        if getattr(getattr(d, "type", None), "python", True):
+            d = self.recorder.apply_typed(t.dtype.type, (d,), Number(t.dtype, python=False))
+        return self.recorder.operand(d)
 
     def _loop(self, op: Loop) -> None:
         active = [
@@ -178,3 +212,14 @@ class Control(Rules):
     def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
         """Write another block with its tangents; the class on top of the others does."""
         raise NotImplementedError
+
+
+def _joint_lanes(a: Any, b: Any, n: int) -> list[Lanes] | None:
+    """The unit directions of two ways, if they are known, the same and few.
+
+    Where one way has a direction more, a number for it would be zero on the other, and zero times
+    an infinite slope is no zero: lanes that are written out are asked before they are scaled.
+    """
+    if a is None or b is None or a.keys() != b.keys():
+        return None
+    return list(a) if 0 < len(a) <= most_terms(n) else None
