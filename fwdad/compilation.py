@@ -246,7 +246,7 @@ class Jitted:
         held = self._table.setdefault(flat.key, [])
         general = self._wide(held, flat)
         if general is None:
-            tape = trace_optimised(self.__wrapped__, flat)
+            tape = trace_optimised(self.__wrapped__, flat, equal=not self._tried_equal(held, flat))
             tape.program.parallel = self._parallel
             general = _Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
@@ -259,6 +259,16 @@ class Jitted:
         self.last = made
         return made
 
+    @staticmethod
+    def _tried_equal(held: list[_Specialisation], flat: Flattened) -> bool:
+        """Whether a tape only fails because its arguments' lengths are not equal any more."""
+        return any(
+            leaves[k].shape[axis] != leaves[other].shape[at]
+            for made in held
+            for leaves in [made.tape.leaves(flat.leaves)]
+            for k, axis, other, at in made.tape.equal_lengths
+        )
+
     def _wide(self, held: list[_Specialisation], flat: Flattened) -> _Specialisation | None:
         """A tape that fits, beside which small arrays may have their own."""
         fits = (m for m in held if m.tried is not None and m.tape.holds(m.tape.leaves(flat.leaves)))
@@ -270,7 +280,8 @@ class Jitted:
         if not shapes or general.tried is None:
             return general
         general.tried.add(shapes)
-        tape = trace_optimised(self.__wrapped__, flat, small=True)
+        equal = bool(general.tape.equal_lengths)
+        tape = trace_optimised(self.__wrapped__, flat, small=True, equal=equal)
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split
         return _Specialisation(tape, self._backend) if gained else general

@@ -108,6 +108,9 @@ class CallWriter:
                     found.append(f"{leaf.text}.shape[{axis}] {test}")
             elif k in tape.value_guards:
                 found.append(f"{leaf.text} == {tape.value_guards[k]!r}")
+        texts = [leaf.text for leaf in self._given.leaves]
+        for k, axis, other, at in tape.equal_lengths:
+            found.append(f"{texts[k]}.shape[{axis}] == {texts[other]}.shape[{at}]")
         return found
 
     def _kernel(self, made: Any) -> Any:

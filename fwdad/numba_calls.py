@@ -89,7 +89,7 @@ class JittedType(types.Callable, types.Dummy):
         key = arguments.flat.key
         known = [s for s in self.jitted.specialisations() if _stands(s.tape)]
         found = [s for s in known if _shape(s.tape.key) == _shape(key)]
-        found.sort(key=lambda s: len(s.tape.length_guards) + len(s.tape.value_guards), reverse=True)
+        found.sort(key=lambda s: _assumed(s.tape), reverse=True)
         enough = any(s.tape.key == key and not _assumes(s.tape) for s in found)
         if enough or (found and given in self._refused):
             return found
@@ -191,8 +191,13 @@ def _captured(tape: Any) -> list[Any]:
     return [(x.shape, x.tobytes()) if isinstance(x, np.ndarray) else repr(x) for x in found]
 
 
+def _assumed(tape: Any) -> int:
+    """How much a tape assumes: what assumes less serves what is left."""
+    return len(tape.length_guards) + len(tape.equal_lengths) + len(tape.value_guards)
+
+
 def _assumes(tape: Any) -> bool:
-    return bool(tape.length_guards or tape.value_guards)
+    return bool(_assumed(tape))
 
 
 def _stands(tape: Any) -> bool:

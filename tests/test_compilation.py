@@ -107,6 +107,25 @@ def test_another_length_is_the_same_tape():
     assert fwdad.cache_info(f).traces == 2
 
 
+def staggered(x, y):
+    return (x[1:] * y[:-1] + x[:-1]) * 2.0
+
+
+def test_equal_lengths_are_assumed_and_checked():
+    """Neighbours of arrays of one length never broadcast; those of others may."""
+    f, g = fwdad.jit(staggered), fwdad.jit(fwdad.grad(lambda x, y: np.sum(staggered(x, y) ** 2)))
+    rng = np.random.default_rng(0)
+    for n, m, traces in [(4, 4, 1), (7, 7, 1), (5, 2, 2), (2, 5, 2), (3, 3, 2), (6, 2, 2)]:
+        x, y = rng.normal(size=n), rng.normal(size=m)
+        for _ in range(2):  # the second time by the shortest way
+            assert_array_equal(f(x, y), staggered(x, y))
+            slopes = fwdad.jacobian(lambda x, y=y: staggered(x, y), x, mode="forward")
+            assert_allclose(g(x, y), 2 * staggered(x, y) @ slopes, rtol=1e-14, atol=1e-14)
+        assert fwdad.cache_info(f).traces == traces
+    with pytest.raises(ValueError, match="broadcast"):
+        f(np.ones(4), np.ones(6))
+
+
 def test_an_axis_that_is_an_argument_is_assumed_and_checked():
     f = fwdad.jit(lambda x, axis: np.sum(x, axis=axis))
     x = np.arange(6.0).reshape(2, 3)

@@ -71,6 +71,19 @@ def test_lengths_choose_among_the_tapes():
         slope(np.ones(4))
 
 
+def test_equal_lengths_choose_among_the_tapes():
+    f = fwdad.jit(lambda x, y: x[1:] * y[:-1])
+    f(np.ones(4), np.ones(4))
+
+    @numba.njit
+    def caller(x, y):
+        return f(x, y)
+
+    for n, m in ((3, 3), (5, 2), (2, 5)):
+        x, y = np.arange(n) + 0.5, np.arange(m) - 3.0
+        assert_array_equal(caller(x, y), x[1:] * y[:-1])
+
+
 def test_types_are_enough_for_numbers_tuples_and_directions():
     value_and_slope = fwdad.jit(
         lambda p, w: fwdad.value_and_jacobian(lambda q: (q[0] * q[1], w * q[0]), p)

@@ -162,16 +162,28 @@ def leaf_key(x: Any) -> Hashable:
     return (t.dtype, t.python)
 
 
-def leaf_type(x: Any, k: int, *, example: bool = True, at_most: int = 0) -> Type:
-    """The type of input k: lengths of two and more are unknown, but for arrays of few elements."""
+def leaf_type(
+    x: Any,
+    k: int,
+    *,
+    example: bool = True,
+    at_most: int = 0,
+    shared: dict[int, Size] | None = None,
+) -> Type:
+    """The type of input k: lengths of two and more are unknown, but for arrays of few elements.
+
+    Lengths that are equal in the example are one where they are ``shared``.
+    """
     if example and isinstance(x, np.ndarray) and x.size <= at_most:
         return ArrayType(x.dtype, x.shape)
     if isinstance(x, np.ndarray):
-        shape = tuple(
-            n if n < 2 else Size((k, axis), n if example else None)
-            for axis, n in enumerate(x.shape)
-        )
-        return ArrayType(x.dtype, shape)
+        shape: list[int | Size] = []
+        for axis, n in enumerate(x.shape):
+            size = n if n < 2 else Size((k, axis), n if example else None)
+            if isinstance(size, Size) and shared is not None:
+                size = shared.setdefault(n, size)
+            shape.append(size)
+        return ArrayType(x.dtype, tuple(shape))
     t = number_type(x)
     assert t is not None
     return t

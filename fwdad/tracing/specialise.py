@@ -1,7 +1,9 @@
 """Tapes for arguments of a kind, and tapes of their own for few elements where loops gain from it.
 
-A tape serves all lengths. A loop whose state is a small array is an exception: with its length
-known, the state becomes numbers, which live in registers.
+A tape serves all lengths, or all that are equal where those of the first call were: arrays of one
+length are one loop. Other lengths get a second tape, which serves all. A loop whose state is a
+small array is an exception: with its length known, the state becomes numbers, which live in
+registers.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from fwdad.tracing.trace import Tape, trace_flat
 Shapes = tuple[tuple[int, tuple[int, ...]], ...]
 
 
-def trace_optimised(f: Callable[..., Any], flat: Flattened, *, small: bool = False) -> Tape:
+def trace_optimised(
+    f: Callable[..., Any], flat: Flattened, *, small: bool = False, equal: bool = False
+) -> Tape:
     """A tape after all passes.
 
     Parameters
@@ -31,8 +35,10 @@ def trace_optimised(f: Callable[..., Any], flat: Flattened, *, small: bool = Fal
         Its arguments.
     small : bool
         Whether the lengths of small arrays are taken as those of the example.
+    equal : bool
+        Whether lengths of arguments that are equal in the example are assumed to be equal.
     """
-    tape = trace_flat(f, flat, SMALL if small else 0)
+    tape = trace_flat(f, flat, SMALL if small else 0, equal=equal)
     inline(tape.program)
     optimise(tape.program)
     if not tape.program.quiet:  # derivatives are of functions that were split before; lanes stay

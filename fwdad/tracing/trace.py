@@ -19,7 +19,7 @@ from fwdad.tape.picture import draw_program
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import ArrayType, Number, number_type
+from fwdad.tape.types import ArrayType, Number, Size, number_type
 from fwdad.tracing import builtin_calls, derivatives, writers  # noqa: F401  (install themselves)
 from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
@@ -82,6 +82,8 @@ class Tape:
         What it reads beside its arguments.
     length_guards : list of tuple
         ``(input, axis, length)``: lengths that it assumes.
+    equal_lengths : list of tuple
+        ``(input, axis, input, axis)``: lengths that it assumes to be equal.
     value_guards : dict
         Inputs whose values it assumes.
     object_guards : list of tuple
@@ -100,6 +102,7 @@ class Tape:
     program: Program
     captures: list[Capture]
     length_guards: list[tuple[int, int, int]]
+    equal_lengths: list[tuple[int, int, int, int]]
     value_guards: dict[int, Any]
     object_guards: list[tuple[Any, Any]]
     rebuild: Results
@@ -119,6 +122,9 @@ class Tape:
         """Whether the tape's assumptions hold for its inputs now."""
         for k, axis, n in self.length_guards:
             if leaves[k].shape[axis] != n:
+                return False
+        for k, axis, other, at in self.equal_lengths:
+            if leaves[k].shape[axis] != leaves[other].shape[at]:
                 return False
         for k, value in self.value_guards.items():
             if leaves[k] != value:
@@ -215,15 +221,18 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     return trace_flat(f, Flattened(args, kwargs))
 
 
-def trace_flat(f: Callable[..., Any], flat: Flattened, small: int = 0) -> Tape:
+def trace_flat(
+    f: Callable[..., Any], flat: Flattened, small: int = 0, *, equal: bool = False
+) -> Tape:
     """:func:`trace` for arguments that are taken apart already.
 
-    The lengths of arrays with at most ``small`` elements are taken as those of the example.
+    The lengths of arrays with at most ``small`` elements are taken as those of the example; other
+    lengths of arguments that are ``equal`` there are assumed to be so.
     """
     recursive: dict[int, Any] = {}
     while True:
         try:
-            return _trace(f, flat, recursive, small)
+            return _trace(f, flat, recursive, small, equal=equal and flat.examples)
         except RecursionFound as found:
             if id(found.key) in recursive:
                 message = "calls are nested too deep to be traced"
@@ -231,15 +240,18 @@ def trace_flat(f: Callable[..., Any], flat: Flattened, small: int = 0) -> Tape:
             recursive[id(found.key)] = found.key
 
 
-def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], small: int) -> Tape:
+def _trace(
+    f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], small: int, *, equal: bool
+) -> Tape:
     recorder = Recorder()
     recorder.assumes = True
     tracer = Interpreter(recorder)
     tracer.recursive = recursive
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = []
+    shared: dict[int, Size] | None = {} if equal else None
     for k, leaf in enumerate(flat.leaves):
-        value = Value(leaf_type(leaf, k, example=flat.examples, at_most=small))
+        value = Value(leaf_type(leaf, k, example=flat.examples, at_most=small, shared=shared))
         inputs.append(value)
         recorder.measure(value)
         if isinstance(value.type, Number) and flat.examples:
@@ -269,6 +281,7 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], sm
         program,
         captures.found,
         [*recorder.length_guards, *captures.assumed(flat.leaves)],
+        _equal_lengths(inputs),
         recorder.value_guards,
         [*_unique(tracer.guards), *captures.structures],
         rebuild,
@@ -276,6 +289,16 @@ def _trace(f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], sm
         recorder.split,
         recorder.prints,
     )
+
+
+def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:
+    """Which lengths of inputs are one ``Size`` with that of another axis."""
+    return [
+        (k, axis, *d.origin)
+        for k, value in enumerate(inputs)
+        for axis, d in enumerate(value.type.shape)
+        if isinstance(d, Size) and d.origin is not None and d.origin != (k, axis)
+    ]
 
 
 def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
