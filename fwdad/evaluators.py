@@ -17,8 +17,9 @@ from fwdad.arguments import (
 )
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.forward import explicit_leaves, run_forward
+from fwdad.builder.one_array import push_array
 from fwdad.errors import UnsupportedTypeError
-from fwdad.layouts import in_structures, only_direction, stacked
+from fwdad.layouts import in_structures, stacked
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
@@ -109,6 +110,11 @@ def jvp(
     >>> y, y_dot
     (array([1., 4.]), array([2., 0.]))
     """
+    if type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple:
+        usual = chunk is None and argnums == 0 and not has_aux and outputs == "returned"
+        pushed = push_array(f, x, v, args, kwargs) if usual else None
+        if pushed is not None:
+            return pushed
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     seeds: BasisSeeds | GivenSeeds
@@ -118,14 +124,7 @@ def jvp(
         seeds = GivenSeeds(arguments.leaves, joint_structure(arguments, single), explicit_leaves(v))
     width = width_of(chunk, seeds.count, arguments.leaves)
     outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
-    if seeds.single:
-        parts = [
-            only_direction(t, leaf)
-            for t, leaf in zip(outcome.tangents, outcome.leaves, strict=True)
-        ]
-    else:
-        parts = outcome.tangents
-    y_dot = outcome.tangent_tree(parts)
+    y_dot = outcome.pushed(single=seeds.single)
     return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
 
 

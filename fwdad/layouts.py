@@ -14,12 +14,6 @@ from fwdad.tangents.seeds import leaf_shape
 from fwdad.tangents.zero import NoTangent
 
 
-def only_direction(lanes: Any, leaf: Any) -> Any:
-    """The tangent of a single direction, of the leaf's own type."""
-    t = lanes[0]
-    return t.item() if type(plain(leaf)) in (float, complex) and hasattr(t, "item") else t
-
-
 def _columns(arguments: Arguments) -> list[int]:
     return [math.prod(leaf_shape(x)) for x in arguments.leaves]
 

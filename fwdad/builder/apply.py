@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,21 @@ from fwdad.builder.dual import (
     fewer,
     isinstance_dual,
     number,
+    one_term,
     parts_of,
     root_of,
     split,
     top_tag,
     with_explicit,
 )
-from fwdad.builder.memory import SHADOWED, owner_of
+from fwdad.builder.memory import SHADOWED, owner_of, untouched
 from fwdad.builder.opaque import check_rule, make_opaque
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.quiet import quiet
+from fwdad.tangents.quiet import QUIET, inside, quiet
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
@@ -204,27 +206,27 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
 
 def apply_to_array(rule: Rule, ufunc: Any, x: Array) -> Any:
     """Apply an elementwise ufunc to one array: the commonest call, with nothing to find out."""
-    p = x.p
-    if type(p) is not np.ndarray or not p.shape:
+    one = x.held
+    if type(one) is not tuple:
+        one = one_term(x)
+        if one is None:
+            return apply_elementwise(rule, ufunc, (x,))
+    tag, p = x.tag, x.p
+    if not tag.alive:
+        check_alive(tag)
+    if SHADOWED and not untouched(p):
         return apply_elementwise(rule, ufunc, (x,))
-    if not x.tag.alive:
-        check_alive(x.tag)
     y = ufunc(p)
-    t = x.t if SHADOWED else x._t
-    return Array(y, quiet()(_unary_tangent, rule.partials[0], t, p, y), x.tag)
+    lanes, held, shape = one
+    d = (call if inside() else QUIET.run)(_scaled_partial, rule.partials[0], held, p, y)
+    return Array(y, (lanes, d, shape), tag)
 
 
-def _unary_tangent(partial: Any, t: Any, p: np.ndarray, y: np.ndarray) -> Any:
-    if type(t) is Undefined:
-        t.use()
-    if type(t) is Chunk and len(t.terms) == 1:
-        ((lanes, held),) = t.terms.items()
-        if held is not None:
-            # no name for the partial: NumPy multiplies into a large array that nobody else holds
-            d = held * own_partial(partial(p, y), (p,), y, kept=False)
-            return Chunk.of(t.n, t.shape, {lanes: d})
-    d = own_partial(partial(p, y), (p,), y, kept=_unscaled(t))
-    return t.scale_quietly(d, y.shape)
+def _scaled_partial(partial: Any, held: Any, p: np.ndarray, y: np.ndarray) -> Any:
+    if held is None:
+        return own_partial(partial(p, y), (p,), y)
+    # no name for the partial: NumPy multiplies into a large array that nobody else holds
+    return held * own_partial(partial(p, y), (p,), y, kept=False)
 
 
 def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.builder.memory import SHADOWED, Shadow, find_shadow
+from fwdad.builder.memory import SHADOWED, Shadow, find_shadow, untouched
 from fwdad.builder.run import Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
@@ -131,24 +131,46 @@ class Array(Dual):
     ----------
     p : ndarray or Array
         The primal; a dual of an enclosing call when derivatives are nested.
-    base : Array or None
+    held : Chunk, Undefined, or tuple
+        The tangent that the array was made with. The tuple ``(lanes, scaling, shape)`` is a chunk
+        of one term (scaling None: one), of a plain array of rank one or more: the commonest, and
+        a tuple costs a seventh of a chunk and its dict.
+    base_dual : Array or None
         The dual array that this one is a view of.
     """
 
-    __slots__ = ("__weakref__", "_elements", "_t", "base_dual", "p", "tag")
+    __slots__ = ("__weakref__", "_elements", "base_dual", "held", "p", "tag")
     _elements: dict[int, Any] | None
 
     def __init__(self, p: Any, t: Any, tag: Tag, base: Array | None = None) -> None:
         self.p = p
-        self._t = t
+        self.held = t
         self.tag = tag
         self.base_dual = base
         self._elements = None
 
+    @property
+    def _t(self) -> Any:
+        """The tangent that the array was made with."""
+        t = self.held
+        if type(t) is tuple:
+            lanes, d, shape = t
+            t = self.held = Chunk.of(self.tag.n, shape, {lanes: d})
+        return t
+
+    @_t.setter
+    def _t(self, t: Any) -> None:
+        self.held = t
+
     def part(self, index: slice) -> Array:
         """``self[i:j]`` of an array that nothing was stored into."""
         p = self.p[index]
-        return Array(p, self._t.cut(index, p.shape), self.tag, root_of(self))
+        t = one_term(self)
+        if t is None or t[0].shape != t[2]:
+            return Array(p, self._t.cut(index, p.shape), self.tag, root_of(self))
+        lanes, d, _ = t
+        d = d[index] if getattr(d, "shape", ()) else d
+        return Array(p, (lanes.cut(index), d, p.shape), self.tag, root_of(self))
 
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
@@ -158,7 +180,9 @@ class Array(Dual):
         elif i in held:
             return held[i]
         p = self.p[i]
-        chunk = self._t
+        chunk = self.held
+        if type(chunk) is tuple:
+            chunk = self._t
         if self.tag.record is not None:
             terms = self.tag.record.scalar_terms(chunk[(i,)])
             made = held[i] = Scalar(p, terms, self.tag)
@@ -196,7 +220,32 @@ class Array(Dual):
             shadow = find_shadow(raw)
             if shadow is not None and self.tag in shadow.lanes:
                 return _read(shadow, self.tag, raw)
-        return self._t
+        t = self.held
+        return self._t if type(t) is tuple else t
+
+
+def one_term(x: Array) -> tuple[Any, Any, tuple[int, ...]] | None:
+    """What an array holds as ``(lanes, scaling, shape)``; None if it is no chunk of one term.
+
+    Then the primal is a plain array of rank one or more. What was stored into it is not asked.
+    """
+    t = x.held
+    if type(t) is tuple:
+        return t
+    if type(t) is not Chunk or len(t.terms) != 1 or type(x.p) is not np.ndarray or not t.shape:
+        return None
+    ((lanes, d),) = t.terms.items()
+    t = x.held = (lanes, d, t.shape)
+    return t
+
+
+def is_simple(x: Array) -> bool:
+    """Whether a dual array of rank one or more is plain inside, and nothing was stored into it."""
+    if one_term(x) is None:
+        p = x.p
+        if type(p) is not np.ndarray or not isinstance(x.held, Chunk) or not p.ndim:
+            return False
+    return x.tag.alive and (not SHADOWED or untouched(x.p))
 
 
 def number(p: Any, parts: list[tuple[Any, Any]], tag: Tag) -> Scalar:

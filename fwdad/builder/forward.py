@@ -138,9 +138,22 @@ class Outcome:
         self.structure = structure
         self.tangents = tangents
 
+    def pushed(self, *, single: bool) -> Any:
+        """The tangents in the value's structure; of a single direction, without the lane axis."""
+        if not single:
+            return self.tangent_tree(self.tangents)
+        pairs = zip(self.tangents, self.leaves, strict=True)
+        return self.tangent_tree([_only_direction(t, leaf) for t, leaf in pairs])
+
     def tangent_tree(self, parts: list[Any]) -> Any:
         """Put one thing per leaf into the value's structure."""
         return unflatten(self.structure, parts, lambda _: NoTangent)
+
+
+def _only_direction(lanes: Any, leaf: Any) -> Any:
+    """The tangent of a single direction, of the leaf's own type."""
+    t = lanes[0]
+    return t.item() if type(plain(leaf)) in (float, complex) and hasattr(t, "item") else t
 
 
 def run_forward(
@@ -174,7 +187,7 @@ def run_forward(
     NoOutputError
         If f returns None.
     """
-    collector = _Collector(seeds.count)
+    collector = Collector(seeds.count)
     start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
     while True:
         with Run(stop - start, eager=seeds.eager) as run:
@@ -215,6 +228,13 @@ def run_once(
     args = arguments.with_duals(run, tangents)
     _forbid_aliased_writes(arguments, args, run)
     y = run_on_duals(f, tuple(args), arguments.kwargs)
+    return taken_apart(f, y, args, run, has_aux=has_aux, outputs=outputs)
+
+
+def taken_apart(
+    f: Callable[..., Any], y: Any, args: list[Any], run: Run, *, has_aux: bool, outputs: str
+) -> tuple[list[tuple[Any, Any]], Structure, Any]:
+    """What f answered, as :func:`run_once` returns it."""
     run.raise_swallowed()
     y = _chosen(f, y, args, run, outputs)
     aux = None
@@ -308,14 +328,15 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
     return mutated if outputs == "mutated" else (y, mutated)
 
 
-_NUMBERS = (int, float, complex, bool, str, type(None), np.float64)
+NUMBERS = (int, float, complex, bool, str, type(None), np.float64)
+"""Types of arguments that share no memory with others."""
 
 
 def _forbid_aliased_writes(arguments: Arguments, args: list[Any], run: Run) -> None:
     """Two arguments that share memory are independent here; writing into one would not be."""
     if not arguments.composite:
         every = arguments.args
-        if len(every) == 1 or sum([type(x) not in _NUMBERS for x in every]) == 1:
+        if len(every) == 1 or sum([type(x) not in NUMBERS for x in every]) == 1:
             return
     arrays = arguments.arrays()
     if len(arrays) < 2:
@@ -339,7 +360,7 @@ def _name(f: Any) -> str:
     return getattr(f, "__qualname__", None) or repr(f)
 
 
-class _Collector:
+class Collector:
     """Gathers the tangents of the chunks, and compares their values."""
 
     def __init__(self, count: int) -> None:
@@ -352,6 +373,7 @@ class _Collector:
     def add(
         self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any
     ) -> None:
+        """Take what one run answered, along directions ``start`` to ``stop``."""
         values = [p for p, _ in pairs]
         if self.values is None:
             self.values, self.structure, self.aux = values, structure, aux
@@ -401,6 +423,7 @@ class _Collector:
         return whole[start:stop]
 
     def outcome(self) -> Outcome:
+        """All chunks together."""
         values = self.values
         assert values is not None
         assert self.structure is not None
@@ -410,13 +433,17 @@ class _Collector:
 
     def _joined(self, row: list[Any]) -> Any:
         if len(row) == 1:
-            (lanes,) = row
-            if type(lanes) is np.ndarray and (not lanes.flags.writeable or lanes.base is not None):
-                return lanes.copy()
-            return lanes
+            return owned(row[0])
         if all(type(lanes) is np.ndarray for lanes in row):
             return row[0].base
         return np.concatenate(row)
+
+
+def owned(lanes: Any) -> Any:
+    """Lanes that nobody else holds: seeds, constants and parts of either are copied."""
+    if type(lanes) is np.ndarray and (lanes.base is not None or not lanes.flags.writeable):
+        return lanes.copy()
+    return lanes
 
 
 def _identical(a: Any, b: Any) -> bool:

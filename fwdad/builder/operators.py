@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import apply, store
+from fwdad.builder import apply
 from fwdad.builder.apply import apply_elementwise
 from fwdad.builder.creation import make_array
-from fwdad.builder.dual import DOUBLE, Array, Scalar, check_alive, explicit, fewer, top_tag
-from fwdad.builder.memory import SHADOWED, untouched
+from fwdad.builder.dual import Array, Scalar, check_alive, explicit, fewer, is_simple, top_tag
+from fwdad.builder.memory import SHADOWED
 from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
+from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.quiet import quiet
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
@@ -29,10 +29,11 @@ def _combined(first: Any, p: float, second: Any, q: float, tag: Any) -> dict[Any
     return terms if len(terms) <= tag.most else fewer(terms, tag)
 
 
-def _slow(name: str, a: Any, b: Any) -> Any:
+def slow(name: str, a: Any, b: Any) -> Any:
+    """An operator by its ufunc's rule."""
     if type(a) is Array and type(b) in (list, tuple):
         b = make_array(b)
-    if not _numeric(b):
+    if not is_numeric(b):
         return NotImplemented
     if type(a) is Array is type(b) and a.tag is b.tag and a.tag.record is not None:
         t = _recorded(name, a, b)
@@ -45,7 +46,7 @@ def _slow(name: str, a: Any, b: Any) -> Any:
 def _recorded(name: str, a: Array, b: Array) -> Array | None:
     """Sums and products of two arrays of a call that records, without copies of the primals."""
     p, q = a.p, b.p
-    if name == "truediv" or not (_is_simple(a) and _is_simple(b)) or p.shape != q.shape:
+    if name == "truediv" or not (is_simple(a) and is_simple(b)) or p.shape != q.shape:
         return None
     if name == "mul":
         return Array(p * q, quiet()(a.tag.record.product, a._t, b._t, p, q), a.tag)
@@ -57,7 +58,8 @@ def _recorded(name: str, a: Array, b: Array) -> Array | None:
 _NUMERIC = {Scalar, Array, float, int, complex, bool, np.ndarray, np.float64}
 
 
-def _numeric(b: Any) -> bool:
+def is_numeric(b: Any) -> bool:
+    """Whether an operand is a number or an array; else its own class may know the operator."""
     # by type first: a dual's own __class__, which isinstance asks, is that of its primal
     t = type(b)
     return t in _NUMERIC or issubclass(t, (float, int, complex, np.generic, np.ndarray))
@@ -82,13 +84,13 @@ def _s_add(a: Scalar, b: Any) -> Any:
         return Scalar(a.p + b.p, terms, tag)
     if t in _QUICK:
         return Scalar(a.p + b, a.terms, tag)
-    return _slow("add", a, b)
+    return slow("add", a, b)
 
 
 def _s_radd(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and a.tag.alive:
         return Scalar(b + a.p, a.terms, a.tag)
-    return _slow_reflected("add", a, b)
+    return slow_reflected("add", a, b)
 
 
 def _s_sub(a: Scalar, b: Any) -> Any:
@@ -107,13 +109,13 @@ def _s_sub(a: Scalar, b: Any) -> Any:
         return Scalar(a.p - b.p, terms, tag)
     if t in _QUICK:
         return Scalar(a.p - b, a.terms, tag)
-    return _slow("sub", a, b)
+    return slow("sub", a, b)
 
 
 def _s_rsub(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and a.tag.alive:
         return Scalar(b - a.p, _scaled(a.terms, -1.0, a.tag), a.tag)
-    return _slow_reflected("sub", a, b)
+    return slow_reflected("sub", a, b)
 
 
 def _scaled(terms: dict[Any, Any], q: float, tag: Any) -> dict[Any, Any]:
@@ -139,7 +141,7 @@ def _s_mul(a: Scalar, b: Any) -> Any:
         if type(q) is np.float64:
             q = float(q)
         if tag.eager and not (type(p) is type(q) is float):
-            return _slow("mul", a, b)
+            return slow("mul", a, b)
         if tag.most == 1:
             return Scalar(value, quiet()(_combined, a.terms, q, b.terms, p, tag), tag)
         terms = {}
@@ -152,7 +154,7 @@ def _s_mul(a: Scalar, b: Any) -> Any:
         return Scalar(value, terms, tag)
     if t in _QUICK:
         return Scalar(a.p * b, _scaled(a.terms, float(b), tag), tag)
-    return _slow("mul", a, b)
+    return slow("mul", a, b)
 
 
 def _s_rmul(a: Scalar, b: Any) -> Any:
@@ -165,13 +167,13 @@ def _s_rmul(a: Scalar, b: Any) -> Any:
         for lanes, d in a.terms.items():
             terms[lanes] = d * q
         return Scalar(b * a.p, terms, tag)
-    return _slow_reflected("mul", a, b)
+    return slow_reflected("mul", a, b)
 
 
 def _s_truediv(a: Scalar, b: Any) -> Any:
     if type(b) in _QUICK and b and a.tag.alive:
         return Scalar(a.p / b, _scaled(a.terms, 1.0 / float(b), a.tag), a.tag)
-    return _slow("truediv", a, b)
+    return slow("truediv", a, b)
 
 
 def _s_neg(a: Scalar) -> Any:
@@ -181,11 +183,12 @@ def _s_neg(a: Scalar) -> Any:
     return Scalar(-a.p, _scaled(a.terms, -1.0, a.tag), tag)
 
 
-def _slow_reflected(name: str, a: Any, b: Any) -> Any:
+def slow_reflected(name: str, a: Any, b: Any) -> Any:
+    """``b + a`` by the ufunc's rule, where Python asks a."""
     if type(a) is Array and type(b) in (list, tuple):
         b = make_array(b)
     ufunc, function = _BINARY[name]
-    if not _numeric(b):
+    if not is_numeric(b):
         return NotImplemented
     return apply_elementwise(RULES[ufunc], function, (explicit(b), a))
 
@@ -209,7 +212,7 @@ _GENERAL = {
 def general_binary(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule; scalars keep Python's own value and exceptions."""
     ufunc, function = _GENERAL[name]
-    if not _numeric(a) or not _numeric(b):
+    if not is_numeric(a) or not is_numeric(b):
         return NotImplemented
     rule = RULES[ufunc]
     if rule.kind == "elementwise":
@@ -315,237 +318,5 @@ Scalar.__add__, Scalar.__radd__ = _s_add, _s_radd  # type: ignore[attr-defined]
 Scalar.__sub__, Scalar.__rsub__ = _s_sub, _s_rsub  # type: ignore[attr-defined]
 Scalar.__mul__, Scalar.__rmul__ = _s_mul, _s_rmul  # type: ignore[attr-defined]
 Scalar.__truediv__ = _s_truediv  # type: ignore[attr-defined]
-Scalar.__rtruediv__ = lambda a, b: _slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
+Scalar.__rtruediv__ = lambda a, b: slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
 Scalar.__neg__ = _s_neg  # type: ignore[attr-defined]
-
-# -- arrays
-
-
-def _is_simple(a: Array) -> bool:
-    """Whether a dual array of rank one or more is plain inside, and nothing was stored into it."""
-    p = a.p
-    return (
-        type(p) is np.ndarray
-        and isinstance(a._t, Chunk)
-        and p.ndim > 0
-        and a.tag.alive
-        and (not SHADOWED or untouched(p))
-    )
-
-
-def _scaled_by(t: Chunk, b: float) -> Chunk:
-    if type(t) is not Chunk:
-        return t.scale(b)
-    terms: dict[Any, Any] = {}
-    for lanes, d in t.terms.items():
-        if d is None:
-            terms[lanes] = b
-        else:  # arrays can warn
-            terms[lanes] = d * b if type(d) is float else quiet()(operator.mul, d, b)
-    return Chunk.of(t.n, t.shape, terms)
-
-
-# Sums and products of two such arrays of one call and shape, or of one and a plain number, are the
-# commonest operations, and with small arrays the dispatch would cost more than the arithmetic.
-
-
-def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
-    mine, others = a_dot.terms, b_dot.terms
-    if len(mine) == 1 == len(others):
-        ((lanes, d),) = mine.items()
-        if lanes in others:
-            e = others[lanes]
-            # no names for the products: NumPy adds into a large one
-            both = (q if d is None else d * q) + (p if e is None else e * p)
-            return Chunk.of(a_dot.n, a_dot.shape, {lanes: both})
-    # a lanes' scaling must be its own: what is neither multiplied nor added is copied
-    terms = {}
-    for lanes, d in mine.items():
-        part = q if d is None else d * q
-        terms[lanes] = q.copy() if part is q and lanes not in others else part
-    for lanes, d in others.items():
-        if lanes in terms:
-            terms[lanes] = terms[lanes] + (p if d is None else d * p)
-        else:
-            terms[lanes] = p.copy() if d is None else d * p
-    if len(terms) > MAX_ARRAY_TERMS:
-        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
-    return Chunk.of(a_dot.n, a_dot.shape, terms)
-
-
-def _sum_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
-    mine, others = a_dot.terms, b_dot.terms
-    if len(mine) == 1 == len(others):
-        ((lanes, d),) = mine.items()
-        if lanes in others:
-            e = others[lanes]
-            both = (1.0 if d is None else d) + (1.0 if e is None else e)
-            return Chunk.of(a_dot.n, a_dot.shape, {lanes: both})
-    return a_dot + b_dot
-
-
-def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
-    terms = a_dot.terms.copy()
-    for lanes, d in b_dot.terms.items():
-        if lanes in terms:
-            held = terms[lanes]
-            terms[lanes] = (1.0 if held is None else held) - (1.0 if d is None else d)
-        else:
-            terms[lanes] = -1.0 if d is None else -d
-    if len(terms) > MAX_ARRAY_TERMS:
-        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
-    return Chunk.of(a_dot.n, a_dot.shape, terms)
-
-
-def _beside(a: Array, b: np.ndarray) -> bool:
-    """Whether a is simple, and b a plain array of its shape in the same precision."""
-    p = a.p
-    return (
-        _is_simple(a)
-        and b.shape == p.shape
-        and b.dtype is DOUBLE
-        and p.dtype is DOUBLE
-        and (not SHADOWED or untouched(b))
-    )
-
-
-def _by_array(t: Chunk, b: np.ndarray) -> Chunk:
-    if type(t) is not Chunk:
-        return t.scale_quietly(b.copy(), t.shape)
-    terms = {lanes: b.copy() if d is None else d * b for lanes, d in t.terms.items()}
-    return Chunk.of(t.n, t.shape, terms)
-
-
-def _by_quotient(t: Chunk, b: np.ndarray) -> Chunk:
-    d = 1 / b
-    if type(t) is not Chunk:
-        return t.scale_quietly(d, t.shape)
-    terms = {lanes: d if held is None else held * d for lanes, held in t.terms.items()}
-    return Chunk.of(t.n, t.shape, terms)
-
-
-def _alike(a: Array, b: Array) -> bool:
-    """Whether both are simple, of one call and of one shape."""
-    p, q, tag = a.p, b.p, a.tag
-    return (
-        type(p) is np.ndarray
-        and type(q) is np.ndarray
-        and type(a._t) is Chunk
-        and type(b._t) is Chunk
-        and p.ndim > 0
-        and p.shape == q.shape
-        and tag is b.tag
-        and tag.alive
-        and (not SHADOWED or (untouched(p) and untouched(q)))
-    )
-
-
-def _a_add(a: Array, b: Any) -> Any:
-    t = type(b)
-    if t is Array and _alike(a, b):
-        return Array(a.p + b.p, quiet()(_sum_tangent, a._t, b._t), a.tag)
-    if (t is float or t is int) and _is_simple(a):
-        return Array(a.p + b, a._t, a.tag)
-    if t is np.ndarray and _beside(a, b):
-        return Array(a.p + b, a._t, a.tag)
-    return _slow("add", a, b)
-
-
-def _a_radd(a: Array, b: Any) -> Any:
-    if (type(b) is float or type(b) is int) and _is_simple(a):
-        return Array(b + a.p, a._t, a.tag)
-    if type(b) is np.ndarray and _beside(a, b):
-        return Array(b + a.p, a._t, a.tag)
-    return _slow_reflected("add", a, b)
-
-
-def _a_sub(a: Array, b: Any) -> Any:
-    t = type(b)
-    if t is Array and _alike(a, b):
-        return Array(a.p - b.p, quiet()(_difference_tangent, a._t, b._t), a.tag)
-    if (t is float or t is int) and _is_simple(a):
-        return Array(a.p - b, a._t, a.tag)
-    if t is np.ndarray and _beside(a, b):
-        return Array(a.p - b, a._t, a.tag)
-    return _slow("sub", a, b)
-
-
-def _a_rsub(a: Array, b: Any) -> Any:
-    if (type(b) is float or type(b) is int) and _is_simple(a):
-        return Array(b - a.p, -a._t, a.tag)
-    if type(b) is np.ndarray and _beside(a, b):
-        return Array(b - a.p, quiet()(operator.neg, a._t), a.tag)
-    return _slow_reflected("sub", a, b)
-
-
-def _a_mul(a: Array, b: Any) -> Any:
-    t = type(b)
-    if t is Array and _alike(a, b):
-        return Array(a.p * b.p, quiet()(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
-    if (t is float or t is int) and _is_simple(a):
-        return Array(a.p * b, _scaled_by(a._t, float(b)), a.tag)
-    if t is np.ndarray and _beside(a, b):
-        return Array(a.p * b, quiet()(_by_array, a._t, b), a.tag)
-    return _slow("mul", a, b)
-
-
-def _a_rmul(a: Array, b: Any) -> Any:
-    if (type(b) is float or type(b) is int) and _is_simple(a):
-        return Array(b * a.p, _scaled_by(a._t, float(b)), a.tag)
-    if type(b) is np.ndarray and _beside(a, b):
-        return Array(b * a.p, quiet()(_by_array, a._t, b), a.tag)
-    return _slow_reflected("mul", a, b)
-
-
-def _a_truediv(a: Array, b: Any) -> Any:
-    if (type(b) is float or type(b) is int) and b and _is_simple(a):
-        return Array(a.p / b, _scaled_by(a._t, 1.0 / b), a.tag)
-    if type(b) is np.ndarray and _beside(a, b):
-        return Array(a.p / b, quiet()(_by_quotient, a._t, b), a.tag)
-    return _slow("truediv", a, b)
-
-
-def _a_neg(a: Array) -> Any:
-    if _is_simple(a):
-        return Array(-a.p, -a._t, a.tag)
-    return apply_elementwise(RULES[np.negative], operator.neg, (a,))
-
-
-def _inplace(name: str) -> Any:
-    function = getattr(operator, name)
-
-    def method(a: Array, b: Any) -> Any:
-        if not _numeric(b) and not isinstance(b, (list, tuple)):
-            return NotImplemented
-        return PROTOCOL["inplace"](a, function(a, b), function.__name__)
-
-    return method
-
-
-Array.__add__ = _a_add  # type: ignore[attr-defined]
-Array.__radd__ = _a_radd  # type: ignore[attr-defined]
-Array.__sub__, Array.__rsub__ = _a_sub, _a_rsub  # type: ignore[attr-defined]
-Array.__mul__, Array.__rmul__ = _a_mul, _a_rmul  # type: ignore[attr-defined]
-Array.__truediv__ = _a_truediv  # type: ignore[attr-defined]
-Array.__rtruediv__ = lambda a, b: _slow_reflected("truediv", a, b)  # type: ignore[attr-defined]
-Array.__neg__ = _a_neg  # type: ignore[attr-defined]
-for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul"):
-    setattr(Array, f"__i{_name}__", _inplace(_name))
-
-
-def _len(a: Array) -> int:
-    return len(a.p)
-
-
-def _iter(a: Array) -> Any:
-    if not a.p.shape:
-        message = "iteration over a 0-d array"
-        raise TypeError(message)
-    return (store.load_dual(a, i) for i in range(len(a.p)))
-
-
-Array.__len__ = _len  # type: ignore[attr-defined]
-Array.__iter__ = _iter  # type: ignore[attr-defined]
-Array.__getitem__ = store.load_dual  # type: ignore[attr-defined,misc]
-Array.__setitem__ = store.store  # type: ignore[attr-defined]
-Array.__contains__ = lambda a, x: apply.primal_part(x) in apply.primal_part(a)  # type: ignore[attr-defined]

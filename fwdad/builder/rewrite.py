@@ -94,8 +94,9 @@ class _Lifter(ast.NodeTransformer):
         args = [self.visit(a) for a in node.args]
         keywords = [ast.copy_location(self._keyword(k), k) for k in node.keywords]
         if isinstance(node.func, ast.Attribute):
+            one = len(args) == 1 and not keywords and not isinstance(args[0], ast.Starred)
             hook = self._hook(
-                "method",
+                "method_of_one" if one else "method",
                 node,
                 self.visit(node.func.value),
                 self._constant(self._mangled(node.func.attr), node.func),

@@ -38,9 +38,10 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
     One that is not kept, but multiplied by another scaling at once, may be the user's array.
     """
     if type(d) is np.ndarray:
-        shape, dtype = getattr(y, "shape", ()), getattr(y, "dtype", None)
-        if dtype is not _DOUBLE or d.dtype is not _DOUBLE:  # not the commonest
-            dtype = floating(d.dtype, y)
+        if type(y) is np.ndarray and d.dtype is _DOUBLE and y.dtype is _DOUBLE:  # the commonest
+            shape, dtype = y.shape, _DOUBLE
+        else:
+            shape, dtype = getattr(y, "shape", ()), floating(d.dtype, y)
         if d.base is None and d.dtype == dtype and d.shape == shape:
             if not kept or getrefcount(d) <= _ALONE:  # y, a primal, a table of the user's
                 return d

@@ -33,8 +33,8 @@ class _Quiet(threading.local):
         self.run(_INSIDE.set, True)
 
 
-_QUIET = _Quiet()
-_inside = _INSIDE.get
+QUIET = _Quiet()
+inside = _INSIDE.get
 
 
 def quiet() -> Callable[..., Any]:
@@ -43,7 +43,7 @@ def quiet() -> Callable[..., Any]:
     For the operators of arrays: to hand on ``*args``, as :func:`quietly` does, takes longer than
     to enter the context.
     """
-    return operator.call if _inside() else _QUIET.run
+    return operator.call if inside() else QUIET.run
 
 
 def quietly(f: Callable[..., Any], *args: Any) -> Any:

@@ -92,7 +92,7 @@ class GivenSeeds:
             if isinstance(seed, Zero):
                 self.arrays.append(ZERO)
                 continue
-            array, count = _fit_doubles(leaf, seed) or _fit(leaf, seed)
+            array, count = fit_doubles(leaf, seed) or _fit(leaf, seed)
             self.arrays.append(array)
             counts.append(count)
         if len(counts) > 1 and len(set(counts)) > 1:
@@ -105,11 +105,16 @@ class GivenSeeds:
             size = leaves[0].size
         else:
             size = sum([math.prod(leaf_shape(x)) for x in leaves])
-        self.eager = size > _FEW and _all_doubles(self.arrays)
+        self.eager = multiplies_out(size) and _all_doubles(self.arrays)
 
     def lanes(self, start: int, stop: int) -> list[Any]:
         """The tangents of the leaves for directions ``start`` to ``stop``."""
         return [a if a is ZERO else Chunk(a[start:stop]) for a in self.arrays]
+
+
+def multiplies_out(size: int) -> bool:
+    """Whether numbers taken out of so many have their tangents multiplied out."""
+    return size > _FEW
 
 
 def _all_doubles(arrays: list[Any]) -> bool:
@@ -119,7 +124,7 @@ def _all_doubles(arrays: list[Any]) -> bool:
     return True
 
 
-def _fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
+def fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
     """:func:`_fit` where there is nothing to convert, the commonest; None elsewhere."""
     if type(seed) is not np.ndarray or type(leaf) is not np.ndarray:
         return None

@@ -4,7 +4,7 @@ from fwdad.builder import protocols
 from fwdad.builder.dispatch import call
 from fwdad.builder.hooks.attributes import attr, del_attr, set_attr
 from fwdad.builder.hooks.iteration import iterate, iterate_deep
-from fwdad.builder.hooks.method_calls import method
+from fwdad.builder.hooks.method_calls import method, method_of_one
 from fwdad.builder.hooks.operators import (
     COMPARISONS,
     INPLACE,
@@ -31,6 +31,7 @@ install_hooks(
         "slice": slice,
         "call": call,
         "method": method,
+        "method_of_one": method_of_one,
         "attr": attr,
         "getitem": getitem,
         "setitem": setitem,

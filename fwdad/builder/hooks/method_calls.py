@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import methods, protocols
+from fwdad.builder.apply import apply_to_array
 from fwdad.builder.containers import CONTAINER_METHODS, CONTAINERS, log_container
 from fwdad.builder.dispatch import call, call_ufunc
 from fwdad.builder.draws import note_generator
@@ -21,8 +22,20 @@ from fwdad.builder.hooks.known_types import KEYS, PLAIN
 from fwdad.builder.hooks.subscripts import check_key, getitem, setitem
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import STATE
+from fwdad.rules.registry import RULES
 
 _LOOKUPS = {"get", "pop", "setdefault", "__getitem__"}
+
+
+def method_of_one(o: Any, name: str, x: Any) -> Any:
+    """``o.name(x)``: most often ``np.sin(x)``, of which nothing has to be found out."""
+    if type(x) is Array and type(o) is types.ModuleType:
+        f = getattr(o, name)
+        if type(f) is np.ufunc:
+            rule = RULES.get(f)
+            if rule is not None and rule.kind == "elementwise":
+                return apply_to_array(rule, f, x)
+    return method(o, name, x)
 
 
 def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
 from fwdad.builder import methods, numpy_calls, protocols, store
-from fwdad.builder import operators as _operators  # noqa: F401  (it gives duals their operators)
 from fwdad.builder.apply import primal_part
 from fwdad.builder.containers import CONTAINERS, log_container
 from fwdad.builder.dispatch import call

@@ -27,7 +27,7 @@ def getitem(o: Any, index: Any) -> Any:
     t = type(o)
     if t is Array:
         u = type(index)
-        if (u is int or u is slice) and o.tag.alive and isinstance(o._t, Chunk):
+        if (u is int or u is slice) and o.tag.alive and isinstance(o.held, _READABLE):
             p = o.p
             if type(p) is np.ndarray and (not SHADOWED or untouched(p)):
                 if u is slice:
@@ -63,6 +63,9 @@ def getitem(o: Any, index: Any) -> Any:
     if isinstance(method, types.FunctionType):
         return call(method, o, index)
     return o[index]
+
+
+_READABLE = (Chunk, tuple)  # what a dual array holds, unless its tangent does not exist
 
 
 def setitem(value: Any, o: Any, index: Any) -> None:
