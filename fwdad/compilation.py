@@ -50,7 +50,7 @@ class CacheInfo(NamedTuple):
     hits: int
 
 
-class _Runner:
+class Runner:
     """A program's function, made for the backend that was asked for.
 
     Parameters
@@ -71,6 +71,7 @@ class _Runner:
             self._plain = compiled(numpy_source(program))
 
     def __call__(self, *leaves: Any) -> Any:
+        """Run it."""
         return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
 
     @property
@@ -126,14 +127,14 @@ class _Specialisation:
 
     tape: Tape
     backend: str
-    pushed: dict[Any, tuple[_Runner, list[np.ndarray]]] = field(default_factory=dict)
+    pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
     shortcuts: dict[Any, Any] = field(default_factory=dict)
     tried: set[Shapes] | None = None  # if its loops might gain from lengths: those that were tried
 
     @functools.cached_property
-    def run(self) -> _Runner:
+    def run(self) -> Runner:
         """The tape's function."""
-        return _Runner(self.tape.program, self.backend)
+        return Runner(self.tape.program, self.backend)
 
     def left_to_others(self, leaves: list[Any]) -> Shapes:
         """The shapes of small arrays for which a tape of their own has not been tried."""
@@ -307,7 +308,7 @@ class Jitted:
                 program, constants = push_forward(made.tape.program, n, list(active))
                 optimise(program)
                 program.parallel = self._parallel
-                made.pushed[key] = (_Runner(program, self._backend), constants)
+                made.pushed[key] = (Runner(program, self._backend), constants)
         return made.pushed[key]
 
 

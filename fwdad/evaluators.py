@@ -27,17 +27,18 @@ from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
 _REVERSE: dict[str, Any] = {}
 
 
-def install_reverse(jacobian: Any, pull: Any) -> None:
+def install_reverse(jacobian: Any, pullback: Any) -> None:
     """Say what takes derivatives by reverse mode, which stands above these evaluators.
 
     Parameters
     ----------
     jacobian : callable
         As :func:`value_and_jacobian`; with ``auto`` it answers None where forward mode is better.
-    pull : callable
-        ``pull(f, x, y_bar, chunk, args, kwargs)`` answers the cotangents of x for K of f(x).
+    pullback : callable
+        ``pullback(f, x, chunk, args, kwargs)`` answers the function from cotangents of f(x) to
+        those of x.
     """
-    _REVERSE.update(jacobian=jacobian, pull=pull)
+    _REVERSE.update(jacobian=jacobian, pullback=pullback)
 
 
 def jvp(
@@ -317,31 +318,51 @@ def linearize(
 
     Notes
     -----
-    Each product runs f again: on duals, or as a tape and backwards.
+    A product with a direction runs f again, on duals. The first with a cotangent runs f forward
+    once and keeps what its way back needs, as :func:`vjp` does; the others run the way back only.
+    J has copies of x and of f's other arguments: the caller may change them.
     """
     from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
-    at = _At(f, args, kwargs or {})
-    y = at(x)
-    return y, JacobianOperator(at, x, y, chunk)
+    at = _At(f, (x, *args), kwargs or {}, chunk)
+    given = {key: _own(a) for key, a in (kwargs or {}).items()}  # f may write into them
+    y = run_on_duals(f, tuple(_own(a) for a in (x, *args)), given)
+    return y, JacobianOperator(at, x, y)
 
 
 class _At:
-    """f with all arguments but the first fixed."""
+    """f at a point: its arguments are copies."""
 
-    def __init__(self, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.f, self.args, self.kwargs = f, args, kwargs
+    def __init__(
+        self,
+        f: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        chunk: int | str | None,
+    ) -> None:
+        self.f, self.chunk = f, chunk
+        self.x, *self.args = (_own(a) for a in args)
+        self.kwargs = {key: _own(a) for key, a in kwargs.items()}
+        self._pull: Any = None
 
-    def __call__(self, x: Any) -> Any:
-        return run_on_duals(self.f, (x, *self.args), self.kwargs)
+    def push(self, v: Any) -> Any:
+        """The tangents of f(x) in the directions v."""
+        args = tuple(self.args)
+        return jvp(self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs)[1]
 
-    def push(self, x: Any, v: Any, chunk: int | str | None) -> Any:
-        """The tangents of f at x in the directions v."""
-        return jvp(self.f, x, v, chunk=chunk, args=self.args, kwargs=self.kwargs)[1]
-
-    def pull(self, x: Any, y_bar: Any, chunk: int | str | None) -> Any:
+    def pull(self, y_bar: Any) -> Any:
         """The cotangents of x for those of f(x)."""
-        return _REVERSE["pull"](self.f, x, y_bar, chunk, self.args, self.kwargs)
+        if self._pull is None:
+            given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
+            self._pull = _REVERSE["pullback"](*given)
+        return self._pull(y_bar)
+
+
+def _own(x: Any) -> Any:
+    """An argument with arrays of its own."""
+    leaves, structure = flatten(explicit_leaves(x))
+    return unflatten(structure, [v.copy() if isinstance(plain(v), np.ndarray) else v
+                                 for v in leaves])  # fmt: skip
 
 
 def stop_gradient(x: Any) -> Any:

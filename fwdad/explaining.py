@@ -7,11 +7,13 @@ from typing import Any
 from fwdad import compilation
 from fwdad.arguments import Function
 from fwdad.compilation import Jitted
-from fwdad.gradients import Path, differentiated, is_real, written_path
+from fwdad.errors import UntraceableError
+from fwdad.gradients import Path, differentiated, is_real, ones_like, written_path
 from fwdad.pullbacks import vjp
 from fwdad.rules.registry import function_name
+from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
-from fwdad.tracing.derivatives import pulled_gradient, pulled_value
+from fwdad.tracing.derivatives import pulled_gradient, value_and_pullback
 
 
 def explain(f: Function, *args: Any, **kwargs: Any) -> str:
@@ -57,7 +59,7 @@ def _of_reverse(g: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -
     options = {"has_aux": False}
     if pulled:
         options["outputs"] = "returned"  # type: ignore[assignment]
-    evaluate = pulled_value if pulled else pulled_gradient
+    evaluate = value_and_pullback if pulled else pulled_gradient
     path = _path(evaluate, g, argnums, args, kwargs, options, pulled=pulled)
     name = getattr(g, "__name__", function_name(g))
     if path.made is None:
@@ -78,11 +80,17 @@ def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: 
     given = (argnums,) if isinstance(argnums, int) else argnums
     if not all(is_real(args[k]) for k in given):
         return Path(None, [], "the argument is not made of real floats only")
-    path = written_path(evaluate, g, argnums, args, kwargs, options, with_value=pulled)
+    path = written_path(evaluate, g, argnums, args, kwargs, options)
     if path.made is None:
         return path
     try:
-        path.made.run(*path.leaves)
+        if pulled:
+            y, kept = sweeps_of(path.made).run(path.leaves)
+            kept.pull(list(ones_like(y)))
+        else:
+            path.made.run(*path.leaves)
+    except UntraceableError as error:
+        return Path(None, [], str(error))
     except Exception as error:  # noqa: BLE001  (it is the answer)
         return Path(None, [], f"its tape raises {type(error).__name__}: {error}")
     return path

@@ -198,14 +198,11 @@ class Path(NamedTuple):
         The tape's inputs.
     reason : str
         Why there is none.
-    bars : int
-        How many inputs, behind those of the arguments, are cotangents.
     """
 
     made: Any
     leaves: list[Any]
     reason: str
-    bars: int = 0
 
 
 def differentiated(f: Any) -> tuple[Any, Argnums]:
@@ -232,21 +229,19 @@ def written_path(
     Parameters
     ----------
     evaluate : callable
-        :func:`pulled_gradient`, :func:`pulled_value` or :func:`measured_value`.
+        :func:`pulled_gradient`, :func:`value_and_pullback` or :func:`measured_value`.
     f, argnums, args, kwargs, options
         As :func:`value_and_gradient` takes them.
     with_value : bool
         Whether a cotangent of f's value, ones, is one more argument.
     """
     noted, NOTE.sink = NOTE.sink, None
-    bars: tuple[Any, ...] = ()
     try:
         if with_value:
             value = Jitted(_Reversed(value_alone, f, argnums, options), "numpy")
             made, leaves, containers = found(value, args, kwargs)
             y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
-            bars = _ones(y)
-            args = (*args, bars)
+            args = (*args, ones_like(y))
         held = Jitted(_Reversed(evaluate, f, argnums, options), "numpy")
         made, leaves, _ = found(held, args, kwargs)
     except (UnsupportedTypeError, SeedError, NoOutputError, NonScalarOutputError):
@@ -256,11 +251,17 @@ def written_path(
     finally:
         NOTE.sink = noted
     reason = hindrance(made.tape, leaves)
-    return Path(None, [], reason) if reason else Path(made, leaves, "", len(bars))
+    return Path(None, [], reason) if reason else Path(made, leaves, "")
 
 
-def _ones(y: Any) -> tuple[Any, ...]:
-    """A cotangent of ones, as a pullback's tape takes it."""
+def ones_like(y: Any) -> tuple[Any, ...]:
+    """A cotangent of ones, leaf by leaf, as the tape of a way back takes it.
+
+    Parameters
+    ----------
+    y : object
+        The value.
+    """
     leaves, _ = flatten(y)
     return tuple(np.ones_like(v) if isinstance(v, np.ndarray) else type(v)(1) for v in leaves)
 
@@ -290,14 +291,41 @@ def traced(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     """What the tape of a function answers; ``UNTRACED`` where there can be none."""
+    if is_active((*args, *kwargs.values())):
+        held = tape_for(evaluate, f, argnums, options)
+        if held is None:
+            return UNTRACED
+        return _tried(lambda: run_on_duals(held, args, kwargs), evaluate, f, argnums, options)
+    at = tape_at(evaluate, f, argnums, args, kwargs, options)
+    if at is UNTRACED:
+        return UNTRACED
+    made, leaves, containers = at
+    try:
+        values = made.run(*leaves)
+    except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
+        return UNTRACED
+    return made.tape.rebuild(apart(values, leaves), containers)
+
+
+def tape_at(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """The specialisation for some arguments, its inputs and their containers.
+
+    ``UNTRACED`` where there can be none, or where f does more than its tape.
+    """
     held = tape_for(evaluate, f, argnums, options)
     if held is None:
         return UNTRACED
+    at = _tried(lambda: found(held, args, kwargs), evaluate, f, argnums, options)
+    return UNTRACED if at is UNTRACED or hindrance(at[0].tape, at[1]) else at
+
+
+def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
+    """What tracing a function answers; ``UNTRACED`` where it cannot be traced."""
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
     try:
-        if is_active((*args, *kwargs.values())):
-            return run_on_duals(held, args, kwargs)
-        made, leaves, containers = found(held, args, kwargs)
+        return trace()
     except NonScalarOutputError:  # told with the lengths that the value has
         return UNTRACED
     except (UnsupportedTypeError, SeedError, NoOutputError):
@@ -307,19 +335,6 @@ def traced(
         return UNTRACED
     finally:
         NOTE.sink = noted
-    return _ran(made, leaves, containers)
-
-
-def _ran(made: Any, leaves: list[Any], containers: list[Any]) -> Any:
-    """What a tape answers; ``UNTRACED`` where its program does more, or raises."""
-    tape = made.tape
-    if hindrance(tape, leaves):
-        return UNTRACED
-    try:
-        values = made.run(*leaves)
-    except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
-        return UNTRACED
-    return tape.rebuild(apart(values, leaves), containers)
 
 
 def hindrance(tape: Any, leaves: list[Any]) -> str:

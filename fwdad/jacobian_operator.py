@@ -23,20 +23,16 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     Parameters
     ----------
     at : object
-        ``at.push(x, v, chunk)`` answers the tangents of f at x in K directions,
-        ``at.pull(x, y_bar, chunk)`` the cotangents of x for K of f(x).
+        ``at.push(v)`` answers the tangents of f(x) in K directions, ``at.pull(y_bar)`` the
+        cotangents of x for K of f(x).
     x : float, array or composite
         Where.
     y : float, array or composite
         ``f(x)``.
-    chunk : int, "auto" or None
-        Columns per run of f.
     """
 
-    def __init__(self, at: Any, x: Any, y: Any, chunk: int | str | None) -> None:
+    def __init__(self, at: Any, x: Any, y: Any) -> None:
         self._at = at
-        self._x = x
-        self._chunk = chunk
         self._leaves, self._structure = flatten(x)
         outputs, self._y_structure = flatten(y)
         self._outputs = outputs
@@ -54,7 +50,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     def _matmat(self, v: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(v.T)
         seeds = _split(rows, self._leaves)
-        y_dot = self._at.push(self._x, unflatten(self._structure, seeds), self._chunk)
+        y_dot = self._at.push(unflatten(self._structure, seeds))
         parts, _ = flatten(y_dot)
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 
@@ -67,7 +63,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     def _rmatmat(self, v: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(v.T)
         bars = _split(rows, self._outputs)
-        x_bar = self._at.pull(self._x, unflatten(self._y_structure, bars), self._chunk)
+        x_bar = self._at.pull(unflatten(self._y_structure, bars))
         parts, _ = flatten(x_bar)
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 

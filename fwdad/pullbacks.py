@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
 from fwdad.builder.activity import is_active
+from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
 from fwdad.builder.forward import explicit_leaves
-from fwdad.errors import NOTE, NoOutputError, SeedError, UntraceableError
+from fwdad.errors import NoOutputError, SeedError, UntraceableError
 from fwdad.evaluators import install_reverse
 from fwdad.gradients import (
     UNTRACED,
-    apart,
-    found,
-    hindrance,
     in_trees,
     is_real,
     share_memory,
-    tape_for,
+    tape_at,
     traced,
     written_out,
 )
 from fwdad.recorded import Outcome, run_recorded
+from fwdad.sweeps import Kept, sweeps_of
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
-from fwdad.tracing.arguments import Flattened
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import pulled_value, value_alone
+from fwdad.tracing.derivatives import pulled_value, value_alone, value_and_pullback
 
 
 def vjp(
@@ -74,7 +73,7 @@ def vjp(
         ``pullback(y_bar)`` answers ``x_bar`` in x's structure (a tuple if ``argnums`` is one), with
         Re<y_bar, J v> = Re<x_bar, v> for every v. Of K cotangents, ``(K, *y.shape)``, it answers
         ``(K, *x.shape)``. It can be called again, and gives the same answer after the caller has
-        changed x, y or anything that f reads: it has copies.
+        changed x, y or anything that f reads.
     aux : object
         With ``has_aux``.
 
@@ -87,10 +86,13 @@ def vjp(
 
     Notes
     -----
-    Each call of ``pullback`` runs f once more, and backwards. A cotangent has y's structure; parts
-    of y without a tangent space may have anything in theirs. Where f cannot be traced, its run is
-    written down once, loops unrolled, and each call runs that backwards: the memory grows with the
-    number of operations.
+    f runs forward once, and keeps what its way back needs; each call of ``pullback`` runs the way
+    back. Copied are the arguments that f writes into, arguments and captured arrays that the way
+    back reads, and y if it reads that; at each call, what the way back writes into while it puts
+    back what f has overwritten. :func:`memory_report` lists them. A cotangent has y's structure;
+    parts of y without a tangent space may have anything in theirs. Where f cannot be traced, its
+    run is written down, loops unrolled, and each call runs that backwards: the memory grows with
+    the number of operations.
 
     Examples
     --------
@@ -133,22 +135,23 @@ class Pullback:
         width_of(chunk, 1, self._arguments.leaves)  # raises if it is none
         self._f = f
         self._argnums = argnums if isinstance(argnums, int) else tuple(argnums)
-        self._args = tuple(_copied(a) for a in self._arguments.args)
-        self._kwargs = {key: _copied(a) for key, a in kwargs.items()}
         self._options = options
         self._chunk = chunk
         self._outcome: Outcome | None = None
-        self._tape: _HeldTape | None = None
-        self._active = is_active((*self._args, *self._kwargs.values()))
-        self._shared = _share_memory((*self._arguments.args, *kwargs.values()))
-        self.y, self.aux = self._value()
+        self._kept: Kept | None = None
+        self._args: tuple[Any, ...] = self._arguments.args
+        self._kwargs = kwargs
+        self._active = is_active((*self._args, *kwargs.values()))
+        self._shared = _share_memory((*self._args, *kwargs.values()))
+        self.y: Any = None
+        self.aux: Any = None
+        if self._traceable() and not self._active:
+            self._run_forward()
+        if self._kept is None:
+            self._args = tuple(_copied(a) for a in self._args)
+            self._kwargs = {key: _copied(a) for key, a in kwargs.items()}
+            self.y, self.aux = self._value()
         self._leaves, self._structure = flatten(self.y)
-        if self._outcome is None and not self._active:
-            self._tape = self._held_tape()
-            if self._tape is None:
-                self._outcome = self._record()
-                self.y, self.aux = self._outcome.y, self._outcome.aux
-                self._leaves, self._structure = flatten(self.y)
         self._shapes = [leaf_shape(y) for y in self._leaves]
 
     def __call__(self, y_bar: Any) -> Any:
@@ -169,10 +172,13 @@ class Pullback:
         return self._pull_many(bars, count)
 
     def _pull_many(self, bars: list[Any], count: int) -> Any:
-        if self._tape is None or any(isinstance_dual(b) for b in bars):
+        if self._kept is None:
             return self._recorded_pull(bars, count)
+        if is_active(bars):
+            return self._stacked([[call(operator.getitem, b, k) for b in bars]
+                                  for k in range(count)])  # fmt: skip
         width = min(count, _width(self._chunk, count, self._arguments.leaves))
-        x_bar = self._tape.pull_many(bars, count, width)
+        x_bar = self._kept.pull_many(bars, count, width)
         trees = zip(self._arguments.structures, (x_bar,) if self._single else x_bar, strict=True)
         parts = [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
@@ -184,9 +190,33 @@ class Pullback:
         ]
         return in_trees(parts, self._arguments, single=self._single)
 
+    def _stacked(self, rows: list[list[Any]]) -> Any:
+        """The cotangents for some of the value, which carry derivatives, one by one."""
+        found = [_x_leaves(self._pull(row), single=self._single) for row in rows]
+        parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
+        return in_trees(parts, self._arguments, single=self._single)
+
+    def _run_forward(self) -> None:
+        """Run f's tape forward, and keep what its way back needs."""
+        given = (self._f, self._argnums, self._args, self._kwargs, self._options)
+        try:
+            at = tape_at(value_and_pullback, *given)
+        except NoOutputError:  # f may write into an argument that is no part of x
+            return
+        if at is UNTRACED:
+            return
+        made, leaves, _ = at
+        try:
+            answer, kept = sweeps_of(made).run(leaves)
+        except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
+            return
+        y, aux = answer if self._options["has_aux"] else (answer, None)
+        if y is not None:  # else who runs at once says what is wrong
+            self.y, self.aux, self._kept = y, aux, kept
+
     def _value(self) -> tuple[Any, Any]:
-        answer: Any = UNTRACED
-        if self._traceable():
+        """The value where there is no tape, or under a derivative."""
+        if self._active and self._traceable():
             try:
                 answer = traced(
                     value_alone,
@@ -196,27 +226,18 @@ class Pullback:
                     self._kwargs,
                     self._options,
                 )
-            except NoOutputError:  # f may write into an argument that is no part of x
+            except NoOutputError:
                 answer = UNTRACED
-        if answer is not UNTRACED:
-            y, aux = answer if self._options["has_aux"] else (answer, None)
-            if y is not None:  # else who runs at once says what is wrong
-                return y, aux
+            if answer is not UNTRACED:
+                y, aux = answer if self._options["has_aux"] else (answer, None)
+                if y is not None:
+                    return y, aux
         self._outcome = self._record()
         return self._outcome.y, self._outcome.aux
 
     def _traceable(self) -> bool:
         given = (self._argnums,) if isinstance(self._argnums, int) else self._argnums
         return not self._shared and all(is_real(self._args[k]) for k in given)
-
-    def _held_tape(self) -> _HeldTape | None:
-        """The way back at this point, with all that it reads."""
-        held = tape_for(pulled_value, self._f, self._argnums, self._options)
-        if held is None:
-            return None
-        marks = [np.zeros_like(y) if isinstance(y, np.ndarray) else type(y)(0)
-                 for y in self._leaves]  # fmt: skip
-        return _HeldTape.find(held, self._args, tuple(marks), self._kwargs)
 
     def _count(self, bars: list[Any]) -> int | None:
         """How many cotangents there are; None for one without an axis for them."""
@@ -234,10 +255,9 @@ class Pullback:
         return int(counts.pop())
 
     def _pull(self, bars: list[Any]) -> Any:
-        if not self._active and not is_active(tuple(bars)):
-            if self._tape is not None:
-                return self._tape.pull(bars)
-        elif self._traceable():
+        if self._kept is not None:
+            return self._kept.pull_active(bars) if is_active(bars) else self._kept.pull(bars)
+        if self._active and self._traceable():
             answer = traced(
                 pulled_value,
                 self._f,
@@ -274,73 +294,6 @@ class Pullback:
             x, *args = self._args
             arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
         return run_recorded(self._f, arguments, **self._options)
-
-
-class _HeldTape:
-    """The tape of a pullback at one point: what it reads is read once.
-
-    Parameters
-    ----------
-    held : Jitted
-        Whose tape it is.
-    made : object
-        Its specialisation.
-    leaves : list
-        The tape's inputs.
-    places : list of int
-        Which of them are the cotangents.
-    """
-
-    def __init__(self, held: Any, made: Any, leaves: list[Any], places: list[int]) -> None:
-        self._held = held
-        self._made = made
-        self._leaves = [v.copy() if isinstance(v, np.ndarray) else v for v in leaves]
-        self._places = places
-
-    @classmethod
-    def find(cls, held: Any, args: Any, bars: Any, kwargs: Any) -> _HeldTape | None:
-        """The tape for some arguments; None where there can be none."""
-        noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
-        try:
-            made, leaves, _ = found(held, (*args, bars), kwargs)
-        except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
-            return None
-        finally:
-            NOTE.sink = noted
-        if hindrance(made.tape, leaves):
-            return None
-        before = len(Flattened(args, {}).leaves)
-        return cls(held, made, leaves, list(range(before, before + len(bars))))
-
-    def pull(self, bars: list[Any]) -> Any:
-        """The cotangents of the arguments in their structures, for one."""
-        inputs = self._with(bars)
-        return self._made.tape.rebuild(apart(self._made.run(*inputs), inputs))
-
-    def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
-        """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
-        parts = []
-        active = [k in self._places for k in range(len(self._leaves))]
-        run, constants = self._held.push(self._made, width, tuple(active))
-        for start in range(0, count, width):
-            lanes = []
-            for bar, place in zip(bars, self._places, strict=True):
-                row, mark = bar[start : start + width], self._leaves[place]
-                padded = np.zeros((width, *leaf_shape(mark)), leaf_dtype(mark))
-                padded[: len(row)] = row
-                lanes.append(padded)
-            results = run(*self._with([self._leaves[place] for place in self._places]),
-                          *lanes, *constants)  # fmt: skip
-            parts.append(results[len(results) // 2 :])
-        joined = [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
-        return self._made.tape.rebuild(joined)
-
-    def _with(self, bars: list[Any]) -> list[Any]:
-        """The inputs with some cotangents in their places."""
-        inputs = list(self._leaves)
-        for place, bar in zip(self._places, bars, strict=True):
-            inputs[place] = bar
-        return inputs
 
 
 def jacrev_at(
@@ -429,11 +382,11 @@ def _pays(
     return 0 < rows * _RATIO <= columns
 
 
-def _pull_at(f: Function, x: Any, y_bar: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
-    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1](y_bar)
+def _pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
+    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1]
 
 
-install_reverse(jacrev_at, _pull_at)
+install_reverse(jacrev_at, _pullback_at)
 
 
 def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:

@@ -13,19 +13,21 @@ import numpy as np
 
 from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
+from fwdad.errors import UntraceableError
 from fwdad.gradients import differentiated, written_path
 from fwdad.measured_run import Found, MeasuredRun
 from fwdad.recorded import run_recorded
+from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.derivatives import measured_value
+from fwdad.tracing.derivatives import measured_value, value_and_pullback
 
 _KINDS = {
     "saved": "kept for the way back",
     "copy": "copies of arguments that are written into",
     "array": "arrays of the program itself, read again on the way back",
     "cotangent": "cotangents",
-    "held": "copies that a pullback of vjp holds besides",
+    "held": "copies that a pullback of vjp holds besides, because its way back reads them",
     "record": "the record of a run",
 }
 
@@ -39,8 +41,9 @@ class Kept:
     kind : str
         ``"saved"``: values kept for the way back, and what a state of a loop has; ``"copy"``: of an
         argument that the function writes into; ``"array"``: an array that the program makes and
-        writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: what a
-        pullback of ``vjp`` holds besides, copies of arguments and of captured arrays; ``"record"``.
+        writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
+        that a pullback of ``vjp`` holds besides, of the arguments and captured arrays that its way
+        back reads, and of the value where that is read; ``"record"``.
     filename, line : str and int
         Where; 0 where there is no line.
     text : str
@@ -140,7 +143,8 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on which
     NumPy's programs keep them take more. Arrays that the function itself makes and writes in place,
     and that are read again where they lie, cost nothing and stand apart. A pullback of ``vjp``
-    holds copies of what the function reads besides (``"held"``).
+    holds copies besides, of arguments, captured arrays and the value, if its way back reads them
+    (``"held"``): the caller may change these.
 
     A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
 
@@ -164,16 +168,33 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
         outcome = run_recorded(f, arguments)
         held = Kept("record", "", 0, f"{outcome.operations:,} operations", 1, outcome.nbytes)
         return MemoryReport((held,), outcome.nbytes, path.reason)
-    own = len(Flattened(copies, kwargs).leaves)
-    given = [a for a in path.leaves[:own] if isinstance(a, np.ndarray)]
-    captured = [a for a in path.leaves[own + path.bars :] if isinstance(a, np.ndarray)]
     source = numpy_source(path.made.tape.program)
     run = MeasuredRun(source, path.leaves)
     lines = [_line(k, source.places) for k in run.found()]
-    for words, arrays, times in (("arguments", given, 2), ("captured arrays", captured, 1)):
-        nbytes = times * sum(a.nbytes for a in arrays)
-        lines.append(Kept("held", "", 0, words, times * len(arrays), nbytes))
+    lines += _held(f, argnums, copies, kwargs, options)
     return MemoryReport(tuple(_merged(lines)), run.saved)
+
+
+def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any) -> list[Kept]:
+    """The copies of a pullback of ``vjp``."""
+    path = written_path(value_and_pullback, f, argnums, args, kwargs, options)
+    if path.made is None:
+        return []
+    try:
+        sweeps = sweeps_of(path.made)
+    except UntraceableError:  # as vjp: the run is recorded
+        arguments, _ = arguments_of(f, args[0], args[1:], kwargs, argnums)
+        outcome = run_recorded(f, arguments)
+        return [Kept("held", "", 0, "the record of the run", 1, outcome.nbytes)]
+    own = len(Flattened(args, kwargs).leaves)
+    held = [
+        ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
+        for k in sweeps.copied(path.leaves)
+    ]
+    values = sweeps.forward(*path.leaves)
+    arrays = [values[k] for k in sweeps.halves.shared if isinstance(values[k], np.ndarray)]
+    held += [("the value", a.nbytes) for a in arrays]
+    return [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
 
 
 def _line(found: Found, places: list[Any]) -> Kept:

@@ -34,6 +34,7 @@ LAYERS = {
     "numba_call_source": 10,
     "numba_calls": 10,
     "gradients": 11,
+    "sweeps": 11,
     "pullbacks": 12,
     "explaining": 13,
     "measured_run": 12,
@@ -56,7 +57,8 @@ ABOVE_THE_RULES = {
         "evaluators",
         "transformers",
     ),
-    *("tracing", "compilation", "gradients", "pullbacks", "numba_calls", "numba_call_source"),
+    *("tracing", "compilation", "gradients", "sweeps", "pullbacks"),
+    *("numba_calls", "numba_call_source"),
 }
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.

@@ -44,7 +44,7 @@ _WINDOWS = {
 # Functions of ours, by name: the tape's layer does not see those that write them.
 _OWN = {
     "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
-    "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin",
+    "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
     "most_of_unknown", "places_beside", "trips", "with_derivative_of",
 }  # fmt: skip

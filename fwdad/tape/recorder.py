@@ -231,6 +231,7 @@ class Recorder:
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a way back begins
+        self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
         self.capture: Callable[[Any], Symbol] | None = None

@@ -42,6 +42,12 @@ def turn() -> None:
     """Stand where the way forward ends, in programs whose memory is to be measured."""
 
 
+def bar_of(k: int) -> Any:
+    """Stand for the cotangent of the k-th leaf of a value: a program with it is cut in two."""
+    message = f"cotangent {k} is an input of the way back: the program has to be cut"
+    raise AssertionError(message)
+
+
 def stack_type(of: Type) -> ArrayType:
     """The type of a stack: memory of unknown extent.
 

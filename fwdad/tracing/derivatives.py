@@ -18,6 +18,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
     UntraceableError,
 )
+from fwdad.reverse.halves import Cut
 from fwdad.reverse.pull import pull_block, write_block, written_outside
 from fwdad.rules.registry import function_name
 from fwdad.tangents.seeds import random_seeds
@@ -27,8 +28,9 @@ from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.forward.rule_table import CONSTANT
 from fwdad.tape.ops import Block, Program, Value
 from fwdad.tape.passes import inline, optimise, split_arrays
+from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import Number, Size
+from fwdad.tape.types import Number, Size, Type
 from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.trees import Tree, flatten, made_in
 
@@ -399,6 +401,12 @@ def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> 
     raise UntraceableError(message)
 
 
+def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """A value and the cotangents of arguments, to be cut in two: see ``reverse.halves``."""
+    message = f"the pullback of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
 def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """:func:`pulled_value`, with a mark where the way back begins."""
     message = f"the pullback of {function_name(f)} is needed outside of a tape"
@@ -443,27 +451,59 @@ def _traced_pullback(
     tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
 ) -> Any:
     *given, y_bar = args
-    at = _Differentiated(
-        tracer, f, tuple(given), dict(kwargs), _positions(argnums), options["outputs"]
-    )
     bars_given, _ = flatten(y_bar, records=True)
+
+    def chosen_bars(chosen: list[Any]) -> list[Any]:
+        if len(chosen) != len(bars_given):
+            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
+            raise SeedError(message)
+        return [b if _dtype(b).kind in "fc" else None for b in bars_given]
+
+    _, parts = _value_and_pullback(tracer, f, argnums, (given, kwargs), options, chosen_bars)
+    return parts
+
+
+def _value_and_pullback(
+    tracer: Any, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
+) -> Any:
+    """A function's value and the cotangents of its arguments.
+
+    ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
+    """
+    args, kwargs = given
+    at = _Differentiated(
+        tracer, f, tuple(args), dict(kwargs), _positions(argnums), options["outputs"]
+    )
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
         places = tree(list(range(len(leaves))))
         y = places[0] if options["has_aux"] else places
         chosen = [k for k in flatten(y, records=True)[0] if _dtype(leaves[k]).kind in "fc"]
-        if len(chosen) != len(bars_given):
-            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
-            raise SeedError(message)
         found: list[Any] = [None] * len(leaves)
-        for k, bar in zip(chosen, bars_given, strict=True):
-            if _dtype(leaves[k]).kind in "fc" and _dtype(bar).kind in "fc":
-                found[k] = bar
+        for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):
+            found[k] = bar
         return found
 
-    _, bars, _ = at.pull(seeds)
+    primals, bars, tree = at.pull(seeds)
     parts = _cotangents(at, bars)
-    return _made(at, parts[0] if isinstance(argnums, int) else tuple(parts))
+    return _made(at, (tree(primals), parts[0] if isinstance(argnums, int) else tuple(parts)))
+
+
+@builtin(value_and_pullback)
+def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    recorder = tracer.recorder
+    types: list[Type] = []
+
+    def bars_of(chosen: list[Any]) -> list[Any]:
+        types[:] = [recorder.as_symbol(leaf).type for leaf in chosen]
+        recorder.turns = True  # the next way back is that of f itself
+        return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
+
+    y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)
+    answers, _ = flatten(parts, records=True)
+    recorder.cut = Cut(types, sum(type(b) is Symbol for b in answers))
+    recorder.turns = False
+    return y, parts
 
 
 @builtin(measured_value)

@@ -97,6 +97,8 @@ class Tape:
         How many small arrays in loops became numbers.
     prints : bool
         Whether the function prints: output is not part of the tape.
+    cut : Cut or None
+        Of a value and its way back: what is needed to run them one after the other.
     """
 
     program: Program
@@ -109,6 +111,7 @@ class Tape:
     key: Any
     split: int = 0
     prints: bool = False
+    cut: Any = None
     _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -288,6 +291,7 @@ def _trace(
         flat.key,
         recorder.split,
         recorder.prints,
+        recorder.cut,
     )
 
 

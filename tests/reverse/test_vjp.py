@@ -17,7 +17,7 @@ from fwdad.errors import (
 )
 from fwdad.gradients import tape_for
 from fwdad.tangents.composite import flatten, unflatten
-from fwdad.tracing.derivatives import pulled_value
+from fwdad.tracing.derivatives import value_and_pullback
 
 X = np.array([0.5, 1.5, 2.0])
 W = np.array([1.0, -2.0, 3.0])
@@ -60,7 +60,7 @@ P = {"r": 1.3, "a": [X, W]}
 
 def is_traced(f):
     """Whether the pullback of a function that has been asked for has a tape."""
-    held = tape_for(pulled_value, f, 0, OPTIONS)
+    held = tape_for(value_and_pullback, f, 0, OPTIONS)
     return held is not None and bool(held.specialisations())
 
 

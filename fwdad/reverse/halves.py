@@ -1,0 +1,207 @@
+"""A function and its way back as two programs: one that keeps, and one that takes what was kept.
+
+Both are traced and optimised as one program, and cut where the way back begins. What the way back
+reads of the way forward is handed over: numbers, arrays, stacks. A window on an array is taken
+again, so that no two arrays that are handed over are the same memory where it is written.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.alias import Roots, memory, memory_of, written_parameters
+from fwdad.tape.effects import own_function
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.tape.passes.rewrite import all_used, defined_by
+from fwdad.tape.stacks import bar_of, new_stack, pop, push, top, turn
+from fwdad.tape.types import Type
+
+_SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
+
+
+class Cut(NamedTuple):
+    """What is told of a program that is a value and its way back.
+
+    Attributes
+    ----------
+    bars : list of Type
+        The types of the cotangents that it is given.
+    answers : int
+        How many of its results, the last ones, are the way back's.
+    """
+
+    bars: list[Type]
+    answers: int
+
+
+class Halves(NamedTuple):
+    """A program cut in two.
+
+    Attributes
+    ----------
+    forward : Program
+        Its parameters are those of the whole; it answers the value, then what is kept.
+    back : Program
+        Its parameters are what is kept, then the cotangents.
+    values : int
+        How many results of ``forward`` are the value's.
+    read : list of int
+        The parameters of the whole that the way back may read: they must not change.
+    shared : list of int
+        The results of ``forward`` that may be memory that is kept.
+    hollow : list of int
+        What is kept for its shape alone.
+    written : list of int
+        The arrays among what is kept that the way back writes into.
+    stacks : dict
+        The stacks among what is kept, by position; True where the way back writes into the arrays
+        on one.
+    """
+
+    forward: Program
+    back: Program
+    values: int
+    read: list[int]
+    shared: list[int]
+    hollow: list[int]
+    written: list[int]
+    stacks: dict[int, bool]
+
+
+def cut(program: Program, told: Cut) -> Halves:
+    """Cut a program where its way back begins.
+
+    Parameters
+    ----------
+    program : Program
+        A value and its way back, with a mark between, after all passes.
+    told : Cut
+        What was told when it was traced.
+
+    Raises
+    ------
+    UntraceableError
+        If two arrays would be handed over that may be the same memory, and it is written.
+    """
+    block = program.block
+    bars = [Value(t, "y_bar") for t in told.bars]
+    ops: list[Op] = []
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function is bar_of:
+            bars[int(op.args[0])] = op.outputs[0]
+        else:
+            ops.append(op)
+    at = next(k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
+    front, back = ops[:at], ops[at + 1 :]
+    values = len(block.results) - told.answers
+    results, answers = block.results[:values], block.results[values:]
+    kept, again = _handed_over(front, block.params, back, answers)
+    roots = memory_of(program)
+    back = [*again, *back]
+    written = _written(back, roots)
+    _check_apart(kept, roots, written)
+    lasting = memory([v for v in kept if not _is_hollow(v, back, answers)], roots)
+    lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
+    stacks = {op.outputs[0] for op in front if isinstance(op, Apply) and op.function is new_stack}
+    return Halves(
+        _program(program, "forward", list(block.params), front, [*results, *kept]),
+        _program(program, "back", [*kept, *bars], back, answers),
+        values,
+        [k for k, p in enumerate(block.params) if p in lasting],
+        [k for k, r in enumerate(results) if memory(r, roots) & lasting],
+        [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)],
+        [k for k, v in enumerate(kept) if v not in stacks and roots.get(v, set()) & written],
+        {k: _changes(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
+    )
+
+
+def _program(
+    whole: Program, word: str, params: list[Value], ops: list[Op], results: list[Operand]
+) -> Program:
+    made = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
+    made.quiet, made.parallel = whole.quiet, whole.parallel
+    made.written = written_parameters(made)
+    return made
+
+
+def _handed_over(
+    front: list[Op], params: list[Value], back: list[Op], answers: list[Operand]
+) -> tuple[list[Value], list[Op]]:
+    """What the way back uses of the way forward, and the windows that it takes again."""
+    definitions: dict[Value, Op | None] = dict.fromkeys(params)
+    definitions.update((v, op) for op in front for v in defined_by(op))
+    order = {v: k for k, v in enumerate(definitions)}
+    wanted = {v for op in back for v in all_used(op)} | set(values_in(answers))
+    kept: set[Value] = set()
+    again: dict[Op, None] = {}
+    waiting = sorted(wanted & order.keys(), key=order.__getitem__)
+    while waiting:
+        v = waiting.pop()
+        op = definitions[v]
+        if isinstance(op, Load) and op.view:
+            again[op] = None
+            waiting.extend(u for u in values_in(op.operands()) if u not in kept)
+        else:
+            kept.add(v)
+    in_order = [op for op in front if op in again]
+    return sorted(kept, key=order.__getitem__), in_order
+
+
+def _written(ops: list[Op], roots: Roots) -> set[Value]:
+    return {
+        root
+        for op in walk(Block(ops=ops))
+        for v in op.writes()
+        for root in roots.get(v, {v})
+    }  # fmt: skip
+
+
+def _check_apart(kept: list[Value], roots: Roots, written: set[Value]) -> None:
+    """Raise if memory that the way back writes has two names."""
+    seen: set[Value] = set()
+    for v in kept:
+        own = roots.get(v, {v}) & written if is_array(v) else set()
+        if own & seen or (own and own != roots.get(v, {v})):
+            message = "the way back writes into an array that it may know by two names"
+            raise UntraceableError(message)
+        seen |= own
+
+
+def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:
+    """Whether only the shape of an array is asked."""
+    if v in values_in(answers):
+        return False
+    for op in walk(Block(ops=back)):
+        if v in values_in([op.operands(), [b.results for b in op.blocks()]]):
+            if not isinstance(op, Apply) or v in values_in(list(op.args[1:])):
+                return False
+            if op.function not in _SHAPE_ONLY and own_function(op) != "length_of":
+                return False
+    return is_array(v)
+
+
+def _calls(ops: list[Op], *functions: object) -> list[Apply]:
+    found = walk(Block(ops=ops))
+    return [op for op in found if isinstance(op, Apply) and op.function in functions]
+
+
+def _changes(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> bool:
+    """Whether the way back writes into arrays that it takes off a stack."""
+    return any(
+        op.args[0] is stack and roots.get(op.outputs[0], set()) & written
+        for op in _calls(back, pop, top)
+    )
