@@ -27,7 +27,7 @@ from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.shortcuts import AGAIN, key_of, shortcut
+from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
 from fwdad.tracing.specialise import Shapes, may_gain, small_shapes, trace_optimised
 from fwdad.tracing.trace import Tape
 
@@ -144,9 +144,6 @@ class _Specialisation:
         return () if shapes in self.tried else shapes
 
 
-_ARRAY = np.ndarray
-
-
 class Jitted:
     """A function that is traced once for each kind of arguments; made by :func:`jit`."""
 
@@ -162,20 +159,14 @@ class Jitted:
         self._lock = threading.RLock()
         self.traces = 0
         self._hits = [0]
-        self._latest: tuple[Any, Any, Any] = (None, None, None)  # of one array
+        self._latest: Callable[[tuple[Any, ...]], Any] = never
         self.last: _Specialisation | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         if not kwargs:
-            if len(args) == 1:  # what a call of a small function costs beside its code
-                (a,) = args
-                dtype, shape, run = self._latest
-                if type(a) is _ARRAY and a.dtype is dtype and a.shape == shape:
-                    y = run(a)
-                else:
-                    y = self._by_shortcut(args)
-            else:
+            y = self._latest(args)  # the most that a call of a small function costs beside its code
+            if y is AGAIN:
                 y = self._by_shortcut(args)
             if y is not AGAIN:
                 return y
@@ -188,9 +179,8 @@ class Jitted:
         run = self._shortcuts.get(key_of(args))
         if run is None:
             return AGAIN
-        if len(args) == 1 and type(args[0]) is _ARRAY:
-            self._latest = (args[0].dtype, args[0].shape, run)
-        return run(*args)
+        self._latest = run
+        return run(args)
 
     @property
     def hits(self) -> int:
@@ -298,7 +288,7 @@ class Jitted:
         if len(self._shortcuts) >= _KEPT:
             self._shortcuts.clear()
         self._shortcuts[key] = run
-        self._latest = (None, None, None)
+        self._latest = never
 
     def push(self, made: _Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

@@ -15,7 +15,7 @@ import numpy as np
 from fwdad.tracing.trace import Tape
 
 AGAIN = object()
-"""What a shortcut answers where the tape does not hold any more."""
+"""What a shortcut answers for other arguments, and where the tape does not hold any more."""
 
 # Arguments of these classes, and arrays, can be told apart without taking them apart.
 _PLAIN = (float, int, complex, np.float64)
@@ -29,7 +29,7 @@ def key_of(args: tuple[Any, ...]) -> Any:
 def shortcut(
     tape: Tape, run: Callable[..., Any], args: tuple[Any, ...], hits: list[int]
 ) -> Callable[..., Any] | None:
-    """A function of a tape's arguments that answers f's value, or ``AGAIN``.
+    """A function of a tuple of arguments that answers f's value, or ``AGAIN``.
 
     Parameters
     ----------
@@ -69,12 +69,24 @@ def shortcut(
         namespace[f"class{k}"] = type(x)
         checks += [f"c{k} = {place}", f"if type(c{k}) is not class{k}:", "    return again"]
     names = [f"x{k}" for k in range(len(args))]
+    same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join([*names, *(f"c{k}" for k in range(len(captured)))])
     answer = f"run({leaves})[0]"
     if not tape.rebuild.single:
         namespace["rebuild"] = tape.rebuild
         answer = f"rebuild(run({leaves}), ())"
-    return _defined(tape.program.name, names, checks, answer, namespace)
+    return _defined(tape.program.name, names, [" and ".join(same), *checks], answer, namespace)
+
+
+def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
+    """Whether an argument is like that of the first call; as :func:`key_of` compares them."""
+    namespace.update({f"class_{name}": type(a)})
+    test = f"type({name}) is class_{name}"
+    if type(a) is not np.ndarray:
+        return test
+    namespace.update({f"dtype_{name}": a.dtype, f"shape_{name}": a.shape})
+    dtype = f"({name}.dtype is dtype_{name} or {name}.dtype == dtype_{name})"
+    return f"{test} and {dtype} and {name}.shape == shape_{name}"
 
 
 def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
@@ -87,9 +99,13 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
 
 
 def _defined(
-    title: str, names: list[str], checks: list[str], answer: str, namespace: dict[str, Any]
+    title: str, names: list[str], tests: list[str], answer: str, namespace: dict[str, Any]
 ) -> Callable[..., Any]:
-    lines = [f"def shortcut({', '.join(names)}):"]
+    same, *checks = tests
+    lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return again"]
+    if names:
+        lines += [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = args"]
+        lines += [f"    if not ({same}):", "        return again"]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name that is gone, a cell that is empty
@@ -99,3 +115,8 @@ def _defined(
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
     made: Callable[..., Any] = namespace["shortcut"]
     return made
+
+
+def never(_args: tuple[Any, ...]) -> Any:
+    """The shortcut where there is none yet."""
+    return AGAIN

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.tracing.shortcuts import AGAIN, never
 
 FACTOR = 2.0
 
@@ -38,7 +39,7 @@ def test_captured_numbers_are_read_at_each_call(monkeypatch):
     f = fwdad.jit(scaled, backend="numpy")
     x = np.array([1.0, 2.0])
     assert_allclose(calls(f, x), [5.0, 7.0])
-    assert f._latest[2] is not None
+    assert f._latest is not never
     monkeypatch.setitem(globals(), "FACTOR", 3.0)
     assert_allclose(calls(f, x), [6.0, 9.0])
     assert fwdad.cache_info(f).traces == 1
@@ -59,7 +60,7 @@ def test_functions_are_compared_at_each_call(monkeypatch):
     monkeypatch.setitem(globals(), "HELPER", lambda x: x + 1)
     assert_allclose(calls(f, x), [2.0, 3.0])
     assert fwdad.cache_info(f).traces == 2
-    assert f._latest[2] is not None
+    assert f._latest is not never
     assert fwdad.cache_info(f).hits == 6
 
 
@@ -137,3 +138,26 @@ def test_threads_share_shortcuts():
     for t in threads:
         t.join()
     assert not failed
+
+
+def test_the_latest_shortcut_is_for_such_arguments_alone():
+    f = fwdad.jit(lambda x, c, y: c * x + y, backend="numpy")
+    x = np.array([1.0, 2.0])
+    assert_allclose(calls(f, x, 2.0, x), [3.0, 6.0])
+    assert f._latest((x, 3.0, x)) is not AGAIN
+    single = x.astype(np.float32)
+    for args in [
+        (x,),
+        (x, 2, x),
+        (x, 2.0, x[:1]),
+        (x, 2.0, single),
+        (x, 2.0, 1.0),
+        (x[None], 2.0, x),
+    ]:
+        assert f._latest(args) is AGAIN
+    for args in [(x, 2, x), (x, 2.0, x[:1]), (single, 2.0, single), (x[None], 2.0, x)]:
+        found, expected = calls(f, *args), args[1] * args[0] + args[2]
+        assert found.dtype == expected.dtype
+        assert_allclose(found, expected)
+    with pytest.raises(TypeError):
+        f(x)
