@@ -237,7 +237,8 @@ class Jitted:
         held = self._table.setdefault(flat.key, [])
         general = self._wide(held, flat)
         if general is None:
-            tape = trace_optimised(self.__wrapped__, flat, equal=not self._tried_equal(held, flat))
+            equal = not self._tried_equal(held, flat)
+            tape = trace_optimised(self.__wrapped__, flat, equal=equal, threads=self._threads())
             tape.program.parallel = self._parallel
             general = _Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
@@ -260,6 +261,14 @@ class Jitted:
             for k, axis, other, at in made.tape.equal_lengths
         )
 
+    def _threads(self) -> int:
+        """How many cores chunks of columns are spread over."""
+        if not self._parallel or self._backend == "numpy" or not have_numba():
+            return 1
+        from fwdad.backends.numba_parallel import count_threads  # noqa: PLC0415  (imports Numba)
+
+        return count_threads()
+
     def _wide(self, held: list[_Specialisation], flat: Flattened) -> _Specialisation | None:
         """A tape that fits, beside which small arrays may have their own."""
         fits = (m for m in held if m.tried is not None and m.tape.holds(m.tape.leaves(flat.leaves)))
@@ -271,8 +280,8 @@ class Jitted:
         if not shapes or general.tried is None:
             return general
         general.tried.add(shapes)
-        equal = bool(general.tape.equal_lengths)
-        tape = trace_optimised(self.__wrapped__, flat, small=True, equal=equal)
+        equal, threads = bool(general.tape.equal_lengths), self._threads()
+        tape = trace_optimised(self.__wrapped__, flat, small=True, equal=equal, threads=threads)
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split
         return _Specialisation(tape, self._backend) if gained else general
@@ -315,8 +324,13 @@ def jit(
         What runs the traced program; ``"auto"`` is Numba where it is installed and can compile it.
 
     parallel : bool
-        Whether loops over the elements of long arrays, lanes among them, run on Numba's threads
-        (``NUMBA_NUM_THREADS``). Results have the same bits; short arrays are computed as without.
+        Whether Numba's threads (``NUMBA_NUM_THREADS``) share the work: loops over the elements of
+        long arrays, lanes among them; reductions; loops of f's own whose iterations cannot meet
+        (nothing is carried, and each writes only its own element or row of new arrays); and the
+        columns of a forward Jacobian of a program with loops, in chunks. ``chunk=k`` says how many
+        travel together, ``"auto"`` gives each thread a chunk from 16 columns on; each chunk runs f.
+        What is short is computed as without. Elements and rows have the same bits; a reduction to
+        one number is added up in blocks, whatever the number of threads.
         Such code is not kept on disk. Numba must find OpenMP or TBB, else it has no effect, as
         under NumPy; do not fork the process after a call.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends import parallel_sums
 from fwdad.backends.array_functions import (
     Leaf,
     as_array,
@@ -17,7 +18,7 @@ from fwdad.backends.array_functions import (
     length_text,
     tuple_text,
 )
-from fwdad.backends.array_reductions import SUM, WIDE
+from fwdad.backends.array_reductions import SUM, WIDE, spread
 from fwdad.backends.elementwise import Term, literal, numpy_number, numpy_term
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Value
@@ -122,6 +123,7 @@ def _dot(w, op, a, b):
     for index, length in kept:
         w.line(f"for {index} in range({length}):")
         w._indent += 1
+    first = len(w.lines)
     w.line(f"{total} = {literal(0, numpy_number(wide))}")
     w.line(f"for {k} in range({depth}):")
     item = numpy_term(np.multiply, [
@@ -131,6 +133,7 @@ def _dot(w, op, a, b):
     w.line("    " + SUM.step(w, total, item, wide))
     result = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not kept:
+        spread(w, first, SUM, wide)
         return result
     w.line(f"{w.name(out)}[{w.at([index for index, _ in kept])}] = {result}")
     w._indent -= len(kept)
@@ -194,6 +197,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False):
     total = w.temporary("total", numpy_number(wide))
     if result:
         w.new_array(out, [lengths[c] for c in result])
+    first = len(w.lines)
     w.open_loops([lengths[c] for c in result])
     w.line(f"{total} = {literal(0, numpy_number(wide))}")
     for letter in summed:
@@ -208,7 +212,10 @@ def _einsum(w, op, subscripts, *operands, optimize=False):
     w._indent -= len(summed)
     made = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not result:
+        spread(w, first, SUM, wide)
         return made
     w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")
     w._indent -= len(result)
+    if w.spreads and summed:
+        parallel_sums.spread_rows(w, first)
     return None

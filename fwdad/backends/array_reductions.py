@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends import parallel_sums
 from fwdad.backends.array_functions import (
     FLOAT64,
     as_array,
@@ -69,10 +70,12 @@ def _reduce(
         start = literal(fold.identity, numpy_number(wide))
         if not kept:
             total = w.temporary("total", numpy_number(wide))
+            first = len(w.lines)
             w.line(f"{total} = {start}")
             index = w.open_loops(lengths)
             w.line(fold.step(w, total, element(index), wide))
             w.close_loops(index)
+            spread(w, first, fold, wide)
             made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             if isinstance(out.type, Number):
                 return made
@@ -87,6 +90,7 @@ def _reduce(
         place = w.at(
             [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]
         )
+        first = len(w.lines)
         with loops_over(w, index, lengths, kept):
             total = w.temporary("total", numpy_number(wide))
             w.line(f"{total} = {start}")
@@ -94,7 +98,17 @@ def _reduce(
                 w.line(fold.step(w, total, element(index), wide))
             made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
             w.line(f"{name}[{place}] = {made}")
+        if w.spreads and lengths:
+            parallel_sums.spread_rows(w, first)
     return None
+
+
+def spread(w: Writer, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:
+    """Let a reduction to a number, written since a line, run on several cores if it is long."""
+    if w.spreads and len(w.lines) - start > 2:
+        total = w.lines[start].partition(" = ")[0].strip()
+        part = Term("partial[part]", ATOM, numpy_number(dtype))
+        parallel_sums.spread_total(w, start, fold.step(w, total, part, dtype))
 
 
 def _power(_w: Writer, term: Term, power: int) -> Term:
@@ -174,16 +188,20 @@ def _variance(w, a, axis, ddof, keepdims):
     lengths = [length_text(d, name, k) for k, d in enumerate(value.type.shape)]
     mean, total = (w.temporary(t, numpy_number(FLOAT64)) for t in ("mean", "total"))
     count = count_of(lengths, range(len(lengths)))
+    first = len(w.lines)
     w.line(f"{mean} = 0.0")
     index = w.open_loops(lengths)
     w.line(SUM.step(w, mean, w.element(value, index), FLOAT64))
     w.close_loops(index)
+    spread(w, first, SUM, FLOAT64)
     w.line(f"{mean} = {w.help('divide')}({mean}, float({count}))")
+    first = len(w.lines)
     w.line(f"{total} = 0.0")
     w.open_loops(lengths)
     part = Term(f"({w.element(value, index).text} - {mean})**2", ATOM, numpy_number(FLOAT64))
     w.line(SUM.step(w, total, part, FLOAT64))
     w.close_loops(index)
+    spread(w, first, SUM, FLOAT64)
     text = f"{w.help('divide')}({total}, float({count} - {ddof}))"
     return Term(text, ATOM, numpy_number(FLOAT64))
 

@@ -79,6 +79,9 @@ class Machine:
             self.kernel.disable_compile(bool(self.kernel.signatures))
         try:
             _compare(self.kernel.overloads[signature], types)
+            for name in self.source.outlined:
+                for made in self.kernel.py_func.__globals__[name].overloads.values():
+                    _compare(made, types)
             for callee in self.source.called:
                 for made in self.called[callee.name].overloads.values():
                     _compare(made, callee.types)

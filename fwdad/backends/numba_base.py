@@ -70,6 +70,8 @@ class BaseWriter(Writer):
         self._indices: list[str] = []
         self.inner: list[str] = []  # indices that are inside each array that they are used for
         self.outlined: list[str] = []  # functions of their own, before the program
+        self.outlined_names: list[str] = []  # of those whose types are compared, too
+        self.in_thread = False  # whether what is written now runs on one of several cores
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
@@ -240,12 +242,17 @@ class BaseWriter(Writer):
         """End the loops of :meth:`open_loops`."""
         self._indent -= len(names)
 
+    @property
+    def spreads(self) -> bool:
+        """Whether what is written now may be given to threads."""
+        return self.program.parallel and not self.in_thread and numba_parallel.can_nest()
+
     def spread(self, start: int, lengths: Sequence[str]) -> None:
         """Let the nest of loops that was written since a line run on several cores if it is long.
 
         Each iteration must write one element of its own, and read nothing that another one writes.
         """
-        if not (self.program.parallel and lengths and numba_parallel.can_nest()):
+        if not (self.spreads and lengths):
             return
         name = self._unique("loop")
         made = numba_parallel.spread(self.lines[start:], name, lengths, self._unique)

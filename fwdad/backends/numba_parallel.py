@@ -16,10 +16,13 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types as _types
 from numba.np.ufunc.parallel import _launch_threads
 
+from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.machine import OPTIONS
-from fwdad.backends.numba_pipeline import ProgramCompiler
+from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
+from fwdad.backends.thread_calls import on_threads
 
 SHORTEST = 4_000_000
 """The work of a loop, in tenths of a nanosecond, that is worth the threads: to start them takes 30
@@ -29,16 +32,18 @@ _CALL, _DIVISION, _ELEMENT, _OPERATION = 90, 10, 2, 1
 _LIGHTEST = 20
 """An element that costs less waits for memory, not for a core, and its loop is compiled once."""
 
-THREADS, REGION = "threads", "part_of_program"
-"""The decorators of such functions in generated source."""
+REGION = "part_of_program"
+"""The decorator of such functions in generated source."""
 
-RESERVED = ("first", "last", "length", "part", "parts")
+RESERVED = ("blocks", "first", "last", "length", "part", "partial", "size", "split")
 """Names inside the functions of regions."""
 
 _LONG = 4096
 """Elements of an axis that can be shared out."""
 
 _UNKNOWN = object()
+
+numba_types: Any = _types
 
 
 @functools.cache
@@ -56,24 +61,48 @@ def can_nest() -> bool:
     return False
 
 
-def threads(f: Callable[..., Any]) -> Any:
-    """Compile a function whose ``prange`` runs on Numba's threads."""
-    return numba.njit(parallel=True, nogil=True, error_model="numpy")(f)
+def count_threads() -> int:
+    """How many threads there are for a program, at least one."""
+    return int(numba.get_num_threads()) if can_nest() else 1
 
 
-def _region(f: Callable[..., Any]) -> Any:
-    """Compile a region as the rest of a program is compiled."""
-    return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
+    """What such functions mean by the names that are not helpers.
+
+    Parameters
+    ----------
+    inner : sequence of str
+        Indices that are inside each array that they are used for.
+    """
+
+    def part(f: Callable[..., Any]) -> Any:
+        f.__dict__[INNER] = frozenset(inner)
+        made = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+        compile_for = made.compile  # once, not again where an end of the range is a literal
+        made.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))
+        return made
+
+    return {REGION: part, "on_threads": on_threads}
 
 
-def namespace() -> dict[str, Any]:
-    """What such functions mean by the names that are not helpers."""
-    return {
-        REGION: _region,
-        THREADS: threads,
-        "prange": numba.prange,
-        "count_threads": numba.get_num_threads,
-    }
+def run_on_threads(
+    name: str, given: Sequence[str], first: str, length: str, step: str = "1"
+) -> list[str]:
+    """Lines that give the parts of a range to the threads.
+
+    Parameters
+    ----------
+    name : str
+        The function, whose last arguments are the ends of a part.
+    given : sequence of str
+        The others.
+    first, length, step : str
+        The range.
+    """
+    return [
+        f"if on_threads({name}, {tuple_text(given)}, {first}, {length}, {step}):",
+        "    raise RuntimeError('a thread has raised')",
+    ]
 
 
 def spread(
@@ -103,39 +132,33 @@ def spread(
         return None
     index = [head.split()[1] for head in heads]
     tree = ast.parse(statement.strip()).body[0]
-    checks = _checks(tree, dict(zip(index, lengths, strict=True)))
-    if checks is None:
+    tests = checks(tree, dict(zip(index, lengths, strict=True)))
+    if tests is None:
         return None
-    work = _work(tree)
+    work = work_of(tree)
     if work < _LIGHTEST and len(index) == 1:
         return None
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     bounds = {n for text in lengths for n in _names(ast.parse(text))}
     given = sorted(({*_names(tree), *bounds}) - {*index, *called, "np", "math"})
-    part, parts, split = used("part"), used("parts"), used("split")
-    function = [
-        f"@{THREADS}",
-        f"def {name}({', '.join([*given, split])}):",
-        f"    {parts} = count_threads()",
-        f"    for {part} in prange({parts}):",
-    ]
-    indent = "        "
+    split = used("split")
+    function = [f"@{REGION}", f"def {name}({', '.join([*given, split])}, first, last):"]
+    indent = "    "
     for axis, (i, n) in enumerate(zip(index, lengths, strict=True)):
-        first, last = f"{part} * {n} // {parts}", f"({part} + 1) * {n} // {parts}"
         at = f"{split} == {axis}"
-        bounds_text = f"{first} if {at} else 0, {last} if {at} else {n}"
-        function.append(f"{indent}for {i} in range({bounds_text}):")
+        function.append(f"{indent}for {i} in range(first if {at} else 0, last if {at} else {n}):")
         indent += "    "
     function += [indent + statement.strip(), ""]
     longest = "0"
     for axis, n in enumerate(lengths[1:], 1):
         before = " and ".join(f"{n} > {m}" for m in lengths[:axis])
         longest = f"{axis} if {before} else {longest}"
+    most = f"max({', '.join(lengths)})" if len(lengths) > 1 else lengths[0]
     outside = heads[0][: len(heads[0]) - len(heads[0].lstrip())]
-    test = " and ".join([f"{' * '.join(lengths)} >= {SHORTEST // work}", *checks])
+    test = " and ".join([f"{' * '.join(lengths)} >= {SHORTEST // work}", *tests])
     call = [
         f"{outside}if {test}:",
-        f"{outside}    {name}({', '.join([*given, longest])})",
+        *(f"{outside}    {line}" for line in run_on_threads(name, [*given, longest], "0", most)),
         f"{outside}else:",
         *(f"    {line}" for line in lines),
     ]
@@ -174,27 +197,24 @@ def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[st
         f"def {name}({comma}first, last):",
         *(f"    {line}" for line in body),
         "",
-        f"@{THREADS}",
-        f"def {name}_on_threads({comma}length):",
-        "    parts = count_threads()",
-        "    for part in prange(parts):",
-        f"        {name}({comma}part * length // parts, (part + 1) * length // parts)",
-        "",
     ]
     call = [
         f"{outside}if {length} >= {_LONG} and {work} >= {SHORTEST}:",
-        f"{outside}    {name}_on_threads({comma}{length})",
+        *(f"{outside}    {line}" for line in run_on_threads(name, given, "0", length)),
         f"{outside}else:",
         f"{outside}    {name}({comma}0, {length})",
     ]
     return function, call
 
 
-def _work(tree: ast.AST) -> int:
+def work_of(tree: ast.AST) -> int:
     """About what an iteration costs, in tenths of a nanosecond."""
     work = 0
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
+            if _is_sum(node):
+                work += _OPERATION
+                continue
             light = _is_call(node) or ast.unparse(node.func).startswith("np.")
             work += _DIVISION if light else _CALL
         elif isinstance(node, ast.Subscript):
@@ -202,6 +222,10 @@ def _work(tree: ast.AST) -> int:
         elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp)):
             work += _OPERATION
     return max(work, 1)
+
+
+def _is_sum(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in ("scaled", "summed")
 
 
 def _is_call(node: ast.AST) -> bool:
@@ -215,8 +239,16 @@ def _names(tree: ast.AST) -> Iterator[str]:
             yield node.id
 
 
-def _checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
-    """Tests that no index leaves its array; None if the nest holds what is not known here."""
+def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
+    """Tests that no index leaves its array; None if a statement holds what is not known here.
+
+    Parameters
+    ----------
+    tree : ast.AST
+        The statement.
+    lengths : dict
+        Of the loops around it, by the names of their indices.
+    """
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and not _is_known(node.func):
@@ -247,8 +279,8 @@ def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:
     return None
 
 
-_QUIET = {"complex_divide", "divide", "float_floor_divide", "float_power", "float_remainder",
-          "int_floor_divide", "int_remainder"}  # fmt: skip
+_QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_power",
+          "float_remainder", "int_floor_divide", "int_remainder", "scaled", "summed"}  # fmt: skip
 
 
 def _is_known(f: ast.expr) -> bool:
@@ -259,6 +291,3 @@ def _is_known(f: ast.expr) -> bool:
         home = {"np": np, "math": math}.get(f.value.id, _UNKNOWN)
         return getattr(home, f.attr, _UNKNOWN) is not _UNKNOWN
     return False
-
-
-__all__ = ["can_nest", "namespace", "spread", "threads"]

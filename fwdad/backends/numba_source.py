@@ -35,6 +35,7 @@ from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
 from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source
+from fwdad.backends.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.backends.region_source import write_region
 from fwdad.backends.regions import Plan
 from fwdad.backends.simd import compiled_lanes
@@ -242,12 +243,19 @@ class NumbaWriter(StoreWriter):
             self._bits[op.body.params[0]] = 48 if small else 64
         array_stacks.make_room(self, op)
         loop = OpenLoop(len(self.lines), self._indent, self._known_lengths())
+        outer, spread = self._open, None
+        if may_run_at_once(self, op):
+            spread = SpreadLoop(self, op, loop)
+            self._open = []  # what iterations share, those of one thread share
         self._open.append(loop)
         super()._loop(op)
         self._open.pop()
+        self._open = outer
         made = ["    " * loop.indent + text for text in loop.made]
         self.lines[loop.start : loop.start] = made
         self.places[loop.start : loop.start] = [op.location] * len(made)
+        if spread is not None:
+            spread.finish()
 
     def _known_lengths(self) -> dict[Dimension, str]:
         """Source for the lengths of the arrays that have been written, by what is known of them."""
@@ -360,8 +368,11 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
     if writer.outlined:
-        namespace |= numba_parallel.namespace()
+        namespace |= numba_parallel.namespace(writer.inner)
     code = "\n".join([*writer.outlined, *writer.lines]) + "\n"
     places = [*[None] * len(writer.outlined), *writer.places]
-    made = Source(name, code, namespace, places, called=called, inner=writer.inner)
+    made = Source(
+        name, code, namespace, places, called=called, inner=writer.inner,
+        outlined=writer.outlined_names,
+    )  # fmt: skip
     return made, writer.types

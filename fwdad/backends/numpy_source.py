@@ -69,6 +69,8 @@ class Source:
         The functions of a source for Numba that the first one calls.
     inner : list of str
         In a source for Numba: indices that are inside each array that they are used for.
+    outlined : list of str
+        Functions in it whose variables have types of the first one's.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Source:
     quiet: bool = False
     called: list[Callee] = field(default_factory=list)
     inner: list[str] = field(default_factory=list)
+    outlined: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:

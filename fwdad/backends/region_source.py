@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from fwdad.backends import numba_parallel, vector_math
+from fwdad.backends import vector_math
 from fwdad.backends.elementwise import Term, numpy_number
 from fwdad.backends.regions import Region
 from fwdad.backends.vector_terms import Elements, lanes_of, vector_term
@@ -64,7 +64,7 @@ class _RegionWriter:
             own = lengths if v.type.ndim == len(lengths) else [str(lanes), *lengths]
             self.w.new_array(v, own, self.made[v])
         before = len(self.w.lines)
-        spread = self.w.program.parallel and numba_parallel.can_nest()
+        spread = self.w.spreads
         first, last = ("first", "last") if spread else ("0", n)
         if lanes is not None:
             self._name_strips(n)

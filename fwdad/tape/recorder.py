@@ -228,6 +228,7 @@ class Recorder:
         self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.rewinds = 0
         self.prints = False  # whether the traced function prints: output is left out
+        self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a way back begins

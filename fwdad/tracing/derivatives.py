@@ -32,6 +32,7 @@ from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size, Type
 from fwdad.tracing.builtin_calls import builtin
+from fwdad.tracing.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.trees import Tree, flatten, made_in
 
 
@@ -106,11 +107,22 @@ class _Differentiated:
             self.tracer.recorder.known_length(symbol, axis) for axis in range(symbol.type.ndim)
         )
 
-    def run(self, n: int, tangents: list[Any]) -> tuple[list[Any], list[Any], Tree]:
+    def run(
+        self, n: int, tangents: list[Any], chunk: Any = None
+    ) -> tuple[list[Any], list[Any], Tree]:
         """Values and lanes of the leaves of f's value, and its structure."""
         recorder = self.tracer.recorder
-        block, own, tree = self.traced()
+        threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.threads = threads
         inline(Program("", block))
+        width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
+        if width < n and not any(_dtype(x).kind == "c" for x in self.leaves):
+            made = push_in_chunks(recorder, block, own, tangents, n, width)
+            if made is not None:
+                return *made, tree
         given = list(zip(own, tangents, strict=True))
         primals, lanes = push_block(recorder, block, n, given)
         return primals, lanes, tree
@@ -248,7 +260,7 @@ def _jvp(
     at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
     _check_holomorphic(at, holomorphic=holomorphic)
     if v is None:
-        primals, lanes, tree = _basis_run(at)
+        primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
         return _made(at, (tree(primals), tree.tangent(dots)))
     directions, _ = flatten(v, records=True)
@@ -263,7 +275,7 @@ def _jvp(
     tangents = [
         _stacked(recorder, s, rank, single=single) for s, rank in zip(symbols, ranks, strict=True)
     ]
-    primals, lanes, tree = at.run(n, tangents)
+    primals, lanes, tree = at.run(n, tangents, options.get("chunk", "auto"))
     dots = [
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
@@ -296,7 +308,7 @@ def _tangent(t: Any, p: Any) -> Any:
     return t if _dtype(p).kind in "fc" else NoTangent
 
 
-def _basis_run(at: _Differentiated) -> tuple[list[Any], list[Any], Tree]:
+def _basis_run(at: _Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
     sizes = at.sizes()
     starts, total = [], 0
     for x, size in zip(at.leaves, sizes, strict=True):
@@ -306,7 +318,7 @@ def _basis_run(at: _Differentiated) -> tuple[list[Any], list[Any], Tree]:
         Basis(-start, at.shape(k)) if _dtype(at.leaves[k]).kind in "fc" else ZERO
         for k, start in enumerate(starts)
     ]
-    return at.run(total, seeds)
+    return at.run(total, seeds, options.get("chunk", "auto"))
 
 
 @builtin(api.value_and_jacobian)
@@ -324,7 +336,7 @@ def _value_and_jacobian(
     _plain_options(options)
     at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
     _check_holomorphic(at, holomorphic=holomorphic)
-    primals, lanes, tree = _basis_run(at)
+    primals, lanes, tree = _basis_run(at, options)
     recorder = tracer.recorder
     blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
 

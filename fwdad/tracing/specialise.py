@@ -23,7 +23,12 @@ Shapes = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 def trace_optimised(
-    f: Callable[..., Any], flat: Flattened, *, small: bool = False, equal: bool = False
+    f: Callable[..., Any],
+    flat: Flattened,
+    *,
+    small: bool = False,
+    equal: bool = False,
+    threads: int = 1,
 ) -> Tape:
     """A tape after all passes.
 
@@ -37,8 +42,10 @@ def trace_optimised(
         Whether the lengths of small arrays are taken as those of the example.
     equal : bool
         Whether lengths of arguments that are equal in the example are assumed to be equal.
+    threads : int
+        How many cores chunks of columns are spread over.
     """
-    tape = trace_flat(f, flat, SMALL if small else 0, equal=equal)
+    tape = trace_flat(f, flat, SMALL if small else 0, equal=equal, threads=threads)
     inline(tape.program)
     optimise(tape.program)
     if not tape.program.quiet:  # derivatives are of functions that were split before; lanes stay

@@ -225,17 +225,18 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
 
 
 def trace_flat(
-    f: Callable[..., Any], flat: Flattened, small: int = 0, *, equal: bool = False
+    f: Callable[..., Any], flat: Flattened, small: int = 0, *, equal: bool = False, threads: int = 1
 ) -> Tape:
     """:func:`trace` for arguments that are taken apart already.
 
     The lengths of arrays with at most ``small`` elements are taken as those of the example; other
-    lengths of arguments that are ``equal`` there are assumed to be so.
+    lengths of arguments that are ``equal`` there are assumed to be so. Columns of Jacobians are
+    written in chunks for several ``threads``.
     """
     recursive: dict[int, Any] = {}
     while True:
         try:
-            return _trace(f, flat, recursive, small, equal=equal and flat.examples)
+            return _trace(f, flat, recursive, small, threads, equal=equal and flat.examples)
         except RecursionFound as found:
             if id(found.key) in recursive:
                 message = "calls are nested too deep to be traced"
@@ -244,9 +245,16 @@ def trace_flat(
 
 
 def _trace(
-    f: Callable[..., Any], flat: Flattened, recursive: dict[int, Any], small: int, *, equal: bool
+    f: Callable[..., Any],
+    flat: Flattened,
+    recursive: dict[int, Any],
+    small: int,
+    threads: int,
+    *,
+    equal: bool,
 ) -> Tape:
     recorder = Recorder()
+    recorder.threads = threads
     recorder.assumes = True
     tracer = Interpreter(recorder)
     tracer.recursive = recursive

@@ -6,6 +6,7 @@ import threading
 
 import numba
 import numpy as np
+import pytest
 
 import fwdad
 
@@ -41,14 +42,75 @@ def same_bits():
         x, v = rng.normal(size=n), rng.normal(size=(lanes, n))
         equal(serial(x, v), parallel(x, v))
     source = fwdad.show(parallel, backend="numba")
-    assert "region_on_threads(" in source  # functions of the C library's, vectors at a time
+    assert "on_threads(region" in source  # functions of the C library's, vectors at a time
     assert "loop_" in source  # the lanes of the store
-    assert "prange(" not in fwdad.show(serial, backend="numba")
+    assert "on_threads(" not in fwdad.show(serial, backend="numba")
     one, two = fwdad.jit(outer, backend="numba"), fwdad.jit(outer, parallel=True)
     for shape in ((3, 40_001), (40_001, 3), (2, 2)):
         a, b = rng.normal(size=shape[0]), rng.normal(size=shape[1])
         equal(one(a, b), two(a, b))
     assert "run by Numba" in fwdad.explain(two)
+
+
+def reductions(x):
+    y = x * x / (1.0 + x)
+    return np.sum(y), np.mean(np.sqrt(x), axis=0), np.var(x), np.any(x > 2.0), x[:, 0] @ x[:, 1]
+
+
+def sums():
+    """Of rows and of all, in blocks: the bits do not depend on the number of threads."""
+    serial, parallel = fwdad.jit(reductions, backend="numba"), fwdad.jit(reductions, parallel=True)
+    rng = np.random.default_rng(0)
+    for shape in ((700_001, 2), (3, 200_001), (2, 3), (1, 2)):
+        x = rng.random(shape)
+        two = parallel(x)
+        numba.set_num_threads(1)
+        one = parallel(x)
+        numba.set_num_threads(2)
+        equal(one, two)
+        for a, b in zip(two, serial(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+    assert "run by Numba" in fwdad.explain(parallel)
+    assert fwdad.show(parallel, backend="numba").count("if on_threads(") == 6  # var has two
+    short, x = parallel(np.ones((3, 2))), np.ones((3, 2))
+    np.testing.assert_allclose(short[0], reductions(x)[0], rtol=1e-15)
+
+
+def elements(x, at, n):
+    y = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        s = np.zeros(2)
+        for k in range(n):
+            s[k % 2] = np.sin(s[0]) + x[at[i]]
+        y[i] = s[1]
+    return y
+
+
+def flow(p, n):
+    x, y, z = p[0], p[1], p[2]
+    for k in range(n):
+        x, y, z = x + 1e-3 * (y - x), y + 1e-3 * (x * (p[3] - z) - y), z + 1e-3 * (x * y - p[k % 5])
+    return np.array([x, y, z]), x * z
+
+
+def loops():
+    """Loops of the user's, whose iterations may raise, and columns of Jacobians in chunks."""
+    serial, parallel = fwdad.jit(elements, backend="numba"), fwdad.jit(elements, parallel=True)
+    x, at = np.random.default_rng(0).normal(size=1001), np.arange(1001)
+    for n in (2, 3000):
+        equal(serial(x, at, n), parallel(x, at, n))
+    assert "if on_threads(loop" in fwdad.show(parallel, backend="numba")
+    at[900] = 1001
+    with pytest.raises(IndexError) as raised:
+        parallel(x, at, 3000)
+    assert "s[k % 2] = np.sin(s[0]) + x[at[i]]" in "".join(raised.value.__notes__)
+    columns = fwdad.jacfwd(flow, chunk=2)  # five columns: the last chunk has one
+    one, two = fwdad.jit(columns, backend="numba"), fwdad.jit(columns, parallel=True)
+    p = np.array([1.0, 0.5, 0.2, 0.7, 0.1])
+    for n in (3, 30_000):
+        for a, b in zip(one(p, n), two(p, n), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+    assert "if on_threads(loop" in fwdad.show(two, backend="numba")
 
 
 def nested():
@@ -89,7 +151,7 @@ def unsafe_layer():
     g = fwdad.jit(outer, parallel=True)
     a, b = np.ones(2), np.linspace(0, 1, N)
     np.testing.assert_allclose(g(a, b), outer(a, b), rtol=1e-14)
-    assert "prange(" not in fwdad.show(g, backend="numba")
+    assert "on_threads(" not in fwdad.show(g, backend="numba")
     assert ["parallel=True has no effect" in each.getMessage() for each in said] == [True]
 
 
