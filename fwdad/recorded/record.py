@@ -56,7 +56,7 @@ class Record:
         self.operations: list[Any] = []
         self.closed = False
         self.append = self.operations.append
-        self._kept: dict[int, tuple[Any, list[Call]]] = {}
+        self._kept: dict[int, tuple[Any, list[Any]]] = {}
 
     # -- tangents
 
@@ -151,9 +151,7 @@ class Record:
         for _, source in sources:
             source.settle()  # type: ignore[attr-defined]
         node = Node(value.shape, value.dtype)
-        call = Call(node, operation)
-        self.append(call)
-        self._keep(call)
+        self.write_down(Call(node, operation))
         return Recorded.made(self, node.shape, {node: None})
 
     def run_rule(
@@ -183,7 +181,9 @@ class Record:
 
     # -- arrays that are read backwards
 
-    def _keep(self, call: Call) -> None:
+    def write_down(self, call: Any) -> None:
+        """Write down an operation that reads arrays on the way back."""
+        self.append(call)
         for v in call.arrays():
             owner = owner_of(plain(v))
             self._kept.setdefault(id(owner), (owner, []))[1].append(call)

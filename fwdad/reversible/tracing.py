@@ -11,6 +11,7 @@ from fwdad.builder.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.function import Loss, Reversible
 from fwdad.reversible.kinds import Kind, kind_of
+from fwdad.reversible.recorded import run_recorded_call
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import inline, optimise, split_arrays
@@ -29,13 +30,15 @@ def _whole(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:
 
 @on_call(Reversible)
 def _call_on_duals(f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Under an evaluator that runs at once: the generated source, on duals."""
+    """Under an evaluator that runs at once: the generated source, on duals, or one operation."""
     if kwargs:
         message = "inplace=True cannot be differentiated: use what the function answers"
         raise UnsupportedTypeError(message)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
-    found = call(written.function, *values)
+    found = run_recorded_call(f, kinds, values)
+    if found is None:
+        found = call(written.function, *values)
     return _answer(f, args, kinds, found)
 
 
