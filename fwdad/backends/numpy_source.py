@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.annotate import annotated
+from fwdad.backends.outer_products import without_outer_sums
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
@@ -101,6 +102,7 @@ def numpy_source(program: Program) -> Source:
     Source
         The function answers a tuple of the program's results.
     """
+    program = without_outer_sums(program)
     return source_of(program, Writer(program, coalesce=True))
 
 

@@ -1,0 +1,149 @@
+"""Sums of outer products in a program for NumPy: where they are, and the program without them.
+
+The way back of two products of one matrix with vectors adds two arrays as large as the matrix.
+Under NumPy each of them is written to memory, and then their sum; in compiled code they are one
+loop anyway.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from fwdad.tape.clone import Cloner
+from fwdad.tape.ops import Apply, Block, Call, Load, Op, Operand, Program, Value, is_array
+from fwdad.tape.outer import sum_of_outer
+from fwdad.tape.passes.rewrite import blocks_of, count_uses
+from fwdad.tape.types import Dimension
+
+_SUMS = (operator.add, np.add)
+_PRODUCTS = (operator.mul, np.multiply)
+
+
+def without_outer_sums(program: Program) -> Program:
+    """A program whose sums of outer products are one operation each.
+
+    Values that are no derivatives keep the user's operations, to the last bit: a program without
+    derivatives is answered itself, as is one without such sums.
+
+    Parameters
+    ----------
+    program : Program
+        It is left as it is.
+    """
+    if not program.quiet or not any(_Sums(program, b).found for b in blocks_of(program.block)):
+        return program
+    fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
+    made = Program(program.name, Cloner({}).block(program.block))
+    vars(made).update(fields)
+    for block in blocks_of(made.block):
+        sums = _Sums(made, block)
+        block.ops = [sums.found.get(id(op), op) for op in block.ops if id(op) not in sums.inside]
+    return made
+
+
+class _Sums:
+    """The sums of a block.
+
+    Attributes
+    ----------
+    found : dict
+        What stands for an operation, by its identity.
+    inside : set of int
+        The identities of operations that are parts of one.
+    """
+
+    def __init__(self, program: Program, block: Block) -> None:
+        self._uses = count_uses(program) if _may_have(block) else {}
+        self._place = {v: k for k, op in enumerate(block.ops) for v in op.outputs}
+        self._ops = block.ops
+        self.found: dict[int, Op] = {}
+        self.inside: set[int] = set()
+        for op in reversed(block.ops if self._uses else []):
+            if id(op) not in self.inside and _is(op, _SUMS):
+                self._try(op)
+
+    def _try(self, op: Op) -> None:
+        inside: list[Op] = []
+        vectors = self._vectors(op, inside, op.outputs[0].type.shape)
+        dtypes = {op.outputs[0].type.dtype, *(v.type.dtype for v in vectors or ())}
+        if vectors is None or len(dtypes) > 1 or op.outputs[0].type.dtype.kind not in "fc":
+            return
+        first = min(self._place[v] for o in inside for v in o.outputs)
+        if any(_acts(o) for o in self._ops[first : self._place[op.outputs[0]]]):
+            return
+        self.inside.update(map(id, inside))
+        args = tuple(vectors)
+        self.found[id(op)] = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
+
+    def _vectors(
+        self, op: Op, inside: list[Op], shape: tuple[Dimension, ...]
+    ) -> list[Value] | None:
+        """The vectors of a sum or a product; None if it is of anything else."""
+        if len(shape) != 2 or not isinstance(op, Apply):
+            return None
+        if _is(op, _PRODUCTS):
+            return self._pair(op, inside, shape)
+        made: list[Value] = []
+        for a in op.args if _is(op, _SUMS) else ():
+            part = self._own(a)
+            found = None if part is None else self._vectors(part, inside, shape)
+            if part is None or found is None:
+                return None
+            inside.append(part)
+            made += found
+        return made or None
+
+    def _pair(
+        self, op: Apply, inside: list[Op], shape: tuple[Dimension, ...]
+    ) -> list[Value] | None:
+        loads: list[Op] = []
+        vectors = [self._vector(a, loads) for a in op.args]
+        for (u, is_column), (v, is_other) in (vectors, vectors[::-1]):
+            if u is not None and v is not None and is_column and not is_other:
+                if (u.type.shape[0], v.type.shape[0]) == shape:
+                    inside += loads
+                    return [u, v]
+        return None
+
+    def _vector(self, a: Operand, loads: list[Op]) -> tuple[Value | None, bool]:
+        """The vector that an operand of two axes or one shows, and whether it is a column."""
+        if not is_array(a):
+            return None, False
+        if a.type.ndim == 1:
+            return a, False
+        op = self._ops[self._place[a]] if a in self._place else None
+        if not isinstance(op, Load) or not op.view or op.array.type.ndim != 1:
+            return None, False
+        if op.array.type.shape == (1,):
+            return None, False
+        if not all(i is None or i is Ellipsis or i == slice(None) for i in op.index):
+            return None, False
+        if self._uses[a] == 1:
+            loads.append(op)
+        return op.array, a.type.shape[1] == 1
+
+    def _own(self, a: Operand) -> Op | None:
+        """The operation of this block whose only use an operand is."""
+        if not isinstance(a, Value) or self._uses[a] != 1 or a not in self._place:
+            return None
+        return self._ops[self._place[a]]
+
+
+def _may_have(block: Block) -> bool:
+    return any(_is(op, _SUMS) and op.outputs[0].type.ndim == 2 for op in block.ops)
+
+
+def _is(op: Op, functions: tuple[object, ...]) -> bool:
+    return (
+        isinstance(op, Apply)
+        and op.function in functions
+        and len(op.args) == 2
+        and not op.kwargs
+        and len(op.outputs) == 1
+    )
+
+
+def _acts(op: Op) -> bool:
+    return bool(op.writes() or op.blocks() or isinstance(op, Call))
