@@ -37,6 +37,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.passes.lengths import share_lengths_in
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.scattering import Target, target_of
@@ -99,6 +100,7 @@ class Pullback(Control):
         ops = [cloner.op(op) for op in block.ops]
         source = Block(params, ops, [cloner.operand(r) for r in block.results])
         copy_windows(source)
+        share_lengths_in(source)
         wrt = [s.value for s, is_on in zip(given, active, strict=True) if is_on]
         structure = Structure(source, wrt, cloner.origin, roots, natural)
         self.choices = Choices(structure)

@@ -12,10 +12,11 @@ from fwdad.tape.passes.fold import fold
 from fwdad.tape.passes.hoist import hoist
 from fwdad.tape.passes.in_place import read_in_place
 from fwdad.tape.passes.inline import inline
+from fwdad.tape.passes.lengths import share_lengths
 from fwdad.tape.passes.simplify import simplify
 from fwdad.tape.passes.small import SMALL, split_arrays
 
-PASSES = (fold, simplify, cse, dead, drop_copies, read_in_place)
+PASSES = (fold, simplify, cse, share_lengths, dead, drop_copies, read_in_place)
 _ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
 
 
@@ -66,5 +67,5 @@ def _called_from(program: Program) -> list[Program]:
 
 __all__ = [
     "PASSES", "SMALL", "cse", "dead", "drop_copies", "fold", "hoist", "inline", "optimise",
-    "read_in_place", "simplify", "split_arrays",
+    "read_in_place", "share_lengths", "simplify", "split_arrays",
 ]  # fmt: skip

@@ -1,0 +1,147 @@
+"""Lengths that are found to be equal once a program has been rewritten.
+
+The length of ``a[i:]`` goes by the length of a and by the value i: two such windows have one
+``Size`` if they were given the same i. What was computed twice when the program was traced, and a
+program that was written again with values of its own, have types from before; here all values are
+given the types of now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fwdad.tape.infer import BROADCASTING
+from fwdad.tape.ops import Apply, Block, Load, Operand, Program, Value, is_array, walk
+from fwdad.tape.passes.rewrite import blocks_of, defined_by
+from fwdad.tape.types import ArrayType, Dimension, Size, Type, sliced
+
+
+def share_lengths(program: Program) -> bool:
+    """Give windows of equal lengths types that say so.
+
+    Parameters
+    ----------
+    program : Program
+        The types of its values are changed.
+
+    Returns
+    -------
+    bool
+        Whether a type changed.
+    """
+    return share_lengths_in(program.block)
+
+
+def share_lengths_in(block: Block) -> bool:
+    """:func:`share_lengths` for a block, and the blocks inside it."""
+    found = _Lengths(block)
+    changed = False
+    for b in blocks_of(block):
+        for v in (*b.params, *(v for op in b.ops for v in defined_by(op))):
+            t = found.type_of(v.type)
+            changed |= t is not v.type
+            v.type = t
+    return changed
+
+
+class _Lengths:
+    """Which lengths of a block are equal, by what its operations are.
+
+    Parameters
+    ----------
+    block : Block
+        As it is now.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._same: dict[Size, Dimension] = {}
+        self._current: set[Dimension] = set()  # lengths that windows have now
+        ops = [op for op in walk(block) if len(op.outputs) == 1 and is_array(op.outputs[0])]
+        for op in ops:
+            if isinstance(op, Load) and op.view and all(map(_is_basic, op.index)):
+                shape = _window(self._shape(op.array), op.index)
+                self._current.update(shape)
+                self._note(op.outputs[0], shape)
+            elif isinstance(op, Apply) and _by_element(op):
+                shapes = [self._shape(a) for a in op.args if is_array(a)]
+                self._note(op.outputs[0], _broadcast(shapes, self._shape(op.outputs[0])))
+
+    def type_of(self, t: Type) -> Type:
+        """A type with one length for all that are equal; itself, if it has."""
+        if isinstance(t, ArrayType):
+            shape = tuple(self._leader(d) for d in t.shape)
+            return t if shape == t.shape else ArrayType(t.dtype, shape)
+        size = t.size if t.size is None else self._leader(t.size)
+        return replace(t, size=size) if isinstance(size, Size) and size is not t.size else t
+
+    def _shape(self, v: Value) -> tuple[Dimension, ...]:
+        return tuple(map(self._leader, v.type.shape))
+
+    def _leader(self, d: Dimension) -> Dimension:
+        while isinstance(d, Size) and d in self._same:
+            d = self._same[d]
+        return d
+
+    def _note(self, value: Value, shape: tuple[Dimension, ...]) -> None:
+        if len(shape) != value.type.ndim:
+            return
+        for d, now in zip(self._shape(value), map(self._leader, shape), strict=True):
+            if not isinstance(d, Size) or d is now or d.origin is not None:
+                continue
+            first = isinstance(now, Size) and now.origin is None and d.number < now.number
+            if first and d in self._current:
+                assert isinstance(now, Size)
+                self._same[now] = d
+            else:
+                self._same[d] = now
+
+
+def _is_basic(i: Operand) -> bool:
+    return i is None or i is Ellipsis or isinstance(i, (int, np.integer, slice)) or (
+        isinstance(i, Value) and not is_array(i)
+    )  # fmt: skip
+
+
+def _window(whole: tuple[Dimension, ...], index: tuple[Operand, ...]) -> tuple[Dimension, ...]:
+    """The shape of ``a[index]``."""
+    rest = list(whole)
+    made: list[Dimension] = []
+    for k, i in enumerate(index):
+        if i is None:
+            made.append(1)
+        elif i is Ellipsis:
+            later = sum(j is not None for j in index[k + 1 :])
+            while len(rest) > later:
+                made.append(rest.pop(0))
+        else:
+            d = rest.pop(0)
+            if isinstance(i, slice):
+                made.append(sliced(d, i))
+    return (*made, *rest)
+
+
+def _by_element(op: Apply) -> bool:
+    """Whether a call broadcasts its arguments, and answers one array of that shape."""
+    f = op.function
+    if op.kwargs:
+        return False
+    if isinstance(f, np.ufunc):
+        return f.signature is None and len(op.args) == f.nin
+    try:
+        return f in BROADCASTING or (f is np.where and len(op.args) == 3) or f is np.ndarray.copy
+    except TypeError:
+        return False
+
+
+def _broadcast(
+    shapes: list[tuple[Dimension, ...]], known: tuple[Dimension, ...]
+) -> tuple[Dimension, ...]:
+    """The shape of a broadcast, as far as it is known now."""
+    made = list(known)
+    for axis in range(1, len(known) + 1):
+        found = {s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1}
+        if len(found) == 1:
+            made[-axis] = found.pop()
+    return tuple(made)
