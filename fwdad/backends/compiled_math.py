@@ -447,5 +447,15 @@ def check_length(context, builder, m, n):
     return builder.select(same, m.type(1), m.type(0))
 
 
+@_lengths
+def place(context, builder, i, n):
+    """The place of an element of n, which may be counted from the end."""
+    from_end = builder.icmp_signed("<", i, i.type(0))
+    found = builder.select(from_end, builder.add(i, n), i)
+    inside = builder.icmp_unsigned("<", found, n)
+    require(context, builder, inside, IndexError, "index is out of bounds")
+    return found
+
+
 __all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"
            and name not in {"njit", "intrinsic", "require", "Any", "FunctionType"}]  # fmt: skip

@@ -111,7 +111,7 @@ def cast(term: Term, dtype: np.dtype[Any], *, python: bool = False) -> Term:
         return Term(f"{term.at(1)} != 0", 0, wanted, bits=1)
     if term.kind == "c" and dtype.kind != "c":
         source = f"{term.at(ATOM)}.real"
-    if dtype == _FLOAT64 and term.kind in "biu":
+    if dtype == _FLOAT64 and term.kind in "iu":
         return Term(f"float({source})", ATOM, wanted)
     return Term(f"np.{dtype}({source})", ATOM, wanted, bits=term.bits)
 

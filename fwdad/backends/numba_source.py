@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import (
+    array_choices,  # noqa: F401
     array_functions,
     array_linalg,  # noqa: F401 (their handlers are registered)
     array_matrices,  # noqa: F401
@@ -321,7 +322,7 @@ class NumbaWriter(StoreWriter):
             self.body(program.block)
             pairs = zip(program.block.results, results, strict=True)
             self.line(f"return {tuple_text([self._typed(r, t) for r, t in pairs])}")
-        return Callee(name, results, self.types, self.inner)
+        return Callee(name, results, self.types, [*self.inner, *self.inside])
 
 
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
@@ -367,12 +368,13 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         helpers[h] = getattr(compiled_lanes(n), what)
     helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))
     namespace = {"np": np, "math": math, **helpers, **writer.globals}
+    inside = [*writer.inner, *writer.inside]
     if writer.outlined:
-        namespace |= numba_parallel.namespace(writer.inner)
+        namespace |= numba_parallel.namespace(inside)
     code = "\n".join([*writer.outlined, *writer.lines]) + "\n"
     places = [*[None] * len(writer.outlined), *writer.places]
     made = Source(
-        name, code, namespace, places, called=called, inner=writer.inner,
+        name, code, namespace, places, called=called, inner=inside,
         outlined=writer.outlined_names,
     )  # fmt: skip
     return made, writer.types

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from fwdad.backends import array_indices
 from fwdad.backends.array_functions import Leaf, length_text
 from fwdad.backends.elementwise import Term, numpy_number
@@ -21,8 +19,11 @@ class StoreWriter(LoopWriter):
 
     def _define_load(self, op: Load, block: Block, k: int) -> None:
         (value,) = op.outputs
+        if any(map(array_indices.is_index_array, op.index)):
+            array_indices.fancy_load(self, op)
+            return
         array = self.array(op.array)
-        if isinstance(value.type, Number) and not any(is_array(i) for i in op.index):
+        if isinstance(value.type, Number):
             index = self.scalar_index(op.index, op.array)
             self._define(op, f"{array}[{index}]", ATOM, block, k)
             return
@@ -37,7 +38,7 @@ class StoreWriter(LoopWriter):
                 text = f"{self.help('loose')}({text})"
             self._define(op, text, ATOM, block, k)
             return
-        array_indices.fancy_load(self, op, array)
+        raise self.cannot("this index")
 
     def _view_index(self, index: tuple[Operand, ...]) -> str:
         parts = []
@@ -64,7 +65,7 @@ class StoreWriter(LoopWriter):
         index = tuple(op.index)
         if isinstance(op.value, Value) and op.value in self.lanes and self._store_lanes(op):
             return
-        if any(is_array(i) or isinstance(i, (list, np.ndarray)) for i in index):
+        if any(map(array_indices.is_index_array, index)):
             array_indices.fancy_store(self, op, function)
             return
         ints = [

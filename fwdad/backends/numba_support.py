@@ -19,8 +19,8 @@ HELPERS = frozenset({
     "default_snapshots", "divide", "equal_length",
     "float_floor_divide", "float_power", "float_remainder", "grown", "in_domain", "in_range",
     "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
-    "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "places_beside",
-    "snapshots_in", "thinned", "thinned_numbers", "trips",
+    "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
+    "places_beside", "snapshots_in", "thinned", "thinned_numbers", "trips",
     "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
     "python_int_remainder", "python_remainder", "scaled", "stack_place", "summed", "to_int",
 })  # fmt: skip

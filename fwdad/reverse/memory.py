@@ -17,7 +17,7 @@ from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
 from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value
-from fwdad.tape.scattering import scattered, subtracts, target_of
+from fwdad.tape.scattering import last_writes, scattered, subtracts, target_of
 from fwdad.tape.symbol import Symbol, as_numpy_number
 
 
@@ -209,21 +209,3 @@ class Memory(Rules):
             if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a window
                 array, index = self.recorder.load(array, index), Ellipsis
             self.recorder.store(array, index, old)
-
-
-def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
-    """Where ``a[index] = values`` writes an element for the last time.
-
-    Parameters
-    ----------
-    a : ndarray
-        Only its shape counts.
-    index : tuple
-        With arrays of integers in it.
-    values : ndarray
-        Of the shape of ``a[index]``.
-    """
-    order = np.arange(np.size(values)).reshape(np.shape(values))
-    last = np.zeros(np.shape(a), int)
-    last[index] = order
-    return last[index] == order

@@ -674,12 +674,19 @@ class Recorder:
         return ArrayType(t.dtype, tuple(dims)), True
 
     def _fancy(self, a: Symbol, at: tuple[Any, ...]) -> Type:
-        masked = any(_is_mask(i) for i in at)
-        arrays = tuple(i if not isinstance(i, list) else np.asarray(i) for i in at)
-        found = self._infer(_sample_index, (a.value, self.operand(arrays)), {})
-        if masked and isinstance(found, ArrayType):
-            return ArrayType(found.dtype, tuple(Size() for _ in found.shape))
-        return found
+        found: list[Any] = []
+        for i in at:
+            array = np.asarray(i) if isinstance(i, list) else i
+            if _is_mask(array) and _mask_rank(array):
+                found += self._true_places(_mask_rank(array))
+            else:
+                found.append(array)
+        return self._infer(_sample_index, (a.value, self.operand(tuple(found))), {})
+
+    def _true_places(self, rank: int) -> list[Any]:
+        """Symbols of the places that a mask means, for their types: one array for each axis."""
+        t = ArrayType(INT.dtype, (Size(),))
+        return [Symbol(Value(t), self) for _ in range(rank)]
 
     def store(self, a: Any, index: Any, value: Any) -> None:
         """Write ``a[index] = value``."""

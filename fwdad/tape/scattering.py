@@ -41,3 +41,21 @@ def target_of(op: Op) -> Target | None:
 def scattered(op: Apply) -> Any:
     """What a scatter adds."""
     return op.args[2]
+
+
+def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
+    """Where ``a[index] = values`` writes an element for the last time.
+
+    Parameters
+    ----------
+    a : ndarray
+        Only its shape counts.
+    index : tuple
+        With arrays of integers in it.
+    values : ndarray
+        Of the shape of ``a[index]``.
+    """
+    order = np.arange(np.size(values)).reshape(np.shape(values))
+    last = np.empty(np.shape(a), int)  # of which only these elements are touched
+    last[index] = order
+    return last[index] == order
