@@ -243,9 +243,9 @@ class AdjointWriter(Writer):
         self.block = forwards  # type: ignore[method-assign]
 
     def _back_call(self, s: Call) -> None:
-        kinds = [self.argument_kind(a) for a in s.args]
+        kinds = [self.argument_kind(a, s) for a in s.args]
         name, updated = self.called(s, kinds, s.inverse, self, adjoint=True)
-        values = self.values(s.args, kinds)
+        values = self.values(s, kinds)
         bars = [(a, k) for a, k in values if k.active]
         self.check_fixed(s, values, updated)
         given = [*(text(a) for a, _ in values), *(self.bar(a) for a, _ in bars)]

@@ -222,7 +222,7 @@ def _expressions(s: Statement) -> list[ast.expr]:
     if isinstance(s, For):
         return [s.start, s.stop]
     if isinstance(s, Require):
-        return [s.test]
+        return [s.test, s.found]
     if isinstance(s, Instruct):
         return s.args[s.instruction.updated :]
     return []

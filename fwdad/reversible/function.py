@@ -150,7 +150,9 @@ class Definition:
             key = tuple(given.items())
             again = f.definition is self and self.guess is not None and self.guess[0] == key
             names = self.guess[1] if again and self.guess else f.definition.updated_names(key)
-            found |= {root_of(a) for p, a in zip(params, s.args, strict=False) if p in names}
+            for p, a in zip(params, s.args, strict=False):
+                if p in names:
+                    found |= {root_of(place) for place in s.places(a)}
         return found
 
     def source(self, kinds: tuple[Kind, ...], inverse: bool, adjoint: bool) -> Written:

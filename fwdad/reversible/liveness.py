@@ -84,7 +84,7 @@ def _own_reads(s: Statement, names: set[str]) -> set[str]:
     elif isinstance(s, For):
         expressions = [s.start, s.stop]
     elif isinstance(s, (Call, Instruct, Swap, Flip)):
-        expressions = list(s.args) if isinstance(s, (Call, Instruct)) else places
+        expressions = list(s.args) if isinstance(s, Instruct) else places
     found = {root_of(p) for e in expressions for p in reads(e, names)}
     if isinstance(s, Update) and s.op in "*/":
         found.add(root_of(s.place))

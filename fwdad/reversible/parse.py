@@ -33,11 +33,14 @@ from fwdad.reversible.program import (
     Variable,
     While,
 )
-from fwdad.reversible.stack import Stack, field_of, placed_at, pushed
+from fwdad.reversible.stack import CONTAINERS, contained, field_of, placed_at, pushed
 
 _UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
 _FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
 _MISSING = object()
+
+AROUND: dict[Any, Any] = {}
+"""For a reversible function what its calls check, and whether it is an inverse of that order."""
 
 
 def parse(f: FunctionType) -> Program:
@@ -80,7 +83,8 @@ class _Parser:
         self.live: list[dict[str, Variable]] = [{}]
         self.defined: list[str] = []
         self.count = 0
-        self.stacks: dict[str, tuple[str, str]] = {}  # those that are ancillas: their variables
+        self.own: dict[str, tuple[type, dict[str, str]]] = {}  # ancillas of several variables
+        self.ended: set[str] = set()  # those of them that have been freed
 
     def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
         return IrreversibleError(message, location(self.filename, node))
@@ -93,7 +97,7 @@ class _Parser:
         params = [p.arg for p in (*a.posonlyargs, *a.args)]
         self.locals |= set(params)
         self.names |= set(params)
-        body = list(self.node.body)
+        body = [_Contains(self).visit(copy.deepcopy(n)) for n in self.node.body]
         if body and isinstance(body[-1], ast.Return):
             self._check_return(body[-1], params)
             body.pop()
@@ -118,7 +122,9 @@ class _Parser:
     def block(self, nodes: list[ast.stmt]) -> Block:
         """The statements of a block; a name for something has what follows it for a body."""
         found: Block = []
-        for k, node in enumerate(nodes):
+        nodes = list(nodes)
+        for k in range(len(nodes)):
+            node, known = nodes[k], set(self.own)
             if isinstance(node, ast.Pass) or _is_docstring(node):
                 continue
             made = self.statement(node)
@@ -128,6 +134,9 @@ class _Parser:
                 self.defined.pop()
                 return [*found, made]
             found.extend(made if isinstance(made, list) else [made])
+            new = {name: self.own[name][1] for name in self.own.keys() - known}
+            if new:
+                nodes[k + 1 :] = [_Fields(new).visit(copy.deepcopy(n)) for n in nodes[k + 1 :]]
         return found
 
     def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
@@ -208,25 +217,34 @@ class _Parser:
         if name in self.scope() or name in self.parameters():
             message = f"'{name}' has a value already"
             raise self.refuse(message, target)
-        if self._makes_stack(value.args[0]):
-            return self._new_stack(node, name, value.args[0])
+        made = self._container(value.args[0])
+        if made is not None:
+            return self._begin_container(node, name, made, value.args[0])
         variable = self.live[-1][name] = Variable(name)
         return Allocate(node, variable, value.args[0])
 
-    def _makes_stack(self, value: ast.expr) -> bool:
-        return isinstance(value, ast.Call) and self.meaning(value.func) is Stack
+    def _container(self, value: ast.expr) -> type | None:
+        """The class, if an expression makes an ancilla of several variables."""
+        meant = self.meaning(value.func) if isinstance(value, ast.Call) else None
+        return meant if isinstance(meant, type) and meant in CONTAINERS else None
 
-    def _new_stack(self, node: ast.Assign, name: str, value: ast.expr) -> Block:
-        """A stack is two variables: its memory and its count."""
-        parts = [self.fresh(f"{name}_{part}") for part in ("values", "count")]
-        self.stacks[name] = parts[0], parts[1]
-        self.locals |= set(parts)
-        variables = [Variable(part) for part in parts]
-        self.live[-1].update(zip(parts, variables, strict=True))
-        return [
-            Allocate(node, v, e)
-            for v, e in zip(variables, (field_of(value, "values"), ast.Constant(0)), strict=True)
-        ]
+    def _begin_container(self, node: ast.Assign, name: str, cls: type, value: ast.expr) -> Block:
+        """A stack or a dictionary is several variables: its memory and its count."""
+        parts = {f: self.fresh(f"{name}_{f}") for f in CONTAINERS[cls]}
+        self.own[name] = cls, parts
+        self.locals |= set(parts.values())
+        found: Block = []
+        for f, part in parts.items():
+            variable = self.live[-1][part] = Variable(part)
+            found.append(Allocate(node, variable, _beginning(value, f)))
+        return found
+
+    def fields(self, owner: ast.expr) -> Any:
+        """A function of a field's name: its expression."""
+        own = self.own.get(owner.id) if isinstance(owner, ast.Name) else None
+        if own is None:
+            return lambda name: placed_at(field_of(owner, name), owner)
+        return lambda name: placed_at(ast.Name(own[1][name], ast.Load()), owner)
 
     def _move(self, node: ast.Expr, args: list[ast.expr], *, push: bool) -> Block:
         """``push(s, v)`` and ``pop(s, v)``, which undo one another."""
@@ -235,13 +253,9 @@ class _Parser:
             message = f"fwdad.{word} takes a stack and a place: {word}(s, v)"
             raise self.refuse(message, node)
         stack, place = args[0], self.place(args[1])
-        own = self.stacks.get(stack.id) if isinstance(stack, ast.Name) else None
-        if own is not None:
-            values, count = (placed_at(ast.Name(n, ast.Load()), node) for n in own)
-        else:
-            self.place(stack)
-            values, count = (placed_at(field_of(stack, n), node) for n in ("values", "count"))
-        block = pushed(node, text(stack), values, count, place)
+        self.place(stack)
+        fields = self.fields(stack)
+        block = pushed(node, text(stack), fields("values"), fields("count"), place)
         return block if push else inverted_block(block)
 
     def _expr(self, node: ast.Expr) -> Statement | Block:
@@ -268,21 +282,36 @@ class _Parser:
             places = [self.place(a) for a in call.args[: instruction.updated]]
             args = [*places, *call.args[instruction.updated :]]
             return Instruct(node, text(function), instruction, args, inverse)
-        return self._call(node, function, call.args, inverse)
+        made = self._call(node, function, call.args, inverse)
+        around = AROUND.get(meant) if callable(meant) else None
+        return made if around is None else self._checked(node, made, call.args, around, inverse)
+
+    def _checked(
+        self, node: ast.Expr, made: Block, args: list[ast.expr], around: Any, inverse: bool
+    ) -> Block:
+        """A call of a function of the library, with what must hold before and after it."""
+        rule, backwards = around
+        for a in (args[0], args[-1]):
+            self.place(a)
+        before, after = rule(node, args[0], self.fields(args[0]), args[1:])
+        if backwards != inverse:
+            before, after = after[::-1], before[::-1]
+        return [*before, *made, *after]
 
     def _free(self, node: ast.Expr, call: ast.Call) -> Statement | Block:
         if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
             message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
             raise self.refuse(message, call)
         name = call.args[0].id
-        if name in self.stacks and self._makes_stack(call.args[1]):
-            made = self.stacks.pop(name)
-            ends = (field_of(call.args[1], "values"), ast.Constant(0))
-            both = [self.live[-1].pop(part, None) for part in made]
-            if None not in both:
-                pairs = zip(both, ends, strict=True)
-                ended: Block = [Free(node, v, e) for v, e in pairs if v is not None]
-                return ended[::-1]
+        if name in self.own and self._container(call.args[1]) is self.own[name][0]:
+            _, parts = self.own[name]
+            if all(part in self.live[-1] for part in parts.values()):
+                del self.own[name]
+                self.ended.add(name)
+                return [
+                    Free(node, self.live[-1].pop(part), _beginning(call.args[1], f))
+                    for f, part in reversed(parts.items())
+                ]
         variable = self.live[-1].pop(name, None)
         if variable is None:
             if any(name in names for names in self.live):
@@ -299,9 +328,10 @@ class _Parser:
         before: Block = []
         after: Block = []
         places: list[ast.expr] = []
+        own = {a.id: self.own[a.id] for a in args if isinstance(a, ast.Name) and a.id in self.own}
         for a in args:
-            if isinstance(a, ast.Name) and a.id in self.stacks:
-                message = f"the stack '{a.id}' is an ancilla: it cannot be handed on"
+            if isinstance(a, ast.Name) and a.id in self.ended and a.id not in self.own:
+                message = f"'{a.id}' has no value here: it has been freed"
                 raise self.refuse(message, a)
             if self._is_place(a) or self.is_function(a):
                 places.append(a)
@@ -311,7 +341,7 @@ class _Parser:
             before.append(Allocate(a, variable, a))
             after.append(Free(a, variable, a))
             places.append(name)
-        return [*before, Call(node, function, places, inverse), *after]
+        return [*before, Call(node, function, places, inverse, own), *after]
 
     def _if(self, node: ast.If) -> Statement:
         pre, post = self.conditions(node.test)
@@ -386,7 +416,11 @@ class _Parser:
         return found
 
     def _with(self, node: ast.With) -> Statement | Block:
-        if len(node.items) != 1 or node.items[0].optional_vars is not None:
+        if len(node.items) > 1:  # one in the other
+            first, *others = node.items
+            inner = ast.copy_location(ast.With(others, node.body), node)
+            node = ast.copy_location(ast.With([first], [inner]), node)
+        if node.items[0].optional_vars is not None:
             message = "one of fwdad.compute(), copy_out(), unchecked() opens a block here"
             raise self.refuse(message, node)
         word = node.items[0].context_expr
@@ -521,3 +555,40 @@ class _Replace(ast.NodeTransformer):
         if node.id != self.name or isinstance(node.ctx, ast.Store):
             return node
         return ast.copy_location(copy.deepcopy(self.by), node)
+
+
+def _beginning(value: ast.expr, name: str) -> ast.expr:
+    """What a field of a new container is."""
+    return ast.Constant(0) if name == "count" else placed_at(field_of(value, name), value)
+
+
+class _Fields(ast.NodeTransformer):
+    """Variables for the fields of ancillas."""
+
+    def __init__(self, own: dict[str, dict[str, str]]) -> None:
+        self.own = own
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        value = node.value
+        parts = self.own.get(value.id) if isinstance(value, ast.Name) else None
+        if parts is not None and node.attr in parts:
+            return ast.copy_location(ast.Name(parts[node.attr], node.ctx), node)
+        self.generic_visit(node)
+        return node
+
+
+class _Contains(ast.NodeTransformer):
+    """The question whether a dictionary has a key, in its fields."""
+
+    def __init__(self, parser: _Parser) -> None:
+        self.parser = parser
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if self.parser.meaning(node.func) is not words.contains:
+            return node
+        if len(node.args) != 2 or node.keywords:
+            message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
+            raise self.parser.refuse(message, node)
+        d, key = node.args
+        return placed_at(contained(lambda name: field_of(d, name), key), node)

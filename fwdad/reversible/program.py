@@ -133,11 +133,23 @@ class For(Statement):
 
 @dataclass(eq=False)
 class Call(Statement):
-    """A call of a reversible function, which updates all its arguments."""
+    """A call of a reversible function, which updates all its arguments.
+
+    ``own`` names the ancillas among them that are several variables: their class, and its fields
+    with the variables.
+    """
 
     function: ast.expr
     args: list[Place]
     inverse: bool
+    own: dict[str, tuple[type, dict[str, str]]] = field(default_factory=dict)
+
+    def places(self, argument: ast.expr) -> list[Place]:
+        """The places that an argument is."""
+        own = self.own.get(argument.id) if isinstance(argument, ast.Name) else None
+        if own is None:
+            return [argument]
+        return [ast.copy_location(ast.Name(v, ast.Load()), argument) for v in own[1].values()]
 
 
 @dataclass(eq=False)
@@ -150,11 +162,13 @@ class Compute(Statement):
 
 @dataclass(eq=False)
 class Require(Statement):
-    """What must hold here, in both directions."""
+    """What must hold here, in both directions: "``what`` is ``found``; it must be ``expected``"."""
 
     test: ast.expr
     what: str
     variable: str
+    found: ast.expr
+    expected: str
 
 
 @dataclass(eq=False)
@@ -222,7 +236,7 @@ def written_places(statement: Statement) -> list[Place]:
     if isinstance(statement, Swap):
         return [statement.a, statement.b]
     if isinstance(statement, Call):
-        return list(statement.args)
+        return [p for a in statement.args for p in statement.places(a)]
     if isinstance(statement, Instruct):
         return list(statement.args[: statement.instruction.updated])
     return []

@@ -495,9 +495,9 @@ class Writer:
 
     def call(self, s: Call, *, inverse: bool) -> None:
         """Call a reversible function; numbers come back, arrays are updated in place."""
-        kinds = [self.argument_kind(a) for a in s.args]
+        kinds = [self.argument_kind(a, s) for a in s.args]
         name, updated = self.called(s, kinds, inverse, self)
-        given = self.values(s.args, kinds)
+        given = self.values(s, kinds)
         self.check_fixed(s, given, updated)
         targets = [text(a) for k, (a, of) in enumerate(given) if k in updated and not of.is_array]
         call = f"{name}({', '.join(text(a) for a, _ in given)})"
@@ -513,19 +513,25 @@ class Writer:
                 )
                 raise self.refuse(message, s)
 
-    def values(self, args: list[ast.expr], kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
+    def values(self, s: Call, kinds: list[Kind]) -> list[tuple[ast.expr, Kind]]:
         """What a call is given: the fields of records, no functions."""
         found: list[tuple[ast.expr, Kind]] = []
-        for a, kind in zip(args, kinds, strict=True):
-            if isinstance(kind, Record):
+        for a, kind in zip(s.args, kinds, strict=True):
+            places = s.places(a)
+            if isinstance(kind, Record) and places != [a]:
+                found += zip(places, (k for _, k in kind.fields), strict=True)
+            elif isinstance(kind, Record):
                 for name, k in variables(text(a), kind):
                     found.append((ast.Name(name, ast.Load()), k))
             else:
                 found.append((a, kind))
         return [(a, k) for a, k in found if is_value(k)]
 
-    def argument_kind(self, a: ast.expr) -> Kind:
+    def argument_kind(self, a: ast.expr, s: Call) -> Kind:
         """The kind of an argument of a call, which may be a function."""
+        own = s.own.get(a.id) if isinstance(a, ast.Name) else None
+        if own is not None:
+            return Record(own[0], tuple((name, self.env[v]) for name, v in own[1].items()))
         if isinstance(a, ast.Name) and a.id in self.env:
             return self.env[a.id]
         if isinstance(a, ast.Name) and isinstance(self.kinds.get(a.id), Record):
@@ -560,7 +566,7 @@ class Writer:
     def _write_require(self, s: Require) -> None:
         if self.checked:
             self.line(f"if not ({self.code(s.test)}):")
-            self.raise_it(s, s.what, s.variable, repr(text(s.test)), self.code(s.test))
+            self.raise_it(s, s.what, s.variable, repr(s.expected), self.code(s.found))
 
     def _write_unchecked(self, s: Unchecked) -> None:
         before, self.checked = self.checked, False

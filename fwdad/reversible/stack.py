@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,10 @@ register(
 )
 
 
+CONTAINERS: dict[type, tuple[str, ...]] = {Stack: ("values", "count")}
+"""Classes of ancillas that are several variables, one for each field; the count begins at zero."""
+
+
 # -- statements on stacks
 
 
@@ -86,17 +91,33 @@ def pushed(node: ast.AST, name: str, values: ast.expr, count: ast.expr, place: a
         Its memory and its count, and the number.
     """
     top = placed_at(ast.Subscript(values, count, ast.Load()), node)
-    size = _parsed(f"{text(count)} < len({text(values)})", node)
+    some = parsed(f"{text(count)} > 0", node)
     return [
-        Require(node, size, f"there is no room on the stack '{name}'", name),
+        room(node, f"the stack '{name}'", name, count, values),
         Swap(node, top, place),
         Update(node, count, "+", ast.Constant(1)),
-        Require(node, _parsed(f"{text(count)} > 0", node), f"the stack '{name}'", name),
-        Require(
-            node, _parsed(f"{text(place)} == 0", node),
-            "the place that a number is moved to", text(place),
-        ),
-    ]  # fmt: skip
+        Require(node, some, f"the length of the stack '{name}'", name, count, "more than 0"),
+        is_zero(node, place),
+    ]
+
+
+def room(node: ast.AST, what: str, name: str, count: ast.expr, values: ast.expr) -> Require:
+    """There must be room for one more."""
+    test = parsed(f"{text(count)} < len({text(values)})", node)
+    size = f"the length of {what}, which does not grow beyond its capacity,"
+    return Require(node, test, size, name, count, "less than that")
+
+
+def is_zero(node: ast.AST, place: ast.expr) -> Require:
+    """A place that a number is moved to must be zero."""
+    test = parsed(f"{text(place)} == 0", node)
+    return Require(node, test, "the place that a number is moved to", text(place), place, "0")
+
+
+def contained(fields: Callable[[str], ast.expr], key: ast.expr) -> ast.expr:
+    """Whether a dictionary has a key."""
+    code = f"({text(fields('keys'))}[:{text(fields('count'))}] == {text(key)}).any()"
+    return ast.parse(code, mode="eval").body
 
 
 def field_of(owner: ast.expr, name: str) -> ast.expr:
@@ -111,5 +132,6 @@ def placed_at(made: ast.expr, node: ast.AST) -> ast.expr:
     return made
 
 
-def _parsed(code: str, node: ast.AST) -> ast.expr:
+def parsed(code: str, node: ast.AST) -> ast.expr:
+    """Source of an expression, which stands where a node of the user's does."""
     return placed_at(ast.parse(code, mode="eval").body, node)

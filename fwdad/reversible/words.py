@@ -101,6 +101,11 @@ def pop(stack: Any, variable: Any) -> None:
     _outside("pop", stack, variable)
 
 
+def contains(dictionary: Any, key: int) -> Any:
+    """Whether a :class:`fwdad.Dict` has a key, in any expression: ``if fwdad.contains(d, k):``."""
+    _outside("contains", dictionary, key)
+
+
 def unchecked() -> AbstractContextManager[None]:
     """Open a block whose run-time checks are off: values of ancillas, conditions, bounds of loops.
 

@@ -1,0 +1,160 @@
+"""Dictionaries of reversible programs: numbers under keys that are ints."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.function import reversible
+from fwdad.reversible.parse import AROUND
+from fwdad.reversible.places import text
+from fwdad.reversible.program import Block, Require
+from fwdad.reversible.stack import CONTAINERS, contained, is_zero, parsed, room
+from fwdad.reversible.words import ancilla, compute, copy_out, unchecked
+from fwdad.tangents.registrations import Registration, register
+
+
+class Dict:
+    """A dictionary of numbers under ints, for data that values decide about.
+
+    In a reversible program ``fwdad.insert(d, key, v)`` moves the number v into the dictionary d
+    and leaves zero, ``fwdad.delete(d, key, v)`` moves the number under the key to v, which must be
+    zero, and ``fwdad.contains(d, key)`` asks. A dictionary is a parameter, or an ancilla:
+    ``d = fwdad.ancilla(fwdad.Dict(100))``, which is freed empty by ``fwdad.free(d,
+    fwdad.Dict(100))``.
+
+    Parameters
+    ----------
+    capacity : int
+        How many numbers it can hold: one more raises ``InvertibilityError``.
+    dtype : dtype, default float
+        That of its numbers.
+
+    Attributes
+    ----------
+    keys : ndarray of int
+        The keys in ascending order, and zeros behind them.
+    values : ndarray
+        The numbers in the order of the keys, and zeros behind them.
+    count : int
+        How many there are.
+
+    Notes
+    -----
+    What a dictionary holds does not tell in which order it came, so undoing finds the same memory.
+    Moving a number in or out costs as many steps as there are keys behind it.
+
+    Examples
+    --------
+    >>> import fwdad
+    >>> d, key, v = fwdad.insert(fwdad.Dict(4), 7, 0.5)
+    >>> d[7], v
+    (0.5, 0.0)
+    """
+
+    __fwdad_record__ = "values"  # the attribute whose tangents are the dictionary's
+
+    def __init__(self, capacity: int, dtype: Any = float) -> None:
+        self.keys = np.zeros(capacity, np.int64)
+        self.values = np.zeros(capacity, dtype)
+        if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
+            message = "a Dict has a capacity, an int, and holds numbers"
+            raise UnsupportedTypeError(message)
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __contains__(self, key: int) -> bool:
+        return key in self.keys[: self.count].tolist()
+
+    def __getitem__(self, key: int) -> Any:
+        if key not in self:
+            raise KeyError(key)
+        return self.values[self.keys[: self.count].tolist().index(key)]
+
+    def __repr__(self) -> str:
+        pairs = zip(self.keys[: self.count].tolist(), self.values.tolist(), strict=False)
+        held = ", ".join(f"{key}: {value!r}" for key, value in pairs)
+        return f"<Dict of {self.count} among {len(self.values)}: {{{held}}}>"
+
+
+def _made(rest: Any, values: Any) -> Dict:
+    made = Dict.__new__(Dict)
+    (made.keys, made.count), made.values = rest, values
+    return made
+
+
+register(
+    Dict,
+    Registration(
+        lambda d: ((d.values,), (d.keys, d.count)),
+        lambda rest, parts: _made(rest, parts[0]),
+        tangent=lambda _, parts: parts[0],
+    ),
+)
+
+
+@reversible
+def insert(d, key, v):  # type: ignore[no-untyped-def]
+    """Move a number into a :class:`Dict`: ``fwdad.insert(d, key, v)`` leaves zero in v.
+
+    Raises
+    ------
+    InvertibilityError
+        When the program runs, if the key is there already, or there is no room.
+    """
+    with unchecked(), compute():
+        at = ancilla(0)
+        at += np.sum(d.keys[: d.count] < key)
+        with copy_out():
+            for k in range(d.count, at, -1):
+                d.keys[k], d.keys[k - 1] = d.keys[k - 1], d.keys[k]
+                d.values[k], d.values[k - 1] = d.values[k - 1], d.values[k]
+            d.keys[at] += key
+            d.values[at], v = v, d.values[at]
+            d.count += 1
+
+
+delete = ~insert
+"""Move the number under a key of a :class:`Dict` to a place that is zero: ``delete(d, key, v)``."""
+
+
+def _around(
+    node: ast.AST, d: ast.expr, fields: Callable[[str], ast.expr], args: list[ast.expr]
+) -> tuple[Block, Block]:
+    """What must hold before an insertion, and after it: which a deletion checks first.
+
+    Parameters
+    ----------
+    node : ast.AST
+        The user's statement.
+    d : ast.expr
+        The dictionary.
+    fields : callable
+        The expression of one of its fields.
+    args : list of ast.expr
+        Key and number.
+    """
+    key, v = args
+    found = text(contained(fields, key))
+    what, name = f"the key '{text(key)}'", text(d)
+    absent, present = parsed(f"not {found}", node), parsed(found, node)
+    before: Block = [
+        Require(node, absent, what, text(key), key, f"one that '{name}' does not have"),
+        room(node, f"the dictionary '{name}'", name, fields("count"), fields("values")),
+    ]
+    after: Block = [
+        Require(node, present, what, text(key), key, f"one that '{name}' has"),
+        is_zero(node, v),
+    ]
+    return before, after
+
+
+CONTAINERS[Dict] = ("keys", "values", "count")
+AROUND[insert] = _around, False
+AROUND[delete] = _around, True
