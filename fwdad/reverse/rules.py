@@ -23,7 +23,7 @@ from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
-from fwdad.tape.forward.rules import becomes_whole
+from fwdad.tape.forward.rules import becomes_whole, nested_parts
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
@@ -129,14 +129,11 @@ class Rules(Cotangents):
             self.add(op.args[1], y_bar * -1j)
 
     def _gathered(self, op: Apply, y_bar: Any) -> None:
-        self._gather_from(op.args[0], self.whole(op.outputs[0], y_bar), ())
-
-    def _gather_from(self, parts: Any, y_bar: Any, at: tuple[int, ...]) -> None:
-        for k, part in enumerate(parts):
-            if isinstance(part, (list, tuple)):
-                self._gather_from(part, y_bar, (*at, k))
-            elif self.structure.is_active(part):
-                taken = self.recorder.load(y_bar, (*at, k))
+        (v,) = op.outputs
+        whole = self.whole(v, y_bar)
+        for at, part in nested_parts(op.args[0], v.type.ndim):
+            if self.structure.is_active(part):
+                taken = self.recorder.load(whole, at)
                 if taken.is_array:
                     taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
                 self.add(part, taken)

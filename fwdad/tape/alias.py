@@ -62,8 +62,17 @@ def windows(op: Apply) -> list[Operand]:
     op : Apply
         The call.
     """
-    copies = op.function is np.array and "copy" not in op.kwargs
-    return [] if copies or makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
+    return [] if _copies(op) or makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
+
+
+def _copies(op: Apply) -> bool:
+    """Whether a call of what may answer a window answers a copy."""
+    if op.function is np.array:
+        return "copy" not in op.kwargs
+    if op.function is np.ndarray.astype:
+        casts = op.outputs[0].type.dtype != op.args[0].type.dtype
+        return casts or op.kwargs.get("copy", True) is True
+    return False
 
 
 def may_be_window(function: Callable[..., Any]) -> bool:

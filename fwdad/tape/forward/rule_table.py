@@ -26,7 +26,10 @@ CONSTANT = {
 }  # fmt: skip
 
 
-GATHERING = {np.array, np.asarray}
+GATHERING = {
+    np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
+    np.asarray_chkfinite,
+}  # fmt: skip
 
 
 # answer a window exactly where the same call on the lanes, which are laid out alike, answers one
@@ -39,10 +42,9 @@ MIRRORED = {
 
 
 # of one value
-PASSING = {
-    float, complex, np.array, np.asarray, np.asanyarray, np.copy, np.ndarray.item, np.ndarray.copy,
-    np.ascontiguousarray, np.asfortranarray,
-}  # fmt: skip
+PASSING = GATHERING | {float, complex, np.copy, *(
+    getattr(np.ndarray, name) for name in ("item", "copy", "astype")
+)}  # fmt: skip
 
 
 def ruled_function(op: Apply) -> Any:

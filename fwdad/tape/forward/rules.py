@@ -89,25 +89,21 @@ class Rules(Memory):
         self.tangent[v] = chunk
 
     def _gather(self, op: Apply) -> None:
-        """``np.array([a, b, c])`` of numbers."""
+        """``np.array([[a, b], [c, d]])`` of numbers and arrays, nested to any depth."""
         (v,) = op.outputs
-        parts = op.args[0]
-        if not all(isinstance(getattr(p, "type", None) or Number, (Number, type)) for p in parts):
-            message = "an array is made of arrays that carry derivatives: use numpy.stack"
-            raise UntraceableError(message, op.location)
         self._copy(op)
-        n, count = self.n, len(parts)
-        lanes = self.recorder.apply(np.zeros, ((n, count), v.type.dtype), {})
-        for k, p in enumerate(parts):
+        n, shape = self.n, self._shape(v.type)
+        lanes = self.recorder.apply(np.zeros, ((n, *shape), v.type.dtype), {})
+        for at, p in nested_parts(op.args[0], len(shape)):
             chunk = self.tangent_of(p)
             if not isinstance(chunk, Chunk):
                 continue
             if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
                 for held, d in chunk.terms.items():
-                    self.recorder.store(lanes, (held.lane, k), self._coefficient(d))
+                    self.recorder.store(lanes, (held.lane, *at), self._coefficient(d))
             else:
-                self.recorder.store(lanes, (slice(None), k), self._multiplied(chunk))
-        self.tangent[v] = Chunk.of(n, (count,), {Lanes(lanes): None})
+                self.recorder.store(lanes, (slice(None), *at), self._multiplied(chunk))
+        self.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})
 
     def _by_own_law(self, op: Apply, function: Any) -> bool:
         """What is known of functions that a transform writes, and of ``ravel``."""
@@ -287,6 +283,30 @@ class Rules(Memory):
             y_dot = y_dot + self._scaled(t, d, v.type)
         if not isinstance(y_dot, Zero):
             self.tangent[v] = y_dot
+
+
+def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
+    """What nested lists hold, each with its place in the array that is made of them.
+
+    Parameters
+    ----------
+    parts : list or tuple
+        Of numbers and arrays, nested to any depth.
+    ndim : int
+        The rank of the array, at least that of the lists.
+    """
+    found: list[tuple[tuple[int, ...], Any]] = []
+
+    def look(part: Any, at: tuple[int, ...]) -> None:
+        if isinstance(part, (list, tuple)):
+            for k, item in enumerate(part):
+                look(item, (*at, k))
+        else:
+            rank = part.type.ndim if isinstance(part, Value) else np.ndim(part)
+            found.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
+
+    look(parts, ())
+    return found
 
 
 def _has_tangent(op: Apply) -> bool:
