@@ -12,7 +12,7 @@ from fwdad.tangents.lanes import Lanes, add_term
 from fwdad.tangents.placed import Placed, even_steps, is_fixed
 from fwdad.tangents.zero import Zero
 from fwdad.tape.forward.lanes import unit_lanes
-from fwdad.tape.forward.state import State
+from fwdad.tape.forward.state import State, broadcasts
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 
@@ -75,6 +75,8 @@ class Indexing(State):
         array = lanes.array
         if array.ndim < len(shape) + 1:
             array = lanes.expanded(len(shape)).array
+        if broadcasts(array.shape[1:], shape):
+            array = np.broadcast_to(array, (self.n, *shape))
         array = self.recorder.as_symbol(array)
         return Lanes(self.recorder.load(array, (slice(None), *index)))
 

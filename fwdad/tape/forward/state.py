@@ -290,12 +290,23 @@ class State:
         if isinstance(d, (int, float)) and d == 1:
             term = t
         else:
-            rank = d.type.ndim if type(d) is Symbol else np.ndim(d)
             # a scaling of one is no product
             terms = {lanes: None if _is_one(held) else held for lanes, held in t.terms.items()}
             unscaled = Chunk.of(t.n, t.shape, terms)
-            term = unscaled.scale_quietly(d, shape if rank else t.shape)
+            whole = type(d) is Symbol and d.is_array and not broadcasts(d.shape, shape)
+            term = unscaled.scale_quietly(d, shape if whole else t.shape)
         return term.broadcast_to(shape) if term.shape != shape else term
+
+
+def broadcasts(lengths: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:
+    """Whether an array of these lengths is stretched where it meets a shape.
+
+    Lengths that are not known are two at least, so that only a one is stretched.
+    """
+    if len(lengths) != len(shape):
+        return True
+    pairs = zip(lengths, shape, strict=True)
+    return any(type(m) is int and m == 1 and not (type(n) is int and n == 1) for m, n in pairs)
 
 
 def _is_one(d: Any) -> bool:
