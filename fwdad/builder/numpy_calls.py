@@ -18,6 +18,7 @@ from fwdad.builder.dual import (
 )
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
+from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import DualLeakError, MissingRuleError
 from fwdad.rules.registry import RULES, Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk, plain
@@ -166,15 +167,6 @@ def holds_chunk(args: tuple[Any, ...]) -> bool:
 
 # -- ufuncs
 
-_REDUCTIONS = {
-    (np.add, "reduce"): np.sum,
-    (np.multiply, "reduce"): np.prod,
-    (np.maximum, "reduce"): np.max,
-    (np.minimum, "reduce"): np.min,
-    (np.add, "accumulate"): np.cumsum,
-    (np.multiply, "accumulate"): np.cumprod,
-}
-
 
 def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc or one of its methods."""
@@ -297,10 +289,10 @@ def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
         a, b = (explicit(x) if not isinstance(x, list) else make_array(x) for x in args)
         wide = np.reshape(a, (*np.shape(plain(a)), *(1,) * np.ndim(plain(b))))
         return call_ufunc(ufunc, "__call__", (wide, b), kwargs)
-    function = _REDUCTIONS.get((ufunc, method))
+    function = NAMED.get((ufunc, method))
     if function is not None:
         if method == "reduce":
-            args, kwargs = _reduce_arguments(args, kwargs)
+            args, kwargs = reduce_arguments(args, kwargs)
         elif len(args) == 1:
             kwargs = {"axis": 0, **kwargs}
         return with_out(RULES[function], args, kwargs)
@@ -312,16 +304,6 @@ def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
         f"@fwdad.frule(np.{ufunc.__name__}.{method}, signature=...)"
     )
     raise MissingRuleError(message)
-
-
-def _reduce_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """``ufunc.reduce(a, axis=0, dtype, out, keepdims, initial, where)`` in the functions' order."""
-    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
-    merged = {"axis": 0, **dict(zip(names, args[1:], strict=False)), **kwargs}
-    merged = {k: v for k, v in merged.items() if v is not None or k == "axis"}
-    return args[:1], merged
 
 
 def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:

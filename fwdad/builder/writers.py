@@ -69,5 +69,6 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _flat_values(values: Any) -> Any:
     values = explicit(values)
-    made = make_array(values) if not isinstance(values, np.ndarray) else values
-    return np.ravel(made)
+    if isinstance(values, (list, tuple)):
+        values = make_array(values)
+    return np.reshape(values, (-1,))

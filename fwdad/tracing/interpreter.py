@@ -124,6 +124,9 @@ class Interpreter(Loops):
 
     def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:
         """``a[index] op= value`` of an array."""
+        if function is operator.matmul:  # NumPy computes the whole product first
+            self.recorder.store(a, index, self.augmented(function, self.subscript(a, index), value))
+            return
         self.recorder.update(self.recorder.as_symbol(a), index, function, value)
 
     def run_Delete(self, node: ast.Delete) -> None:

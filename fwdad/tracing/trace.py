@@ -20,7 +20,12 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import ArrayType, Number, Size, number_type
-from fwdad.tracing import builtin_calls, derivatives, writers  # noqa: F401  (install themselves)
+from fwdad.tracing import (  # noqa: F401  (install themselves)
+    builtin_calls,
+    derivatives,
+    numpy_helpers,
+    writers,
+)
 from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter

@@ -218,16 +218,16 @@ class Memory(Windows):
 
     def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
         """Lanes that broadcast against an indexed array as the value itself does."""
-        rank = (
-            target.ndim
-            - sum(
-                1 for i in index if not isinstance(i, slice) and i is not None and i is not Ellipsis
-            )
-            + sum(i is None for i in index)
-        )
-        arrays = [i for i in index if is_array(i) or isinstance(i, (list, np.ndarray))]
-        if arrays:
-            rank += max(i.type.ndim if isinstance(i, Value) else np.ndim(i) for i in arrays)
+        rank, along = target.ndim, 0  # `along`: the axes that index arrays leave together
+        for i in index:
+            if i is None:
+                rank += 1
+            elif i is not Ellipsis and not isinstance(i, slice):
+                of = i.type if isinstance(i, Value) else np.asarray(i)
+                mask = of.ndim if of.dtype.kind == "b" else 0
+                rank -= mask or 1
+                along = max(along, 1 if mask else of.ndim)
+        rank += along
         missing = rank - len(t.shape)
         lanes = self._multiplied(t)
         if missing > 0:

@@ -1,0 +1,139 @@
+"""What NumPy has beside functions of arrays: ufuncs' methods, ``np.r_``, ``np.ndindex``, views."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.ufunc_names import NAMED, reduce_arguments
+from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol
+from fwdad.tracing.builtin_calls import builtin, method
+
+# -- methods of ufuncs that have other names
+
+
+def _named(function: Any, name: str) -> Callable[..., Any]:
+    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        if name == "reduce":
+            args, kwargs = reduce_arguments(args, kwargs)
+        elif len(args) == 1:
+            kwargs = {"axis": 0, **kwargs}
+        return tracer.call(function, args, kwargs)
+
+    return call
+
+
+for (_ufunc, _name), _function in NAMED.items():
+    builtin(getattr(_ufunc, _name))(_named(_function, _name))
+
+
+def _outer(ufunc: np.ufunc) -> Callable[..., Any]:
+    def call(tracer: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+        a, b = _as_value(tracer, a), _as_value(tracer, b)
+        if type(a) is Symbol and a.is_array:
+            rank = b.type.ndim if type(b) is Symbol else 0
+            a = tracer.recorder.load(a, (Ellipsis, *(None,) * rank))
+        return tracer.call(ufunc, (a, b), kwargs)
+
+    return call
+
+
+_UFUNCS = {f for f in vars(np).values() if isinstance(f, np.ufunc)}
+for _ufunc in _UFUNCS:
+    if _ufunc.nin == 2 and _ufunc.nout == 1 and _ufunc.signature is None:
+        builtin(_ufunc.outer)(_outer(_ufunc))
+
+
+def _as_value(tracer: Any, x: Any) -> Any:
+    """A number or array, also where a list of them is given."""
+    if isinstance(x, (list, tuple)):
+        return tracer.call(np.array, (x,), {})
+    return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x
+
+
+# -- np.r_, np.c_, np.s_
+
+
+@builtin(type(np.r_).__getitem__)
+def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
+    """``np.r_[...]`` and ``np.c_[...]`` of numbers, arrays and known ranges."""
+    items = key if isinstance(key, tuple) else (key,)
+    if (o is not np.r_ and o is not np.c_) or any(isinstance(i, str) for i in items):
+        message = "np.r_ with a directive (a string) cannot be traced: use numpy.concatenate"
+        raise UntraceableError(message, tracer.location())
+    parts, kinds = [], []
+    for item in items:
+        if isinstance(item, slice):
+            known = slice(*(tracer.known(x) for x in (item.start, item.stop, item.step)))
+            part = tracer.recorder.as_symbol(np.r_[known])
+        else:
+            part = _as_value(tracer, item)
+        symbol = type(part) is Symbol
+        rank = part.type.ndim if symbol else 0
+        # a number has a say in the dtype as NumPy's numbers have: Python's widen nothing
+        kinds.append(part.dtype if symbol and (rank or not part.type.python) else _example(part))
+        if rank < 2 and o is np.c_:
+            part = _column(tracer, part, rank)
+        elif not rank:
+            part = tracer.call(np.array, ([part],), {})
+        parts.append(part)
+    dtype = np.result_type(*kinds)
+    return tracer.call(np.concatenate, (parts,), {"axis": 0 if o is np.r_ else -1, "dtype": dtype})
+
+
+def _column(tracer: Any, part: Any, rank: int) -> Any:
+    if rank:
+        return tracer.recorder.load(part, (slice(None), None))
+    return tracer.call(np.array, ([[part]],), {})
+
+
+def _example(number: Any) -> Any:
+    """A number of the same kind: ``np.result_type`` looks at Python's numbers themselves."""
+    return number.type.dtype.type(0).item() if type(number) is Symbol else number
+
+
+@builtin(type(np.s_).__getitem__)
+def _index_expression(_tracer: Any, o: Any, item: Any) -> Any:
+    return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
+
+
+# -- all places of an array
+
+
+@builtin(np.ndindex)
+def _ndindex(tracer: Any, *shape: Any) -> Any:
+    if len(shape) == 1 and isinstance(shape[0], tuple):
+        (shape,) = shape
+    return list(itertools.product(*(range(tracer.known(n)) for n in shape)))
+
+
+@builtin(np.ndenumerate)
+def _ndenumerate(tracer: Any, a: Any) -> Any:
+    a = _as_value(tracer, a)
+    lengths = [tracer.recorder.known_length(a, k) for k in range(a.type.ndim)]
+    places = itertools.product(*map(range, lengths))
+    return [(at, tracer.recorder.load(a, at)) for at in places]
+
+
+@builtin(np.fill_diagonal)
+def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
+    recorder = tracer.recorder
+    into, value = recorder.as_symbol(a), _as_value(tracer, val)
+    if into.type.ndim != 2 or wrap:
+        recorder.mutate(np.fill_diagonal, (into, value), {"wrap": wrap})
+        return
+    n = tracer.call(min, (recorder.length(into, 0), recorder.length(into, 1)), {})
+    at = recorder.apply(np.arange, (n,), {})
+    recorder.store(into, (at, at), value)
+
+
+@method("view")
+def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs:
+        message = "`view` with another dtype or class cannot be traced: use astype"
+        raise UntraceableError(message, tracer.location())
+    return tracer.recorder.load(a, Ellipsis)

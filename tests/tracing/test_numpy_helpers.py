@@ -1,0 +1,78 @@
+"""Ufuncs' methods, ``np.r_``, ``np.ndindex`` and the like: traced, and differentiated both ways."""
+
+import numpy as np
+import pytest
+
+import fwdad
+
+X = np.linspace(0.3, 1.7, 6)
+
+
+def matrix(x):
+    return np.outer(x, np.arange(1.0, 4))
+
+
+PROGRAMS = {
+    "add.reduce": lambda x: np.add.reduce(matrix(x), axis=1),
+    "multiply.reduce": lambda x: np.multiply.reduce(x),
+    "maximum.reduce": lambda x: np.maximum.reduce(matrix(x)),
+    "add.accumulate": lambda x: np.add.accumulate(matrix(x), axis=1),
+    "multiply.accumulate": lambda x: np.multiply.accumulate(x),
+    "multiply.outer": lambda x: np.multiply.outer(x, x),
+    "subtract.outer": lambda x: np.subtract.outer(matrix(x), x[:2]),
+    "power.outer of a number": lambda x: np.power.outer(x, 3),
+    "r_": lambda x: np.r_[x, 0.0, x[1:3] ** 2, 1:3],
+    "r_ of rows": lambda x: np.r_[matrix(x), matrix(x)[:1]],
+    "c_": lambda x: np.c_[x, x**2, matrix(x)],
+    "c_ of numbers": lambda x: np.c_[x[0], 2, x[1]],
+    "s_": lambda x: x[np.s_[1:3]] * x[np.index_exp[2:4]],
+    "ndindex": lambda x: sum(matrix(x)[k] * k[0] for k in np.ndindex(6, 3)),
+    "ndindex of a shape": lambda x: sum(x[k] * k[0] for k in np.ndindex(x.shape)),
+    "ndenumerate": lambda x: sum(k[0] * v for k, v in np.ndenumerate(x)),
+    "view": lambda x: x.view() * 2,
+}
+
+
+@pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
+def test_derivatives(f):
+    h = 1e-3
+    expected = np.stack(
+        [
+            (8 * (f(X + h * e) - f(X - h * e)) - (f(X + 2 * h * e) - f(X - 2 * h * e))) / (12 * h)
+            for e in np.eye(6)
+        ],
+        axis=-1,
+    )
+    value = fwdad.jit(f, backend="numpy")(X)
+    np.testing.assert_allclose(value, f(X), rtol=1e-15)
+    assert np.result_type(value) == np.result_type(f(X))
+    for wrap in (fwdad.jacfwd, fwdad.jacrev):
+        found = fwdad.jit(wrap(f), backend="numpy")(X)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("number", [0, 0.0, np.float32(1), np.float64(1), 1j])
+def test_numbers_in_r_widen_as_numpy_says(number):
+    x = X.astype(np.float32)
+
+    def f(x):
+        return np.r_[x, number]
+
+    assert fwdad.jit(f, backend="numpy")(x).dtype == f(x).dtype
+
+
+def test_directives_are_refused():
+    with pytest.raises(fwdad.UntraceableError, match=r"directive.*concatenate"):
+        fwdad.trace(lambda x: np.r_["0,2", x, x], X)
+
+
+def test_short_slices_have_known_lengths():
+    def f(x):
+        return x[:1] * x + x[-1:] + x[1:2] * x[::-1][:1] + np.sum(x[:2]) + x[-2:-1]
+
+    tape = fwdad.trace(f, X)
+    for n in (2, 3, 5):
+        x = np.arange(1.0, n + 1)
+        np.testing.assert_array_equal(tape(x), f(x))
+    np.testing.assert_array_equal(fwdad.jit(f, backend="numpy")(X[:2]), f(X[:2]))
