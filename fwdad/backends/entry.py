@@ -192,7 +192,7 @@ class _Entry:
         self.types = types
         self.plain = plain
         self._digest = cache.program_digest(source, types, OPTIONS)
-        self._machine = Machine(source, self._digest)
+        self._machine = Machine(source, self._digest, types)
         self.kernel = self._machine.kernel
         self._lock = threading.RLock()
         self.known: dict[tuple[Any, ...], bool] = {}  # signature: whether it is compiled
@@ -256,7 +256,7 @@ class _Entry:
             self.kernel.add_overload(made)
             self.kernel.disable_compile()
             return
-        self._machine.compile(signature, self.types)
+        self._machine.compile(signature)
         if entry is not None:
             cache.save(entry, self.kernel.overloads[signature])
 

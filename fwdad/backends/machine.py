@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numba
 
 from fwdad.backends.compiled_linalg import provide
+from fwdad.backends.nest_code import NestFunction
+from fwdad.backends.nest_types import agrees
+from fwdad.backends.nests import without_nests
 from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
 from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
-from fwdad.backends.numpy_source import Callee, Source, defined, filename
+from fwdad.backends.numpy_source import Callee, Source, defined
 from fwdad.errors import Location
 from fwdad.tape.types import ArrayType, Type
 
@@ -37,57 +40,88 @@ class Machine:
         For Numba.
     digest : str or None
         What the code depends on, if it is to be cached.
+    types : dict
+        The types that the variables must have.
     """
 
-    def __init__(self, source: Source, digest: str | None) -> None:
+    def __init__(self, source: Source, digest: str | None, types: dict[str, Type]) -> None:
         self.source = source
+        self.types = types
+        self._digest = digest
         if LINALG_HELPERS.intersection(source.namespace):
             provide()
+        self.kernel, self.called, self.nests = self._functions()
+
+    def _functions(
+        self, refused: Iterable[str] = ()
+    ) -> tuple[Any, dict[str, Any], list[NestFunction]]:
+        """Numba's functions: the first, those that it calls, and the loops cut out of them."""
+        source, nests = without_nests(self.source, self.types, NestFunction, refused)
         run = defined(source)
         run.__dict__[INNER] = frozenset(source.inner)
-        self.called = {}
+        called = {}
         for callee in source.called:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
-            made = _declared(_jit(run.__globals__[callee.name], digest), callee)
-            self.called[callee.name] = run.__globals__[callee.name] = made
-        self.kernel = _jit(run, digest)
+            made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
+            called[callee.name] = run.__globals__[callee.name] = made
+        return _jit(run, self._digest), called, [source.namespace[name] for name in nests]
 
-    def compile(self, signature: tuple[Any, ...], types: dict[str, Type]) -> None:
+    def compile(self, signature: tuple[Any, ...]) -> None:
         """Compile for the types of some arguments.
 
         Parameters
         ----------
         signature : tuple
             Numba's types of the arguments.
-        types : dict
-            The types that the variables must have.
 
         Raises
         ------
         CannotCompileError
             If Numba refuses, or has understood a type in another way.
         """
+        kernel, called, nests = self.kernel, self.called, self.nests
+        refused: set[str] = set()
+        while True:
+            try:
+                made = self._compiled(kernel, signature)
+                break
+            except CannotCompileError:
+                more = {n.__name__ for n in nests if n.is_refused}
+                if not nests:
+                    raise
+                refused |= more or {n.__name__ for n in nests}
+                kernel, called, nests = self._functions(refused)
+        try:
+            _compare(made, self.types)
+            for name in self.source.outlined:
+                for each in kernel.py_func.__globals__[name].overloads.values():
+                    _compare(each, self.types)
+            for callee in self.source.called:
+                for each in called[callee.name].overloads.values():
+                    _compare(each, callee.types)
+        except CannotCompileError:
+            self.kernel.overloads.pop(signature, None)
+            raise
+        if kernel is not self.kernel:
+            self.kernel.targetctx.insert_user_function(
+                made.entry_point, made.fndesc, [made.library]
+            )
+            self.kernel.add_overload(made)
+            self.kernel.disable_compile()
+
+    def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
+        """What Numba makes of a kernel."""
         try:
             with warnings.catch_warnings(), _deep():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
-                self.kernel.disable_compile(False)
-                self.kernel.compile(signature)
+                kernel.disable_compile(False)
+                kernel.compile(signature)
         except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
             what = f"Numba says: {_gist(error)}"
             raise CannotCompileError(what, _place_of(error, self.source)) from error
         finally:
-            self.kernel.disable_compile(bool(self.kernel.signatures))
-        try:
-            _compare(self.kernel.overloads[signature], types)
-            for name in self.source.outlined:
-                for made in self.kernel.py_func.__globals__[name].overloads.values():
-                    _compare(made, types)
-            for callee in self.source.called:
-                for made in self.called[callee.name].overloads.values():
-                    _compare(made, callee.types)
-        except CannotCompileError:
-            del self.kernel.overloads[signature]
-            raise
+            kernel.disable_compile(bool(kernel.signatures))
+        return kernel.overloads[signature]
 
 
 @contextmanager
@@ -128,30 +162,14 @@ def _type_of(t: Type) -> Any:
 def _compare(made: Any, types: dict[str, Type]) -> None:
     for name, t in made.type_annotation.typemap.items():
         wanted = types.get(name.split(".")[0])
-        if wanted is not None and not _agrees(t, wanted):
+        if wanted is not None and not agrees(t, wanted):
             what = f"the type of `{name}` is {t} and should be {wanted}"
             raise CannotCompileError(what)
 
 
-def _agrees(found: Any, wanted: Type) -> bool:
-    types, from_dtype = numba.core.types, numba.from_dtype
-    if isinstance(wanted, ArrayType):
-        if not isinstance(found, types.Array) or found.ndim != wanted.ndim:
-            return False
-        return bool(found.dtype == from_dtype(wanted.dtype))
-    if isinstance(found, types.Literal):
-        found = found.literal_type
-    if isinstance(found, types.Omitted):
-        return True
-    if wanted.dtype.kind == "i" and isinstance(found, types.Integer):
-        return bool(found.bitwidth == wanted.dtype.itemsize * 8)
-    return bool(found == from_dtype(wanted.dtype))
-
-
 def _place_of(error: BaseException, source: Source) -> Location | None:
     """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
-    name = re.escape(filename(source))
-    lines = re.findall(rf'File "{name}", line (\d+)', str(error))
+    lines = re.findall(rf'File "<fwdad {source.name} [0-9a-f]+>", line (\d+)', str(error))
     return source.places[int(lines[-1]) - 1] if lines else None
 
 

@@ -1,4 +1,4 @@
-"""New arrays and their elements in LLVM code, for the programs that fwdad writes.
+"""New arrays in LLVM code, for the programs that fwdad writes.
 
 Numba compiles ``np.zeros`` from a chain of five functions, each with a library and its own round of
 optimisation: more work than a whole small program. Importing this module needs Numba.
@@ -13,14 +13,12 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
-from numba.np.arrayobj import get_itemsize, load_item, populate_array, store_item
+from numba.np.arrayobj import get_itemsize, populate_array, store_item
 
 from fwdad.backends.checks import require
 
 types: Any = _types
 _ALIGNMENT = 32  # bytes, as Numba's own arrays
-
-# -- new arrays
 
 
 def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
@@ -206,51 +204,3 @@ REPLACED: dict[Any, Any] = {
     np.empty: empty, np.zeros: zeros, np.ones: ones, np.full: full, np.broadcast_to: broadcast_to,
 }  # fmt: skip
 """NumPy's functions as generated code calls them, and what takes their place."""
-
-# -- elements
-
-
-def element(
-    context: Any, builder: Any, array_type: Any, array: Any, index: list[tuple[Any, Any, bool]]
-) -> Any:
-    """A pointer to an element; its index is checked, negative ones count from the end.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's target context and LLVM builder.
-    array_type, array
-        The array.
-    index : list of tuple
-        For each axis Numba's type and the LLVM value, or None and a Python int; and whether it is
-        inside for certain.
-    """
-    model = context.data_model_manager[array_type]
-    shape, strides = model.get(builder, array, "shape"), model.get(builder, array, "strides")
-    lengths = cgutils.unpack_tuple(builder, shape, array_type.ndim)
-    places = []
-    inside = None
-    for (t, given, is_inner), n in zip(index, lengths, strict=True):
-        if is_inner:
-            places.append(context.cast(builder, given, t, types.intp))
-            continue
-        if t is None:
-            i = n.type(given)
-            i = builder.add(i, n) if given < 0 else i
-        else:
-            i = context.cast(builder, given, t, types.intp)
-            if t.signed:
-                i = builder.select(builder.icmp_signed("<", i, n.type(0)), builder.add(i, n), i)
-        places.append(i)
-        fits = builder.icmp_unsigned("<", i, n)
-        inside = fits if inside is None else builder.and_(inside, fits)
-    if inside is not None:
-        require(context, builder, inside, IndexError, "index is out of bounds")
-    return cgutils.get_item_pointer2(
-        context, builder, model.get(builder, array, "data"), lengths,
-        cgutils.unpack_tuple(builder, strides, array_type.ndim), array_type.layout, places,
-    )  # fmt: skip
-
-
-__all__ = ["REPLACED", "broadcast_to", "element", "empty", "full", "grown", "load_item",
-           "ones", "store_item", "zeros"]  # fmt: skip

@@ -17,7 +17,8 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
-from fwdad.backends import numba_memory
+from fwdad.backends import numba_elements
+from fwdad.backends.nest_code import NestType, write_call
 from fwdad.backends.numba_memory import REPLACED
 
 types: Any = _types
@@ -75,25 +76,89 @@ class _Lower(Lower):
                     self.typeof(inst.value.name),
                     array_type.dtype,
                 )
-                place = numba_memory.element(self.context, self.builder, array_type, array, index)
-                numba_memory.store_item(self.context, self.builder, array_type, value, place)
+                parts = numba_elements.held(self.context, self.builder, array_type, array)
+                place = numba_elements.element(self.context, self.builder, parts, index)
+                numba_elements.store_item(self.context, self.builder, array_type, value, place)
                 return None
         return super().lower_inst(inst)
 
     def lower_expr(self, resty: Any, expr: Any) -> Any:
         """An expression."""
+        if expr.op == "call" and isinstance(self.typeof(expr.func.name), NestType):
+            return self._nest(resty, expr)
         if expr.op in ("getitem", "static_getitem"):
-            index = self._index(expr.value, expr.index, static=expr.op == "static_getitem")
+            static = expr.op == "static_getitem"
+            array_type = self.typeof(expr.value.name)
+            index = self._index(expr.value, expr.index, static=static)
             if index is not None:
-                array_type = self.typeof(expr.value.name)
                 array = self.loadvar(expr.value.name)
-                place = numba_memory.element(self.context, self.builder, array_type, array, index)
-                item = numba_memory.load_item(self.context, self.builder, array_type, place)
+                parts = numba_elements.held(self.context, self.builder, array_type, array)
+                place = numba_elements.element(self.context, self.builder, parts, index)
+                item = numba_elements.load_item(self.context, self.builder, array_type, place)
                 return self.context.cast(self.builder, item, array_type.dtype, resty)
+            window = self._window(array_type, expr.index, static=static)
+            if window is not None and isinstance(resty, types.Array):
+                array = self.loadvar(expr.value.name)
+                parts = numba_elements.held(self.context, self.builder, array_type, array)
+                made = numba_elements.window(self.context, self.builder, parts, window, resty)
+                owner = (array_type, array)
+                return numba_elements.as_array(self.context, self.builder, made, owner)
         return super().lower_expr(resty, expr)
 
+    def _nest(self, resty: Any, expr: Any) -> Any:
+        """The call of a loop that was cut out."""
+        signature = self.fndesc.calltypes[expr]
+        given = [
+            self.context.cast(self.builder, self.loadvar(a.name), self.typeof(a.name), t)
+            for a, t in zip(expr.args, signature.args, strict=True)
+        ]
+        nest = self.typeof(expr.func.name).nest
+        made = write_call(self.context, self.builder, nest, signature, given)
+        return self.context.cast(self.builder, made, signature.return_type, resty)
+
+    def _window(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
+        """The index of a window, as :func:`numba_elements.window` takes it, or None."""
+        if not isinstance(array_type, types.Array):
+            return None
+        if static:
+            items = index if isinstance(index, tuple) else (index,)
+            found = [_known_part(i) for i in items]
+            return found if all(part is not None for part in found) else None
+        held, made = self.loadvar(index.name), self._made_of(index)
+        if not isinstance(self.typeof(index.name), types.BaseTuple):
+            part = self._part(index, held)
+            return None if part is None else [part]
+        if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
+            return None
+        found = [
+            self._part(item, self.builder.extract_value(held, k))
+            for k, item in enumerate(made.items)
+        ]
+        return found if all(part is not None for part in found) else None
+
+    def _part(self, item: Any, held: Any) -> Any:
+        """One axis of such an index, whose LLVM value is held."""
+        t, made = self.typeof(item.name), self._made_of(item)
+        if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)):
+            return _known_part(made.value)
+        if isinstance(t, types.Integer):
+            return t, held, self._is_inner(item)
+        if not isinstance(t, types.SliceType) or t.has_step:
+            return None
+        if not (isinstance(made, ir.Expr) and made.op == "call" and len(made.args) == 2):
+            return None
+        model = self.context.data_model_manager[t]
+        ends = []
+        for end, name in zip(made.args, ("start", "stop"), strict=True):
+            given = self.typeof(end.name)
+            if not (isinstance(given, types.Integer) or given == types.none):
+                return None
+            is_open = given == types.none
+            ends.append(None if is_open else (types.intp, model.get(self.builder, held, name)))
+        return numba_elements.Part(*ends)
+
     def _index(self, array: Any, index: Any, *, static: bool) -> Any:
-        """The index of one element, as :func:`numba_memory.element` takes it, or None."""
+        """The index of one element, as :func:`numba_elements.element` takes it, or None."""
         array_type = self.typeof(array.name)
         if not isinstance(array_type, types.Array) or not array_type.ndim:
             return None
@@ -129,6 +194,17 @@ class _Lower(Lower):
                 return True
             index = self._made_of(index)
         return False
+
+
+def _known_part(item: Any) -> Any:
+    """An axis of an index that is written down, or None."""
+    if type(item) is int:
+        return None, item, False
+    if isinstance(item, slice) and item.step is None:
+        ends = (item.start, item.stop)
+        if all(end is None or type(end) is int for end in ends):
+            return numba_elements.Part(*(None if end is None else (None, end) for end in ends))
+    return None
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -1,0 +1,335 @@
+"""Loops over elements are cut out of a source for Numba: they are compiled on a shorter way.
+
+Numba's analysis of a function, and LLVM's, take longer than in proportion to its size, and a
+gradient has many small loops, which are often the same but for their names. Such a loop becomes a
+call; what it does is written as LLVM code at once (``nest_types``, ``nest_code``), once for all
+loops that are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.backends.numpy_source import Source
+from fwdad.tape.types import Type
+
+MOST_LOOPS = 3
+"""Loops without a loop inside that one function of LLVM's holds."""
+
+_ANSWER_ARRAYS = {"grown", "loose"}
+
+BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
+            "max": max, "min": min}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """A loop as a function.
+
+    Attributes
+    ----------
+    name : str
+        What it does, as a digest.
+    loop : ast.For
+        Its names are those of no program: ``v0``, ``v1`` and so on.
+    params : tuple of str
+        What it reads.
+    results : tuple of str
+        What it assigns and somebody reads later.
+    inner : frozenset of str
+        Indices that are inside each array that they are used for.
+    functions : mapping
+        What its global names mean.
+    types : mapping
+        The types that its names must have.
+    """
+
+    name: str
+    loop: ast.For
+    params: tuple[str, ...]
+    results: tuple[str, ...]
+    inner: frozenset[str]
+    functions: Mapping[str, Any]
+    types: Mapping[str, Type]
+
+
+def without_nests(
+    source: Source, types: Mapping[str, Type], make: Any, refused: Iterable[str] = ()
+) -> tuple[Source, dict[str, Nest]]:
+    """Replace loops by calls.
+
+    Parameters
+    ----------
+    source : Source
+        For Numba.
+    types : mapping
+        The types that the variables of its first function must have.
+    make : callable
+        From a nest to what the source calls.
+    refused : iterable of str
+        The names of nests that stay as they are.
+
+    Returns
+    -------
+    Source
+        Each of its lines stands where it stood.
+    dict
+        The nests, by name.
+    """
+    lines = source.code.splitlines()
+    found: dict[str, Nest] = {}
+    known: dict[str, tuple[list[str], Mapping[str, Type]]]
+    known = {c.name: (c.inner, c.types) for c in source.called}
+    known[source.name] = source.inner, types
+    for function in ast.parse(source.code).body:
+        if isinstance(function, ast.FunctionDef) and not function.decorator_list:
+            cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
+            for loop, live in cutter.loops():
+                nest, given, kept = cutter.nest(loop, live)
+                if nest.name in refused:
+                    continue
+                found.setdefault(nest.name, nest)
+                first = loop.lineno - 1
+                call = f"{nest.name}({', '.join(given)})"
+                lines[first] = (
+                    " " * loop.col_offset + (f"{', '.join(kept)} = " if kept else "") + call
+                )
+                assert loop.end_lineno is not None
+                lines[first + 1 : loop.end_lineno] = [""] * (loop.end_lineno - first - 1)
+    if not found:
+        return source, found
+    namespace = source.namespace | {name: make(nest) for name, nest in found.items()}
+    return dataclasses.replace(source, code="\n".join(lines) + "\n", namespace=namespace), found
+
+
+class _Cutter:
+    """Finds the loops of one function that can be cut out.
+
+    Parameters
+    ----------
+    function : ast.FunctionDef
+        The function.
+    namespace : mapping
+        What global names mean.
+    inner : iterable of str
+        Indices that are inside each array that they are used for.
+    types : mapping
+        The types that its variables must have.
+    """
+
+    def __init__(
+        self,
+        function: ast.FunctionDef,
+        namespace: Mapping[str, Any],
+        inner: Iterable[str],
+        types: Mapping[str, Type],
+    ) -> None:
+        self.function = function
+        self.namespace = namespace
+        self.inner = frozenset(inner)
+        self.types = types
+        params = {a.arg for a in function.args.args}
+        self.local = params | {n.id for n in _names(function) if isinstance(n.ctx, ast.Store)}
+        self.bound = dict.fromkeys(params, 0)  # the line where a name is first assigned
+        for n in _names(function):
+            if isinstance(n.ctx, ast.Store):
+                self.bound[n.id] = min(self.bound.get(n.id, n.lineno), n.lineno)
+
+    def loops(self) -> Iterator[tuple[ast.For, set[str]]]:
+        """The outermost loops that can be cut out, and the names that are read after them."""
+        live = _Live()
+        live.block(self.function.body, set())
+        if live.is_known:
+            yield from self._inside(self.function.body, live)
+
+    def _inside(self, body: Iterable[ast.stmt], live: _Live) -> Iterator[tuple[ast.For, set[str]]]:
+        for s in body:
+            if isinstance(s, ast.For) and self._fits(s, live.after[s]):
+                yield s, live.after[s]
+                continue
+            for field in ("body", "orelse"):
+                yield from self._inside(getattr(s, field, ()), live)
+
+    def _fits(self, loop: ast.For, live: set[str]) -> bool:
+        if not self._knows(loop) or _innermost(loop) > MOST_LOOPS:
+            return False
+        stored = {n.id for n in _names(loop) if isinstance(n.ctx, ast.Store)}
+        return all(self.bound[name] < loop.lineno for name in stored & live)
+
+    def nest(self, loop: ast.For, live: set[str]) -> tuple[Nest, list[str], list[str]]:
+        """A loop with names of its own; the arguments and the results of its call."""
+        stored = {n.id for n in _names(loop) if isinstance(n.ctx, ast.Store)}
+        kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
+        read = _Live().statement(loop, set(kept))
+        order = dict.fromkeys(n.id for n in _names(loop) if n.id in self.local)
+        own = {name: f"v{k}" for k, name in enumerate(order)}
+        given = [name for name in own if name in read]
+        text = ast.unparse(_Renamed(own).visit(loop))
+        inner = frozenset(own[name] for name in self.inner.intersection(own))
+        params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
+        (made,) = ast.parse(text).body
+        assert isinstance(made, ast.For)
+        functions = {
+            n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
+            for n in _names(made)
+            if n.id not in own.values()
+        }
+        stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
+        kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
+        what = repr((text, params, results, sorted(inner), kinds))
+        name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+        return Nest(name, made, params, results, inner, functions, stored_types), given, kept
+
+    # -- what a nest may hold
+
+    def _knows(self, s: ast.stmt) -> bool:
+        """Whether a statement is one of those that ``nest_code`` writes."""
+        if isinstance(s, ast.For):
+            call = s.iter
+            return (
+                isinstance(s.target, ast.Name)
+                and isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.func.id == "range"
+                and all(map(self._reads, call.args))
+                and all(map(self._knows, s.body))
+                and not s.orelse
+            )
+        if isinstance(s, ast.If):
+            return self._reads(s.test) and all(map(self._knows, [*s.body, *s.orelse]))
+        if isinstance(s, ast.Assign):
+            return len(s.targets) == 1 and self._writes(s.targets[0]) and self._reads(s.value)
+        if isinstance(s, ast.AugAssign):
+            return self._writes(s.target) and self._reads(s.value)
+        if isinstance(s, ast.Expr):
+            return isinstance(s.value, ast.Call) and self._reads(s.value)
+        return isinstance(s, ast.Pass)
+
+    def _writes(self, target: ast.expr) -> bool:
+        if isinstance(target, ast.Subscript):
+            return self._reads(target) and not any(
+                isinstance(n, ast.Slice) for n in ast.walk(target)
+            )
+        return isinstance(target, ast.Name)
+
+    def _reads(self, e: ast.expr) -> bool:
+        if isinstance(e, ast.Call):
+            return not e.keywords and self._calls(e.func) and all(map(self._reads, e.args))
+        if isinstance(e, ast.Attribute):
+            if isinstance(e.value, ast.Name) and e.value.id not in self.local:
+                value = getattr(self.namespace.get(e.value.id), e.attr, None)
+                return isinstance(value, (int, float))
+            return e.attr in ("shape", "size", "real", "imag") and self._reads(e.value)
+        if isinstance(e, ast.Name):
+            return e.id in self.local
+        if isinstance(e, ast.Constant):
+            return type(e.value) in (bool, int, float)
+        if isinstance(e, ast.Compare):
+            return len(e.ops) == 1 and all(map(self._reads, [e.left, *e.comparators]))
+        if isinstance(e, ast.Slice):
+            return e.step is None and all(map(self._reads, filter(None, (e.lower, e.upper))))
+        known = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Subscript, ast.Tuple)
+        return isinstance(e, known) and all(
+            self._reads(x) for x in ast.iter_child_nodes(e) if isinstance(x, ast.expr)
+        )
+
+    def _calls(self, f: ast.expr) -> bool:
+        if isinstance(f, ast.Name):
+            known = f.id in self.namespace or f.id in BUILTINS
+            return known and f.id not in self.local and f.id not in _ANSWER_ARRAYS
+        if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+            return f.value.id not in self.local and hasattr(self.namespace.get(f.value.id), f.attr)
+        return False
+
+
+class _Live:
+    """Which names are read behind each loop before they are assigned again."""
+
+    def __init__(self) -> None:
+        self.after: dict[ast.stmt, set[str]] = {}
+        self.is_known = True
+        self._ends: list[set[str]] = []  # for each loop around: what is read behind it, or in it
+
+    def block(self, body: Iterable[ast.stmt], after: set[str]) -> set[str]:
+        """What is read from the start of some statements on."""
+        for s in reversed(list(body)):
+            after = self.statement(s, after)
+        return after
+
+    def statement(self, s: ast.stmt, after: set[str]) -> set[str]:
+        """What is read from the start of one on."""
+        if isinstance(s, ast.Assign):
+            stored = {t.id for t in _targets(s.targets) if isinstance(t, ast.Name)}
+            return (after - stored) | _read(s)
+        if isinstance(s, ast.AugAssign):
+            return after | _read(s) | {n.id for n in _names(s)}
+        if isinstance(s, (ast.Expr, ast.Pass)):
+            return after | _read(s)
+        if isinstance(s, (ast.Return, ast.Raise)):
+            return _read(s)
+        if isinstance(s, ast.If):
+            return self.block(s.body, after) | self.block(s.orelse, after) | _read(s.test)
+        if isinstance(s, (ast.Break, ast.Continue)) and self._ends:
+            return set(self._ends[-1])
+        if isinstance(s, (ast.For, ast.While)) and not s.orelse:
+            return self._loop(s, after)
+        self.is_known = False
+        return after
+
+    def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
+        self.after[s] = self.after.get(s, set()) | after
+        head = _read(s.iter if isinstance(s, ast.For) else s.test)
+        own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        reached = after | (set() if own else head)
+        while True:
+            self._ends.append(reached)
+            inside = self.block(s.body, reached) - own
+            self._ends.pop()
+            if inside <= reached:
+                return reached | head
+            reached = reached | inside
+
+
+def _targets(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for t in targets:
+        if isinstance(t, ast.Tuple):
+            yield from _targets(t.elts)
+        else:
+            yield t
+
+
+def _names(tree: ast.AST) -> Iterator[ast.Name]:
+    """Names, as they stand in the source."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Name):
+            yield node
+        else:
+            yield from _names(node)
+
+
+def _read(tree: ast.AST) -> set[str]:
+    nodes = ast.walk(tree)
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _innermost(loop: ast.For) -> int:
+    """How many loops have no loop inside."""
+    inside = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.For)]
+    return sum(_innermost(n) == 1 and not _has_loop(n) for n in inside) if inside else 1
+
+
+def _has_loop(loop: ast.For) -> bool:
+    return any(isinstance(n, ast.For) for s in loop.body for n in ast.walk(s))
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self._names.get(node.id, node.id), node.ctx)

@@ -1,0 +1,192 @@
+"""Elements of arrays and windows on them in LLVM code, for the programs that fwdad writes.
+
+An index is checked at most once, and a window is a pointer with lengths and steps. Importing this
+module needs Numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.np.arrayobj import get_itemsize, load_item, store_item
+
+from fwdad.backends.checks import require
+
+types: Any = _types
+
+
+class Held(NamedTuple):
+    """An array in LLVM code: its type, a pointer to its first element, lengths, steps in bytes."""
+
+    type: Any
+    data: Any
+    lengths: list[Any]
+    steps: list[Any]
+
+
+def held(context: Any, builder: Any, array_type: Any, array: Any) -> Held:
+    """The parts of an array that access to its elements needs."""
+    model = context.data_model_manager[array_type]
+    parts = (model.get(builder, array, name) for name in ("shape", "strides"))
+    lengths, steps = (cgutils.unpack_tuple(builder, p, array_type.ndim) for p in parts)
+    return Held(array_type, model.get(builder, array, "data"), lengths, steps)
+
+
+def element(context: Any, builder: Any, array: Held, index: list[tuple[Any, Any, bool]]) -> Any:
+    """A pointer to an element; its index is checked, negative ones count from the end.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    array : Held
+        The array.
+    index : list of tuple
+        For each axis Numba's type and the LLVM value, or None and a Python int; and whether it is
+        inside for certain.
+    """
+    places = checked_places(context, builder, array.lengths, index)
+    return cgutils.get_item_pointer2(
+        context, builder, array.data, array.lengths, array.steps, array.type.layout, places
+    )
+
+
+def checked_places(
+    context: Any, builder: Any, lengths: list[Any], index: list[tuple[Any, Any, bool]]
+) -> list[Any]:
+    """Indices from the start; raises where one is outside."""
+    places = []
+    inside = None
+    for (t, given, is_inner), n in zip(index, lengths, strict=False):
+        if is_inner:
+            places.append(context.cast(builder, given, t, types.intp))
+            continue
+        if t is None:
+            i = n.type(given)
+            i = builder.add(i, n) if given < 0 else i
+        else:
+            i = context.cast(builder, given, t, types.intp)
+            if t.signed:
+                i = builder.select(builder.icmp_signed("<", i, n.type(0)), builder.add(i, n), i)
+        places.append(i)
+        fits = builder.icmp_unsigned("<", i, n)
+        inside = fits if inside is None else builder.and_(inside, fits)
+    if inside is not None:
+        require(context, builder, inside, IndexError, "index is out of bounds")
+    return places
+
+
+def all_steps(context: Any, builder: Any, array: Held) -> list[Any]:
+    """The steps of an array, also of one that is told without, because of its layout."""
+    if array.steps:
+        return array.steps
+    size = context.get_constant(types.intp, get_itemsize(context, array.type))
+    in_order = array.type.layout != "F"
+    steps: list[Any] = []
+    for n in reversed(array.lengths) if in_order else array.lengths:
+        steps.append(size)
+        size = builder.mul(size, n)
+    return steps[::-1] if in_order else steps
+
+
+class Part(NamedTuple):
+    """Where a slice starts and stops: Numba's types and LLVM values, Python ints, or None."""
+
+    start: tuple[Any, Any] | None
+    stop: tuple[Any, Any] | None
+
+
+def window(
+    context: Any, builder: Any, array: Held, index: list[Part | tuple[Any, Any, bool]], t: Any
+) -> Held:
+    """A part of an array, without a copy.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    array : Held
+        The array.
+    index : list
+        For the first axes: an index, as :func:`element` takes it, or a part.
+    t : Array
+        The type of what is made.
+    """
+    lengths, steps, starts = [], [], []
+    known = all_steps(context, builder, array)
+    rest = [Part(None, None)] * (array.type.ndim - len(index))
+    for item, n, step in zip([*index, *rest], array.lengths, known, strict=True):
+        if not isinstance(item, Part):
+            starts += checked_places(context, builder, [n], [item])
+            continue
+        start = n.type(0) if item.start is None else _bound(context, builder, item.start, n)
+        stop = n if item.stop is None else _bound(context, builder, item.stop, n)
+        length = stop
+        if item.start is not None:
+            length = builder.sub(stop, start)
+            is_empty = builder.icmp_signed("<", length, n.type(0))
+            length = builder.select(is_empty, n.type(0), length)
+        starts.append(start)
+        lengths.append(length)
+        steps.append(step)
+    data = cgutils.get_item_pointer2(
+        context, builder, array.data, array.lengths, known, array.type.layout, starts
+    )
+    return Held(t, data, lengths, steps)
+
+
+def _bound(context: Any, builder: Any, given: tuple[Any, Any], n: Any) -> Any:
+    """Where a slice starts or stops: counted from the end if it is negative, and inside."""
+    t, i = given
+    zero = n.type(0)
+    if t is None:
+        known, i = i, n.type(i)
+        if known < 0:
+            i = builder.add(i, n)
+    else:
+        known, i = None, context.cast(builder, i, t, types.intp)
+        i = builder.select(builder.icmp_signed("<", i, zero), builder.add(i, n), i)
+    if known is None or known < 0:
+        i = builder.select(builder.icmp_signed("<", i, zero), zero, i)
+    return builder.select(builder.icmp_signed(">", i, n), n, i)
+
+
+def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
+    """An array as Numba knows it.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    array : Held
+        Its parts.
+    owner : tuple, optional
+        Type and LLVM value of the array whose memory it is, of which it becomes an owner, too; else
+        nobody owns it.
+    """
+    model = context.data_model_manager[array.type]
+    length = context.get_value_type(types.intp)
+    size = context.get_constant(types.intp, 1)
+    for n in array.lengths:
+        size = builder.mul(size, n)
+    made = cgutils.get_null_value(model.get_value_type())
+    parts = {
+        "nitems": size,
+        "itemsize": context.get_constant(types.intp, get_itemsize(context, array.type)),
+        "data": array.data,
+        "shape": cgutils.pack_array(builder, array.lengths, ty=length),
+        "strides": cgutils.pack_array(builder, all_steps(context, builder, array), ty=length),
+    }
+    if owner is not None:
+        of_owner = context.data_model_manager[owner[0]]
+        parts |= {name: of_owner.get(builder, owner[1], name) for name in ("meminfo", "parent")}
+    for name, value in parts.items():
+        made = model.set(builder, made, value, name)
+    if owner is not None:
+        context.nrt.incref(builder, array.type, made)
+    return made
+
+
+__all__ = ["Held", "Part", "as_array", "element", "held", "load_item", "store_item", "window"]
