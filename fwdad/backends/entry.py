@@ -189,7 +189,6 @@ class _Entry:
     ) -> None:
         self.program = program
         self.within = within
-        self.types = types
         self.plain = plain
         self._digest = cache.program_digest(source, types, OPTIONS)
         self._machine = Machine(source, self._digest, types)
