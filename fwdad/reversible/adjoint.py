@@ -14,6 +14,7 @@ import numpy as np
 
 from fwdad.compilation import jit
 from fwdad.reversible import exact
+from fwdad.reversible.control import own_variables
 from fwdad.reversible.invert import OPPOSITE, inverted_block
 from fwdad.reversible.kinds import Exact, Kind
 from fwdad.reversible.liveness import unread_updates
@@ -38,7 +39,7 @@ from fwdad.reversible.program import (
     While,
     root_of,
 )
-from fwdad.reversible.source import Writer, own_variables
+from fwdad.reversible.source import Writer
 from fwdad.transformers import grad
 
 SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()

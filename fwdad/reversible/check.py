@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from fwdad.errors import IrreversibleError
-from fwdad.reversible.parse import location
 from fwdad.reversible.places import index_reads, overlap, reads, text
 from fwdad.reversible.program import (
     Allocate,
@@ -31,6 +30,7 @@ from fwdad.reversible.program import (
     written_places,
     written_roots,
 )
+from fwdad.reversible.syntax import location
 
 
 def check(program: Program) -> None:

@@ -16,7 +16,7 @@ from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.adjoint import SAMPLES
 from fwdad.reversible.function import Definition, Reversible, Written
 from fwdad.reversible.kinds import Kind, Numeric
-from fwdad.reversible.source import make_function
+from fwdad.reversible.lines import make_function
 from fwdad.tangents.chunk import scale_lanes
 
 _THREADS = 128

@@ -13,11 +13,14 @@ import numpy as np
 
 from fwdad.errors import AliasedArgumentError, IrreversibleError, UnsupportedTypeError
 from fwdad.reversible.adjoint import AdjointWriter
+from fwdad.reversible.calls import is_value
 from fwdad.reversible.check import check
+from fwdad.reversible.expressions import infer_kinds
 from fwdad.reversible.invert import inverted_program
 from fwdad.reversible.kinds import Function, Kind, Other, kind_of
+from fwdad.reversible.lines import make_function
 from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
-from fwdad.reversible.parse import location, outside, parse
+from fwdad.reversible.parse import parse
 from fwdad.reversible.places import text
 from fwdad.reversible.program import (
     Block,
@@ -30,12 +33,8 @@ from fwdad.reversible.program import (
 )
 from fwdad.reversible.records import flat_kinds, flat_values, flattened, rebuilt, variables
 from fwdad.reversible.show import show_program
-from fwdad.reversible.source import (
-    Writer,
-    infer_kinds,
-    is_value,
-    make_function,
-)
+from fwdad.reversible.source import Writer
+from fwdad.reversible.syntax import location, outside
 
 
 @dataclass(eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 from types import FunctionType
 from typing import Any
@@ -33,7 +32,17 @@ from fwdad.reversible.program import (
     Variable,
     While,
 )
-from fwdad.reversible.stack import CONTAINERS, contained, field_of, placed_at, pushed
+from fwdad.reversible.stack import CONTAINERS, field_of, placed_at, pushed
+from fwdad.reversible.syntax import (
+    Contains,
+    OwnFields,
+    Replace,
+    beginning,
+    is_docstring,
+    location,
+    outside,
+    stored,
+)
 
 _UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
 _FLIPS: dict[type, str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not "}
@@ -97,7 +106,7 @@ class _Parser:
         params = [p.arg for p in (*a.posonlyargs, *a.args)]
         self.locals |= set(params)
         self.names |= set(params)
-        body = [_Contains(self).visit(copy.deepcopy(n)) for n in self.node.body]
+        body = [Contains(self).visit(copy.deepcopy(n)) for n in self.node.body]
         if body and isinstance(body[-1], ast.Return):
             self._check_return(body[-1], params)
             body.pop()
@@ -125,7 +134,7 @@ class _Parser:
         nodes = list(nodes)
         for k in range(len(nodes)):
             node, known = nodes[k], set(self.own)
-            if isinstance(node, ast.Pass) or _is_docstring(node):
+            if isinstance(node, ast.Pass) or is_docstring(node):
                 continue
             made = self.statement(node)
             if isinstance(made, Define):
@@ -136,7 +145,7 @@ class _Parser:
             found.extend(made if isinstance(made, list) else [made])
             new = {name: self.own[name][1] for name in self.own.keys() - known}
             if new:
-                nodes[k + 1 :] = [_Fields(new).visit(copy.deepcopy(n)) for n in nodes[k + 1 :]]
+                nodes[k + 1 :] = [OwnFields(new).visit(copy.deepcopy(n)) for n in nodes[k + 1 :]]
         return found
 
     def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
@@ -236,7 +245,7 @@ class _Parser:
         found: Block = []
         for f, part in parts.items():
             variable = self.live[-1][part] = Variable(part)
-            found.append(Allocate(node, variable, _beginning(value, f)))
+            found.append(Allocate(node, variable, beginning(value, f)))
         return found
 
     def fields(self, owner: ast.expr) -> Any:
@@ -309,7 +318,7 @@ class _Parser:
                 del self.own[name]
                 self.ended.add(name)
                 return [
-                    Free(node, self.live[-1].pop(part), _beginning(call.args[1], f))
+                    Free(node, self.live[-1].pop(part), beginning(call.args[1], f))
                     for f, part in reversed(parts.items())
                 ]
         variable = self.live[-1].pop(name, None)
@@ -377,14 +386,14 @@ class _Parser:
         # The element is the array's own, by its index.
         index = self.fresh(f"{name}_index")
         element = ast.Subscript(copy.deepcopy(over), ast.Name(index, ast.Load()), ast.Load())
-        body = [_Replace(name, element).visit(copy.deepcopy(s)) for s in node.body]
+        body = [Replace(name, element).visit(copy.deepcopy(s)) for s in node.body]
         for s in body:
             ast.fix_missing_locations(s)
         length = ast.parse(f"len({text(over)})", mode="eval").body
         zero = ast.Constant(0)
         made = For(node, Variable(index), zero, length, 1, [], backwards)
         made.body = self._loop_body(made, body, node)
-        if name in {n.id for s in node.body for n in _stored(s)}:
+        if name in {n.id for s in node.body for n in stored(s)}:
             message = f"the loop's own '{name}' is changed in its body"
             raise self.refuse(message, node)
         return made
@@ -502,93 +511,3 @@ class _Parser:
         if not isinstance(node, ast.Name) or node.id in self.locals:
             return _MISSING
         return outside(self.f, node.id, _MISSING)
-
-
-def outside(f: FunctionType, name: str, default: Any = None) -> Any:
-    """What a name means in a function that does not assign it."""
-    code = f.__code__
-    if name in code.co_freevars and f.__closure__ is not None:
-        try:
-            return f.__closure__[code.co_freevars.index(name)].cell_contents
-        except ValueError:
-            return default
-    if name in f.__globals__:
-        return f.__globals__[name]
-    return getattr(builtins, name, default)
-
-
-def location(filename: str, node: ast.AST) -> Location | None:
-    """Where a node of the source stands."""
-    line = getattr(node, "lineno", None)
-    if line is None:
-        return None
-    end = getattr(node, "end_col_offset", None)
-    return Location(
-        filename,
-        line,
-        node.col_offset + 1,  # type: ignore[attr-defined]
-        getattr(node, "end_lineno", None),
-        None if end is None else end + 1,
-    )
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def _stored(node: ast.AST) -> list[ast.Name]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-
-
-class _Replace(ast.NodeTransformer):
-    """An expression for a name."""
-
-    def __init__(self, name: str, by: ast.expr) -> None:
-        self.name = name
-        self.by = by
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id != self.name or isinstance(node.ctx, ast.Store):
-            return node
-        return ast.copy_location(copy.deepcopy(self.by), node)
-
-
-def _beginning(value: ast.expr, name: str) -> ast.expr:
-    """What a field of a new container is."""
-    return ast.Constant(0) if name == "count" else placed_at(field_of(value, name), value)
-
-
-class _Fields(ast.NodeTransformer):
-    """Variables for the fields of ancillas."""
-
-    def __init__(self, own: dict[str, dict[str, str]]) -> None:
-        self.own = own
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        value = node.value
-        parts = self.own.get(value.id) if isinstance(value, ast.Name) else None
-        if parts is not None and node.attr in parts:
-            return ast.copy_location(ast.Name(parts[node.attr], node.ctx), node)
-        self.generic_visit(node)
-        return node
-
-
-class _Contains(ast.NodeTransformer):
-    """The question whether a dictionary has a key, in its fields."""
-
-    def __init__(self, parser: _Parser) -> None:
-        self.parser = parser
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        if self.parser.meaning(node.func) is not words.contains:
-            return node
-        if len(node.args) != 2 or node.keywords:
-            message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
-            raise self.parser.refuse(message, node)
-        d, key = node.args
-        return placed_at(contained(lambda name: field_of(d, name), key), node)

@@ -33,6 +33,13 @@ def steps(place: ast.expr) -> tuple[str, list[ast.expr]]:
     return (place.id if isinstance(place, ast.Name) else ""), found[::-1]
 
 
+def names_in(node: ast.AST) -> Iterator[ast.Name]:
+    """The names in an expression."""
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name):
+            yield n
+
+
 class _Leaves(ast.NodeVisitor):
     def __init__(self, names: set[str]) -> None:
         self.names = names
@@ -49,7 +56,7 @@ class _Leaves(ast.NodeVisitor):
                 self.metadata.setdefault(text(node), node)
                 return
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-            names = [n.id for g in node.generators for n in _names(g.target)]
+            names = [n.id for g in node.generators for n in names_in(g.target)]
             self._inside(node, names)
             return
         if isinstance(node, ast.Lambda):
@@ -74,7 +81,7 @@ class _Leaves(ast.NodeVisitor):
                 self.metadata.setdefault(text(step), step)
                 return True
             if isinstance(step, ast.Subscript) and any(
-                n.id in self.bound for n in _names(step.slice)
+                n.id in self.bound for n in names_in(step.slice)
             ):
                 break
             kept.append(step)
@@ -87,12 +94,6 @@ class _Leaves(ast.NodeVisitor):
                     self.visit(later.slice)
         self.found.setdefault(text(whole), whole)
         return True
-
-
-def _names(node: ast.AST) -> Iterator[ast.Name]:
-    for n in ast.walk(node):
-        if isinstance(n, ast.Name):
-            yield n
 
 
 def leaves(expression: ast.expr, names: set[str]) -> list[ast.expr]:

@@ -1,0 +1,96 @@
+"""Run-time checks of a reversible program as source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fwdad.errors import InvertibilityError
+from fwdad.reversible.expressions import Expressions
+from fwdad.reversible.kinds import Kind
+from fwdad.reversible.places import distance, names_in, text
+from fwdad.reversible.program import Block, Call, Statement, root_of
+
+
+class Checks(Expressions):
+    """Writes what must hold when the program runs."""
+
+    def check_value(
+        self, s: Statement, what: str, variable: str, found: str, expected: str, kind: Kind
+    ) -> None:
+        """Raise if a value is not what it must be."""
+        if kind.active:
+            size = f"abs({expected})" if not kind.is_array else f"{self.np}.abs({expected})"
+            largest = (
+                f"max(1.0, {size})" if not kind.is_array else f"{self.np}.maximum(1.0, {size})"
+            )
+            try:
+                bound = repr(self.tolerance * max(1.0, abs(complex(expected))))
+            except ValueError:
+                bound = f"{self.tolerance!r} * {largest}"
+            if kind.is_array:
+                test = f"not {self.np}.all({self.np}.abs({found} - ({expected})) <= {bound})"
+            else:
+                gap = found if expected in ("0.0", "0") else f"{found} - ({expected})"
+                test = f"not abs({gap}) <= {bound}"
+        else:
+            test = f"{found} != {expected}"
+            if kind.is_array:
+                test = f"{self.np}.any({test})"
+        self.line(f"if {test}:")
+        self.raise_it(s, what, variable, expected, found)
+
+    def check_apart(self, s: Statement) -> None:
+        """Raise if two elements that must differ are the same."""
+        if not self.checked:
+            return
+        for pairs in s.apart:
+            tests = []
+            for i, j, length in pairs:
+                a, b, n = text(i), text(j), text(length)
+                gap = distance(i, j)
+                if gap is not None:  # they meet where one of them counts from the end
+                    tests.append(f"{n} == {abs(gap)}")
+                else:
+                    tests.append(f"({a} - ({b}) in (0, {n}, -{n}))")
+            self.line(f"if {' and '.join(tests)}:")
+            what = "an element that is updated and read at once, at the indices"
+            self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))
+
+    def raise_it(self, s: Statement, what: str, variable: str, expected: str, found: str) -> None:
+        """The line that raises."""
+        error = self.given("InvertibilityError", InvertibilityError)
+        place = (self.program.filename, getattr(s.node, "lineno", 0))
+        with self.indented():
+            self.line(
+                f"raise {error}({what!r}, {variable!r}, {place[0]!r}, {place[1]}, {expected}, "
+                f"{found})"
+            )
+
+    def stays(self, pre: ast.expr, post: ast.expr, block: Block) -> bool:
+        """Whether a condition cannot change."""
+        if text(pre) != text(post):
+            return False
+        changed = self.written(block)
+        read, _ = self.parts(pre)
+        return not any(n.id in changed for leaf, _ in read for n in names_in(leaf))
+
+    @contextmanager
+    def keeping(self, name: str, *values: ast.expr) -> Iterator[None]:
+        """While a name holds, neither it nor what it stands for is updated by a call."""
+        read = [n.id for v in values for leaf, _ in self.parts(v)[0] for n in names_in(leaf)]
+        before = len(self.fixed)
+        self.fixed += [name, *read]
+        yield
+        del self.fixed[before:]
+
+    def check_fixed(self, s: Call, given: list[tuple[ast.expr, Kind]], updated: set[int]) -> None:
+        """Raise if a call updates what a name stands for."""
+        for k, (a, _) in enumerate(given):
+            if k in updated and root_of(a) in self.fixed:
+                message = (
+                    f"'{text(a)}' is updated by this call, but a name stands for its value here, "
+                    "or a loop goes through it: use fwdad.ancilla"
+                )
+                raise self.refuse(message, s)

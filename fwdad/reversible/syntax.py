@@ -1,0 +1,108 @@
+"""Python's syntax trees: where they stand, what names mean, and nodes in the place of others."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from types import FunctionType
+from typing import Any
+
+from fwdad.errors import Location
+from fwdad.reversible import words
+from fwdad.reversible.stack import contained, field_of, placed_at
+
+
+def outside(f: FunctionType, name: str, default: Any = None) -> Any:
+    """What a name means in a function that does not assign it."""
+    code = f.__code__
+    if name in code.co_freevars and f.__closure__ is not None:
+        try:
+            return f.__closure__[code.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return default
+    if name in f.__globals__:
+        return f.__globals__[name]
+    return getattr(builtins, name, default)
+
+
+def location(filename: str, node: ast.AST) -> Location | None:
+    """Where a node of the source stands."""
+    line = getattr(node, "lineno", None)
+    if line is None:
+        return None
+    end = getattr(node, "end_col_offset", None)
+    return Location(
+        filename,
+        line,
+        node.col_offset + 1,  # type: ignore[attr-defined]
+        getattr(node, "end_lineno", None),
+        None if end is None else end + 1,
+    )
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is a text by itself."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def stored(node: ast.AST) -> list[ast.Name]:
+    """The names that a statement assigns."""
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+class Replace(ast.NodeTransformer):
+    """An expression for a name."""
+
+    def __init__(self, name: str, by: ast.expr) -> None:
+        self.name = name
+        self.by = by
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The expression, where the name is read."""
+        if node.id != self.name or isinstance(node.ctx, ast.Store):
+            return node
+        return ast.copy_location(copy.deepcopy(self.by), node)
+
+
+def beginning(value: ast.expr, name: str) -> ast.expr:
+    """What a field of a new container is."""
+    return ast.Constant(0) if name == "count" else placed_at(field_of(value, name), value)
+
+
+class OwnFields(ast.NodeTransformer):
+    """Variables for the fields of ancillas."""
+
+    def __init__(self, own: dict[str, dict[str, str]]) -> None:
+        self.own = own
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """The variable of a field."""
+        value = node.value
+        parts = self.own.get(value.id) if isinstance(value, ast.Name) else None
+        if parts is not None and node.attr in parts:
+            return ast.copy_location(ast.Name(parts[node.attr], node.ctx), node)
+        self.generic_visit(node)
+        return node
+
+
+class Contains(ast.NodeTransformer):
+    """The question whether a dictionary has a key, in its fields."""
+
+    def __init__(self, parser: Any) -> None:
+        self.parser = parser
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """What ``contains(d, key)`` means."""
+        self.generic_visit(node)
+        if self.parser.meaning(node.func) is not words.contains:
+            return node
+        if len(node.args) != 2 or node.keywords:
+            message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
+            raise self.parser.refuse(message, node)
+        d, key = node.args
+        return placed_at(contained(lambda name: field_of(d, name), key), node)
