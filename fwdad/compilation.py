@@ -74,6 +74,14 @@ class Runner:
         """Run it."""
         return self._plain(*leaves) if self._made is None else self._made.call(*leaves)
 
+    def serves(self, leaves: tuple[Any, ...]) -> bool:
+        """Whether Numba has compiled the program as a whole, for leaves like these."""
+        import numba  # noqa: PLC0415
+
+        if self._made is None or self._made.kernel is None:
+            return False
+        return bool(self._made.serves(tuple(numba.typeof(x) for x in leaves)))
+
     @property
     def compiled(self) -> Any:
         """What Numba runs, or None."""
@@ -181,6 +189,11 @@ class Jitted:
             return AGAIN
         self._latest = run
         return run(args)
+
+    @property
+    def backend(self) -> str:
+        """What runs its tapes, as :func:`jit` was told."""
+        return self._backend
 
     @property
     def hits(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fwdad import compilation
 from fwdad.arguments import Function
+from fwdad.backends.numba_support import have_numba
 from fwdad.compilation import Jitted
 from fwdad.errors import UntraceableError
 from fwdad.gradients import Path, differentiated, is_real, ones_like, written_path
@@ -47,14 +48,22 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> str:
     evaluate = getattr(getattr(f, "_evaluate", None), "__name__", "")
     if isinstance(f, Jitted) or evaluate not in _REVERSE or not args:
         return compilation.explain(f, *args, **kwargs)
-    g, argnums = differentiated(f)
-    return _of_reverse(g, argnums, args, kwargs, pulled=evaluate == _REVERSE[-1])
+    _, argnums = differentiated(f)
+    under = getattr(f, "__wrapped__", f)
+    return _of_reverse(under, argnums, args, kwargs, pulled=evaluate == _REVERSE[-1])
+
+
+def _run_by(f: Any) -> str:
+    """What runs the tapes of a function's derivatives."""
+    compiled = isinstance(f, Jitted) and f.backend != "numpy" and have_numba()
+    return ", run by Numba" if compiled else ", run by NumPy (jit compiles it)"
 
 
 _REVERSE = ("_call_grad", "_call_value_and_grad", "_call_jacrev")
 
 
-def _of_reverse(g: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -> str:
+def _of_reverse(f: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -> str:
+    g, _ = differentiated(f)
     args = tuple(_copied(a) for a in args)
     options = {"has_aux": False}
     if pulled:
@@ -70,9 +79,7 @@ def _of_reverse(g: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -
         )
     count = path.made.tape.count()
     operations = "1 operation" if count == 1 else f"{count} operations"
-    return (
-        f"the tape of {name}, forwards and backwards: {operations}, run by NumPy (jit compiles it)"
-    )
+    return f"the tape of {name}, forwards and backwards: {operations}{_run_by(f)}"
 
 
 def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: Any, *,

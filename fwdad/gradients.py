@@ -98,7 +98,8 @@ class _Tapes:
                 self._known.clear()
                 self._single.clear()
                 self._closures.clear()
-            made: Jitted | None = Jitted(_Reversed(evaluate, f, argnums, options), "numpy")
+            backend = f.backend if isinstance(f, Jitted) else "numpy"
+            made: Jitted | None = Jitted(_Reversed(evaluate, f, argnums, options), backend)
             code = getattr(f, "__code__", None)
             if code is not None and getattr(f, "__closure__", None):
                 self._closures[code] = self._closures.get(code, 0) + 1

@@ -25,9 +25,10 @@ from fwdad.gradients import (
     written_out,
 )
 from fwdad.recorded import Outcome, run_recorded
-from fwdad.sweeps import Kept, sweeps_of
+from fwdad.sweeps import sweeps_of
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import flatten, match, unflatten
+from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.tracing.builtin_calls import builtin
@@ -138,7 +139,7 @@ class Pullback:
         self._options = options
         self._chunk = chunk
         self._outcome: Outcome | None = None
-        self._kept: Kept | None = None
+        self._kept: Any = None  # of the way forward, where there is a tape
         self._args: tuple[Any, ...] = self._arguments.args
         self._kwargs = kwargs
         self._active = is_active((*self._args, *kwargs.values()))
@@ -178,9 +179,14 @@ class Pullback:
             return self._stacked([[call(operator.getitem, b, k) for b in bars]
                                   for k in range(count)])  # fmt: skip
         width = min(count, _width(self._chunk, count, self._arguments.leaves))
+        parts = self._rows(bars, count, width)
+        return in_trees(parts, self._arguments, single=self._single)
+
+    def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
+        """The cotangents of x, leaf by leaf, for K of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
         trees = zip(self._arguments.structures, (x_bar,) if self._single else x_bar, strict=True)
-        parts = [
+        return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
             for b, x in zip(
                 [b for structure, tree in trees for b in match(structure, tree)],
@@ -188,7 +194,55 @@ class Pullback:
                 strict=True,
             )
         ]
-        return in_trees(parts, self._arguments, single=self._single)
+
+    def _pull_active(self, bars: list[Any]) -> Any:
+        """The cotangents for some that carry derivatives: a linear map of real numbers."""
+        parts = []
+        for bar, y in zip(bars, self._leaves, strict=True):
+            flat = call(np.reshape, bar, (-1,))
+            is_complex = leaf_dtype(y).kind == "c"
+            parts += [call(np.real, flat), call(np.imag, flat)] if is_complex else [flat]
+        vector = call(mapped, call(np.concatenate, parts), self._pull_vector, self._push_vector)
+        found, start = [], 0
+        for x in self._arguments.leaves:
+            shape, dtype = leaf_shape(x), leaf_dtype(x)
+            size = math.prod(shape)
+            own = call(operator.getitem, vector, slice(start, start + size) if shape else start)
+            own = call(np.reshape, own, shape) if len(shape) > 1 else own
+            found.append(own if dtype == np.float64 else own.astype(dtype))
+            start += size
+        return in_trees(found, self._arguments, single=self._single)
+
+    def _pull_vector(self, vector: np.ndarray) -> np.ndarray:
+        """A cotangent of the value, as real numbers, pulled back to numbers."""
+        bars = [row[0] for row in self._split(vector[None])]
+        x_bar = self._kept.pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
+        parts = _x_leaves(x_bar, single=self._single)
+        return np.concatenate([np.reshape(p, (-1,)) for p in parts]).astype(float)
+
+    def _push_vector(self, vector: np.ndarray) -> np.ndarray:
+        """The adjoint of that: a row of the Jacobian for each number of the value."""
+        total = sum(y.size * (1 + (y.dtype.kind == "c")) for y in map(np.asarray, self._leaves))
+        made = np.empty(total)
+        for start in range(0, total, _ROWS):
+            count = min(_ROWS, total - start)
+            parts = self._rows(self._split(np.eye(count, total, start)), count, count)
+            rows = np.concatenate([p.reshape(count, -1) for p in parts], axis=1)
+            made[start : start + count] = rows @ vector
+        return made
+
+    def _split(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Rows of real numbers as stacked cotangents of the value's leaves."""
+        found, start = [], 0
+        for y, shape in zip(self._leaves, self._shapes, strict=True):
+            size = math.prod(shape)
+            own = rows[:, start : start + size]
+            start += size
+            if leaf_dtype(y).kind == "c":
+                own = own + 1j * rows[:, start : start + size]
+                start += size
+            found.append(own.reshape(-1, *shape))
+        return found
 
     def _stacked(self, rows: list[list[Any]]) -> Any:
         """The cotangents for some of the value, which carry derivatives, one by one."""
@@ -256,7 +310,7 @@ class Pullback:
 
     def _pull(self, bars: list[Any]) -> Any:
         if self._kept is not None:
-            return self._kept.pull_active(bars) if is_active(bars) else self._kept.pull(bars)
+            return self._pull_active(bars) if is_active(bars) else self._kept.pull(bars)
         if self._active and self._traceable():
             answer = traced(
                 pulled_value,
@@ -356,6 +410,7 @@ def jacrev_at(
     return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
 
 
+_ROWS = 32  # of a Jacobian, pulled back at once
 _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fwdad.backends.numpy_source import defined, numpy_source
-from fwdad.builder.dispatch import call
+from fwdad.backends.array_stacks import as_list
 from fwdad.compilation import Runner
-from fwdad.reverse.halves import Halves, cut
-from fwdad.tangents.chunk import plain
+from fwdad.reverse.halves import Halves, Stacked, cut
 from fwdad.tape.forward import push_forward
+from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.types import Number, Type
 
@@ -44,14 +42,9 @@ class Sweeps:
         return Runner(self.halves.forward, self.backend)
 
     @functools.cached_property
-    def back(self) -> Runner:
+    def back(self) -> _WayBack:
         """The way back."""
-        return Runner(self.halves.back, self.backend)
-
-    @functools.cached_property
-    def back_source(self) -> Callable[..., Any]:
-        """The way back as a Python function with a source."""
-        return defined(numpy_source(self.halves.back))
+        return _WayBack(self.halves.back, self.backend, self.halves.stacks)
 
     def pushed(self, width: int) -> Any:
         """The way back of some cotangents together, and its constants."""
@@ -63,7 +56,8 @@ class Sweeps:
                 made, constants = push_forward(program, width, list(active))
                 made.block.results = made.block.results[len(program.block.results) :]
                 optimise(made)
-                self._pushed[width] = (Runner(made, self.backend), constants)
+                run = _WayBack(made, self.backend, self.halves.stacks)
+                self._pushed[width] = (run, constants)
             return self._pushed[width]
 
     def copied(self, leaves: list[Any]) -> list[int]:
@@ -97,6 +91,42 @@ class Sweeps:
         return y, Kept(self, kept)
 
 
+class _WayBack:
+    """Runs a way back on stacks as the way forward has left them.
+
+    Parameters
+    ----------
+    program : Program
+        The way back.
+    backend : str
+        As :func:`fwdad.jit` takes it.
+    stacks : dict
+        The stacks among its inputs.
+    """
+
+    def __init__(self, program: Program, backend: str, stacks: dict[int, Stacked]) -> None:
+        self._program = program
+        self._run = Runner(program, backend)
+        self._stacks = stacks
+
+    @functools.cached_property
+    def _plain(self) -> Runner:
+        return Runner(self._program, "numpy")
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compiled if the way forward was, and Numba knows the types."""
+        if self._run.compiled is None or not self._stacks:
+            return self._run(*inputs)
+        if all(type(inputs[k]) is tuple for k in self._stacks):
+            if self._run.serves(inputs):
+                return self._run(*inputs)
+            made = list(inputs)
+            for k, use in self._stacks.items():
+                made[k] = as_list(made[k], use.rank)
+            return self._plain(*made)
+        return self._plain(*inputs)
+
+
 class Kept:
     """What one run has kept for its way back.
 
@@ -123,13 +153,6 @@ class Kept:
         own = self._own()
         return self._rebuilt(self.sweeps.back(*own, *bars), own)
 
-    def pull_active(self, bars: list[Any]) -> Any:
-        """The same for a cotangent that carries derivatives: the source is run on duals."""
-        own = [call(np.copy, bar) if isinstance(plain(bar), np.ndarray) else bar for bar in bars]
-        answers = call(self.sweeps.back_source, *self._own(), *own)
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
-        return x_bar
-
     def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
         """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
         run, constants = self.sweeps.pushed(width)
@@ -154,8 +177,8 @@ class Kept:
         values = list(self.values)
         for k in halves.written:
             values[k] = values[k].copy()
-        for k, deep in halves.stacks.items():
-            values[k] = [x.copy() for x in values[k]] if deep else list(values[k])
+        for k, use in halves.stacks.items():
+            values[k] = _own_stack(values[k], use)
         return values
 
     def _rebuilt(self, answers: Any, inputs: list[Any]) -> Any:
@@ -187,13 +210,23 @@ def _hollow(a: np.ndarray) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(np.zeros((), a.dtype), a.shape, (0,) * a.ndim)
 
 
+def _own_stack(stack: Any, use: Stacked) -> Any:
+    """A stack that may be changed: a list, or the memory of compiled code and its height."""
+    if type(stack) is list:
+        return [x.copy() for x in stack] if use.deep else list(stack)
+    if not use.deep and not use.grows:
+        return stack
+    return tuple(x.copy() if isinstance(x, np.ndarray) else x for x in stack)
+
+
 def _apart(values: Any, others: list[Any]) -> list[Any]:
     """Arrays, copied where they are no memory of their own: views, inputs, and one array twice."""
-    taken = {id(x) for x in others}
+    taken = [x for x in others if type(x) is np.ndarray]
     made = []
     for v in values:
-        if type(v) is np.ndarray and (v.base is not None or id(v) in taken):
-            v = v.copy()
-        taken.add(id(v))
+        if type(v) is np.ndarray:
+            if isinstance(v.base, np.ndarray) or any(np.may_share_memory(v, x) for x in taken):
+                v = v.copy()
+            taken.append(v)
         made.append(v)
     return made

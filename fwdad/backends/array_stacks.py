@@ -7,11 +7,12 @@ of its elements; taken off, it is a window on the stack, which nobody writes bef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, reading
-from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array
+from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array, values_in
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
@@ -73,10 +74,14 @@ class Stacks:
         self.roomy: set[Op] = set()
         pushes: dict[Value, list[tuple[Apply, Block]]] = {}
         pops: dict[Value, list[tuple[Apply, Block]]] = {}
-        alone: set[Value] = set()  # what is looked at in another way
+        self.given = [p for p in program.block.params if p in _stacks_in(program)]
+        alone = {*self.given, *values_in(program.block.results)}  # or looked at in another way
+        looks: dict[Value, Apply] = {}
         for op, block in _stacking(program.block):
             if op.function in (top, thin):
                 alone.add(op.args[0])
+                if op.function is top:
+                    looks[op.args[0]] = op
                 continue
             (pushes if op.function is push else pops).setdefault(op.args[0], []).append((op, block))
         together: dict[Any, Held] = {}
@@ -93,10 +98,20 @@ class Stacks:
             held.ends = own
             if first:
                 held.begins = own
+        for stack in self.given:
+            if stack not in self.held:
+                found = pops[stack][0][0] if stack in pops else looks[stack]
+                self.held[stack] = Held(found.outputs[0].type)
+                self.held[stack].stacks.append(stack)
         for stack, taken in pops.items():  # in the order of the program
             popped = self.held.get(stack)
             if popped is not None and not popped.lowers:
                 popped.lowers = {op for op, _ in taken}
+
+
+def _stacks_in(program: Program) -> set[Value]:
+    """What the program takes for stacks."""
+    return {op.args[0] for op, _ in _stacking(program.block)}
 
 
 def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
@@ -132,6 +147,50 @@ def _new_stack(w: Writer, op: Apply) -> None:
         held.shapes = w.temporary(f"{held.name}_shapes")
         w.line(f"{held.shapes} = {w.empty([str(_FIRST)], INT.dtype)}")
         w.line(f"{held.shapes}_top = 0")
+
+
+def given(w: Writer, stack: Value, name: str) -> None:
+    """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
+    held = w.stacks.held[stack]
+    held.name = w.name(stack)
+    w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
+    held.top = w.temporary(f"{held.name}_top", INT)
+    if isinstance(held.type, ArrayType) and held.type.ndim:
+        held.shapes = w.temporary(f"{held.name}_shapes")
+    w.line(f"{_parts(held)} = {name}")
+
+
+def answer(w: Writer, stack: Value) -> str:
+    """A stack as a result: its memory, its height, and the same of the shapes of arrays."""
+    return f"({_parts(w.stacks.held[stack])})"
+
+
+def as_list(parts: tuple[Any, ...], rank: int) -> list[Any]:
+    """A stack of compiled code as those of NumPy's programs.
+
+    Parameters
+    ----------
+    parts : tuple
+        As :func:`answer` says.
+    rank : int
+        That of what lies on it.
+    """
+    buffer, height, *rest = parts
+    if not rank:
+        return list(buffer[:height])
+    shapes, end = rest
+    made, at = [], 0
+    for k in range(0, end, rank):
+        shape = tuple(shapes[k : k + rank])
+        size = math.prod(shape)
+        made.append(buffer[at : at + size].reshape(shape).copy())
+        at += size
+    return made
+
+
+def _parts(held: Held) -> str:
+    shapes = f", {held.shapes}, {held.shapes}_top" if held.shapes else ""
+    return f"{held.name}, {held.top}{shapes}"
 
 
 def make_room(w: Writer, loop: Loop) -> None:

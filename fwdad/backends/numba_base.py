@@ -123,6 +123,10 @@ class BaseWriter(Writer):
             raise self.cannot(f"a {type(operand).__name__} as a value")
         return t
 
+    def is_stack(self, operand: Operand) -> bool:
+        """Whether an operand is a stack."""
+        return isinstance(operand, Value) and operand in self.stacks.held
+
     # -- lengths
 
     def length_of(self, d: Dimension) -> Dimension:

@@ -346,13 +346,19 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         If an operation has no compiled form; with its line.
     """
     writer = NumbaWriter(program)
-    params = [writer.name(p) for p in program.block.params]
+    given = {p: writer.temporary("stack") for p in writer.stacks.given}
+    params = [given[p] if p in given else writer.name(p) for p in program.block.params]
     name = program.name if program.name.isidentifier() else "traced"
     writer.reserve(name)
     writer.line(f"def {name}({', '.join(params)}):")
     with writer.indented():
+        for stack, word in given.items():
+            array_stacks.given(writer, stack, word)
         writer.body(program.block)
-        results = [writer.text(r) for r in program.block.results]
+        results = [
+            array_stacks.answer(writer, r) if writer.is_stack(r) else writer.text(r)
+            for r in program.block.results
+        ]
         writer.line(f"return {tuple_text(results)}")
     called: list[Callee] = []
     while len(called) < len(writer.called):  # functions that are called, which may call others

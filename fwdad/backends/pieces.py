@@ -30,7 +30,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
-from fwdad.tape.stacks import new_stack
+from fwdad.tape.stacks import new_stack, pop, top
 
 # Costs under NumPy, and that of entering compiled code, in units of one operation on a small array.
 _NUMBER, _VIEW, _ARRAY, _LOOP = 0.06, 0.2, 1.0, 100.0
@@ -71,7 +71,7 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
     Cut
         Without pieces if none is worth its calls.
     """
-    if any(isinstance(op, Apply) and op.function is new_stack for op in program.walk()):
+    if any(isinstance(op, Apply) and op.function in (new_stack, pop, top) for op in program.walk()):
         # a stack is several names in compiled code: it does not cross the border of a piece
         return Cut(program, [], list(refused))
     cutter = _Cutter(program, refused)

@@ -27,8 +27,8 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.passes.rewrite import all_used, defined_by
-from fwdad.tape.stacks import bar_of, new_stack, pop, push, top, turn
-from fwdad.tape.types import Type
+from fwdad.tape.stacks import bar_of, new_stack, pop, push, thin, top, turn
+from fwdad.tape.types import ArrayType, Type
 
 _SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
 
@@ -46,6 +46,24 @@ class Cut(NamedTuple):
 
     bars: list[Type]
     answers: int
+
+
+class Stacked(NamedTuple):
+    """What the way back does with a stack.
+
+    Attributes
+    ----------
+    rank : int
+        That of the arrays on it; 0 of numbers.
+    deep : bool
+        Whether it writes into these arrays.
+    grows : bool
+        Whether it puts more on it.
+    """
+
+    rank: int
+    deep: bool
+    grows: bool
 
 
 class Halves(NamedTuple):
@@ -67,9 +85,8 @@ class Halves(NamedTuple):
         What is kept for its shape alone.
     written : list of int
         The arrays among what is kept that the way back writes into.
-    stacks : dict
-        The stacks among what is kept, by position; True where the way back writes into the arrays
-        on one.
+    stacks : dict of int to Stacked
+        The stacks among what is kept, by position.
     """
 
     forward: Program
@@ -79,7 +96,7 @@ class Halves(NamedTuple):
     shared: list[int]
     hollow: list[int]
     written: list[int]
-    stacks: dict[int, bool]
+    stacks: dict[int, Stacked]
 
 
 def cut(program: Program, told: Cut) -> Halves:
@@ -125,7 +142,7 @@ def cut(program: Program, told: Cut) -> Halves:
         [k for k, r in enumerate(results) if memory(r, roots) & lasting],
         [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)],
         [k for k, v in enumerate(kept) if v not in stacks and roots.get(v, set()) & written],
-        {k: _changes(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
+        {k: _use_of(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
     )
 
 
@@ -134,7 +151,10 @@ def _program(
 ) -> Program:
     made = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
     made.quiet, made.parallel = whole.quiet, whole.parallel
-    made.written = written_parameters(made)
+    stacks = {op.args[0] for op in _calls(ops, pop, top)}  # compiled code has its own kind
+    made.written = [
+        w or p in stacks for w, p in zip(written_parameters(made), params, strict=True)
+    ]  # fmt: skip
     return made
 
 
@@ -199,9 +219,11 @@ def _calls(ops: list[Op], *functions: object) -> list[Apply]:
     return [op for op in found if isinstance(op, Apply) and op.function in functions]
 
 
-def _changes(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> bool:
-    """Whether the way back writes into arrays that it takes off a stack."""
-    return any(
-        op.args[0] is stack and roots.get(op.outputs[0], set()) & written
-        for op in _calls(back, pop, top)
+def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
+    """What the way back does with a stack."""
+    taken = [op.outputs[0] for op in _calls(back, pop, top) if op.args[0] is stack]
+    return Stacked(
+        max((v.type.ndim for v in taken if isinstance(v.type, ArrayType)), default=0),
+        any(roots.get(v, set()) & written for v in taken),
+        any(op.args[0] is stack for op in _calls(back, push, thin)),
     )

@@ -12,6 +12,7 @@ from fwdad.rules import elementary as elementary
 from fwdad.rules import fft as fft
 from fwdad.rules import filters as filters
 from fwdad.rules import gathering as gathering
+from fwdad.rules import linear_map as linear_map
 from fwdad.rules import linear_systems as linear_systems
 from fwdad.rules import math_module as math_module
 from fwdad.rules import matrix_functions as matrix_functions
