@@ -23,7 +23,8 @@ from fwdad.rules.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
 
-_NumpyFunction = type(np.sum)
+NumpyFunction = type(np.sum)
+"""The class of NumPy's functions that are no ufuncs."""
 
 _BUILTIN = (
     types.BuiltinFunctionType,
@@ -138,7 +139,14 @@ def _duck(values: tuple[Any, ...], name: str) -> Any:
     return None
 
 
-def _call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of NumPy's."""
+    if not kwargs and not SHADOWED:
+        tag = apply.arrays_tag(args)
+        if tag is not None and f not in HANDLERS:
+            rule = RULES.get(f)
+            if rule is not None and rule.takes_only_primals(len(args)):
+                return apply.apply_to_arrays(rule, args, tag)
     duck = _duck(args, "__array_function__")
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
@@ -189,7 +197,7 @@ def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 _BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     np.ufunc: call_ufunc,
-    _NumpyFunction: _call_numpy,
+    NumpyFunction: call_numpy,
     types.MethodType: _call_method,
 }
 """How callables of a type are called; other modules enter theirs by :func:`on_call`."""

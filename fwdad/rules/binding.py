@@ -71,14 +71,18 @@ class Binder:
             and self.positional[: len(self.primals)] == self.primals
             and all(o in self.defaults for o in self.options)
         )
-        self._default_options = {o: self.defaults[o] for o in self.options if o in self.defaults}
+        self.default_options = {o: self.defaults[o] for o in self.options if o in self.defaults}
+
+    def are_all_primals(self, count: int) -> bool:
+        """Whether so many positional arguments are the primals, and all options have defaults."""
+        return self._simple and count == len(self.primals)
 
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Answer ``(primals, options)``; raises TypeError as a wrong call would."""
         if self._simple and not kwargs and len(args) == len(self.primals):
-            return args, dict(self._default_options)
+            return args, dict(self.default_options)
         values = dict(self.defaults)
         extra: tuple[Any, ...] = ()
         if len(args) > len(self.positional):

@@ -95,27 +95,31 @@ class NumpyLapack:
     _zgetrs: Any
     _dtrtrs: Any
     _ztrtrs: Any
-    _dscal: Any
-    _zdscal: Any
-    _dsygst: Any
-    _zhegst: Any
-    _dtrmm: Any
-    _ztrmm: Any
-    _dgemm: Any
-    _zgemm: Any
-    _dtrsm: Any
-    _ztrsm: Any
-    _dsyr2k: Any
-    _zher2k: Any
 
     def __init__(self, routines: dict[str, Any], integer: Any) -> None:
         for name, routine in routines.items():
             routine.restype = None
             routine.argtypes = [ctypes.c_void_p] * _ARGUMENTS[name]
             setattr(self, f"_{name}", routine)
+        self._for_cholesky = {
+            kind: tuple([routines[name] for name in names])
+            for kind, names in (
+                ("d", ("dsygst", "dscal", "dtrmm", "dgemm", "dtrsm", "dsyr2k")),
+                ("z", ("zhegst", "zdscal", "ztrmm", "zgemm", "ztrsm", "zher2k")),
+            )
+        }
+        self._numbers: dict[int, tuple[Any, int]] = {}  # never written, so shared by all threads
         self._integers = integer * 3
         self._size = ctypes.sizeof(integer)
         self._pivots = np.dtype(integer)
+
+    def _place(self, k: int) -> int:
+        """The address of an integer: a dimension, of which there are few."""
+        held = self._numbers.get(k)
+        if held is None:
+            number = self._integers(k, 0, 0)
+            held = self._numbers.setdefault(k, (number, ctypes.addressof(number)))
+        return held[1]
 
     def _addresses(self, integers: Any) -> tuple[int, int, int]:
         at = ctypes.addressof(integers)
@@ -177,20 +181,14 @@ class NumpyLapack:
         Source: Murray (2016), "Differentiation of the Cholesky decomposition", section 4.2, here
         recursive. https://arxiv.org/abs/1602.07527
         """
-        kind = "z" if lower.dtype.kind == "c" else "d"
-        reduce = self._zhegst if kind == "z" else self._dsygst
-        gemm, trsm, trmm, scale, her2k = (
-            getattr(self, f"_{kind}{name}" if name != "scal" or kind == "d" else "_zdscal")
-            for name in ("gemm", "trsm", "trmm", "scal", "her2k" if kind == "z" else "syr2k")
-        )
+        of_kind = self._for_cholesky["z" if lower.dtype.kind == "c" else "d"]
+        reduce, scale, trmm, gemm, trsm, her2k = of_kind
         item = lower.itemsize
         of_l, of_d = _row_length(lower), _row_length(lanes[0])
-        number = functools.cache(lambda k: self._integers(k, 0, 0))
-
-        def place(k: int) -> int:
-            return ctypes.addressof(number(k))
-
-        row_l, row_d, one, info = place(of_l), place(of_d), place(1), place(0)
+        place = self._place
+        row_l, row_d, one = place(of_l), place(of_d), place(1)
+        answered = self._integers(0, 0, 0)
+        info = ctypes.addressof(answered)
 
         def block(l11: int, d11: int, n: int) -> None:
             if n <= BASE:
@@ -387,19 +385,20 @@ def cholesky_tangent(lower: Any, a_dot: Any) -> Any:
         phi = apply(np.tri, n) - 0.5 * apply(np.eye, n)
         phi = phi.astype(np.real(array_of(lower)).dtype)
         return lower @ (phi * p)
-    result = np.result_type(lower, a_dot.dtype)
+    lanes = a_dot.lanes
+    result = np.result_type(lower.dtype, lanes.dtype)
     dtype = np.complex128 if result.kind == "c" else np.float64
     triangle = _writeable(lower, dtype)
-    lanes = np.array(a_dot.lanes, dtype, order="C", copy=True)
-    np.copyto(lanes, 0, where=_upper(len(triangle)))
-    lapack().differentiate_cholesky(triangle, lanes)
-    return Chunk(lanes.astype(result, copy=False))
+    triangles = np.zeros(lanes.shape, dtype)
+    np.copyto(triangles, lanes, where=_lower(len(triangle)))
+    lapack().differentiate_cholesky(triangle, triangles)
+    return Chunk(triangles.astype(result, copy=False))
 
 
 @functools.lru_cache(maxsize=64)
-def _upper(n: int) -> np.ndarray:
-    """A mask of what is above the diagonal."""
-    return ~np.tri(n, dtype=bool)
+def _lower(n: int) -> np.ndarray:
+    """A mask of what is not above the diagonal."""
+    return np.tri(n, dtype=bool)
 
 
 def _writeable(a: np.ndarray, dtype: Any) -> np.ndarray:

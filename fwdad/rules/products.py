@@ -163,20 +163,15 @@ def _matmul_body(primals: Any, tangents: Any, **options: Any) -> Any:
     NumPy computes A Aᵀ at half the price of a product; without this its tangent costs two.
     """
     a, b = primals
-    if (
-        not options
-        and type(a) is np.ndarray
-        and type(b) is np.ndarray
-        and a.ndim == 2
-        and a.size >= LARGE
-        and _mirrored(a, b)
-        and _mirrored_tangents(*tangents)
-    ):
+    if options or type(a) is not np.ndarray or type(b) is not np.ndarray:
+        return _bilinear_matmul(primals, tangents, **options)
+    if a.ndim == 2 and a.size >= LARGE and _mirrored(a, b) and _mirrored_tangents(*tangents):
+        y = np.matmul(a, b)
         half = (tangents[0] @ b).lanes
         both = np.array(np.swapaxes(half, -1, -2), order="C", copy=True)
         both += half  # a third faster than the sum of two orders in memory
-        return np.matmul(a, b), Chunk(both)
-    return _bilinear_matmul(primals, tangents, **options)
+        return y, Chunk(both)
+    return _bilinear_matmul(primals, tangents)
 
 
 _matmul_rule: Any = find_rule(np.matmul)

@@ -76,6 +76,15 @@ class Rule:
             and self.function not in SEQUENCE_TAKERS
         )
 
+    def takes_only_primals(self, count: int) -> bool:
+        """Whether a call with so many positional arguments is ``body(args, …)``, all of them read.
+
+        Options have their defaults then. Elementwise functions have ways of their own.
+        """
+        return (
+            self.kind != "elementwise" and not self.mutates and self.binder.are_all_primals(count)
+        )
+
     @property
     def name(self) -> str:
         """The function's name as a user would write it."""

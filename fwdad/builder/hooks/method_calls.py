@@ -13,7 +13,7 @@ import numpy as np
 from fwdad.builder import methods, protocols
 from fwdad.builder.apply import apply_to_array
 from fwdad.builder.containers import CONTAINER_METHODS, CONTAINERS, log_container
-from fwdad.builder.dispatch import call, call_ufunc
+from fwdad.builder.dispatch import NumpyFunction, call, call_numpy, call_ufunc
 from fwdad.builder.draws import note_generator
 from fwdad.builder.dual import Array, Scalar, explicit
 from fwdad.builder.hooks.attributes import attr
@@ -35,6 +35,8 @@ def method_of_one(o: Any, name: str, x: Any) -> Any:
             rule = RULES.get(f)
             if rule is not None and rule.kind == "elementwise":
                 return apply_to_array(rule, f, x)
+        elif type(f) is NumpyFunction:
+            return call_numpy(f, (x,), {})
     return method(o, name, x)
 
 
@@ -43,7 +45,11 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     t = type(o)
     if t is types.ModuleType:
         f = getattr(o, name)
-        return call_ufunc(f, args, kwargs) if type(f) is np.ufunc else call(f, *args, **kwargs)
+        if type(f) is np.ufunc:
+            return call_ufunc(f, args, kwargs)
+        if type(f) is NumpyFunction:
+            return call_numpy(f, args, kwargs)
+        return call(f, *args, **kwargs)
     if t is Array or t is Scalar:
         if SHADOWED and args:
             args = _read_by_method(name, args)
