@@ -43,8 +43,15 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from fwdad.backends import compiled_linalg, compiled_math, vector_functions, vector_math
+from fwdad.backends import (
+    compiled_linalg,
+    compiled_math,
+    special_functions,
+    vector_functions,
+    vector_math,
+)
 from fwdad.backends.lanes import LaneFunctions
+from fwdad.backends.numba_support import SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.types import Type
@@ -197,6 +204,8 @@ def _meaning(name: str, value: Any) -> str | None:
     for module in (compiled_math, compiled_linalg):
         if getattr(module, name, None) is value:
             return f"{module.__name__}.{name}"
+    if name in SPECIAL_HELPERS and getattr(special_functions, name) is value:
+        return f"special_functions.{name}"
     if vector_functions.FUNCTIONS.get(name) is value:
         return f"vector_functions.{name}"
     lanes = _LANES.match(name)

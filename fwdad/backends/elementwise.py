@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.numba_support import SPECIAL_HELPERS, CannotCompileError
 from fwdad.tape.notation import ATOM, INFIX
 from fwdad.tape.types import Number, number_type
 
@@ -258,8 +258,17 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         return f"divide({one}, {args})", ATOM
     if (kind == "c" and ufunc in _OF_NUMBA_COMPLEX) or (kind != "c" and ufunc in _OF_NUMBA):
         return f"np.{name}({args})", ATOM
+    if kind == "f" and f"special_{name}" in SPECIAL_HELPERS and _is_scipy(ufunc):
+        wide = [cast(t, _FLOAT64).text for t in terms]
+        made = f"special_{name}({', '.join(wide)})"
+        return f"np.float32({made})" if terms[0].type.dtype == np.float32 else made, ATOM
     message = f"the function {name}"
     raise CannotCompileError(message)
+
+
+def _is_scipy(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc is one of SciPy's: NumPy has some of the same names."""
+    return getattr(np, ufunc.__name__, None) is not ufunc
 
 
 def _bool_text(ufunc: np.ufunc, terms: Sequence[Term]) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numba
 
+from fwdad.backends import special_functions
 from fwdad.backends.compiled_linalg import provide
 from fwdad.backends.nest_code import NestFunction
 from fwdad.backends.nest_types import agrees
@@ -50,6 +51,7 @@ class Machine:
         self._digest = digest
         if LINALG_HELPERS.intersection(source.namespace):
             provide()
+        special_functions.provide(set(source.namespace))
         self.kernel, self.called, self.nests = self._functions()
 
     def _functions(

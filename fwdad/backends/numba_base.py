@@ -11,7 +11,12 @@ from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.array_stacks import Stacks
 from fwdad.backends.elementwise import Term, cast, literal, numpy_number
-from fwdad.backends.numba_support import HELPERS, LINALG_HELPERS, CannotCompileError
+from fwdad.backends.numba_support import (
+    HELPERS,
+    LINALG_HELPERS,
+    SPECIAL_HELPERS,
+    CannotCompileError,
+)
 from fwdad.backends.registers import in_registers, lane_memory, width
 from fwdad.backends.workspaces import OpenLoop, temporaries
 from fwdad.tape.alias import memory_of
@@ -45,7 +50,7 @@ class BaseWriter(Writer):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._used.update(HELPERS | LINALG_HELPERS)
+        self._used.update(HELPERS | LINALG_HELPERS | SPECIAL_HELPERS)
         self._used.update(list(vector_functions.FUNCTIONS))
         self._used.update(numba_parallel.namespace().keys())
         if program.parallel:
@@ -112,7 +117,7 @@ class BaseWriter(Writer):
 
     def note_helpers(self, text: str) -> None:
         """The functions of ``compiled_math`` that an expression calls become globals."""
-        self.helpers |= HELPERS & words(text)
+        self.helpers |= (HELPERS | SPECIAL_HELPERS) & words(text)
 
     def type_of(self, operand: Operand) -> Type:
         """What is known of an operand."""

@@ -28,13 +28,14 @@ from fwdad.backends import (
     compiled_linalg,
     compiled_math,
     numba_parallel,
+    special_functions,
     vector_functions,
 )
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import cast
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
-from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
+from fwdad.backends.numba_support import LINALG_HELPERS, SPECIAL_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.backends.region_source import write_region
@@ -325,6 +326,13 @@ class NumbaWriter(StoreWriter):
         return Callee(name, results, self.types, [*self.inner, *self.inside])
 
 
+def _home(helper: str) -> Any:
+    """The module that a helper is in."""
+    if helper in SPECIAL_HELPERS:
+        return special_functions
+    return compiled_linalg if helper in LINALG_HELPERS else compiled_math
+
+
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     """Write a program as a function that Numba compiles.
 
@@ -366,10 +374,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         follower = writer.follow(inner)
         follower.reserve(name)
         called.append(follower.callee(inner_name))
-    helpers = {
-        h: getattr(compiled_linalg if h in LINALG_HELPERS else compiled_math, h)
-        for h in sorted(writer.helpers)
-    }
+    helpers = {h: getattr(_home(h), h) for h in sorted(writer.helpers)}
     for h, (what, n) in writer.lane_functions.items():
         helpers[h] = getattr(compiled_lanes(n), what)
     helpers.update((f, vector_functions.FUNCTIONS[f]) for f in sorted(writer.vector_functions))

@@ -27,6 +27,32 @@ HELPERS = frozenset({
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power"})
 """Those of ``compiled_linalg``, which stand on LAPACK."""
+SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
+    "agm", "bdtr", "bdtrc", "bdtri", "bdtrik", "bdtrin", "bei", "beip", "ber", "berp",
+    "besselpoly", "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom",
+    "boxcox", "boxcox1p", "btdtria", "btdtrib", "cbrt", "chdtr", "chdtrc", "chdtri", "chdtriv",
+    "chndtr", "chndtridf", "chndtrinc", "chndtrix", "cosdg", "cosm1", "cotdg", "dawsn",
+    "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd", "elliprf",
+    "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv",
+    "eval_chebyc", "eval_chebys", "eval_chebyt", "eval_chebyu", "eval_gegenbauer",
+    "eval_genlaguerre", "eval_jacobi", "eval_laguerre", "eval_legendre", "eval_sh_chebyt",
+    "eval_sh_chebyu", "eval_sh_jacobi", "eval_sh_legendre", "exp1", "exp10", "exp2", "expi",
+    "expit", "expm1", "expn", "exprel", "fdtr", "fdtrc", "fdtri", "fdtridfd", "gamma",
+    "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "gdtr",
+    "gdtrc", "gdtria", "gdtrib", "gdtrix", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu",
+    "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "it2struve0", "itmodstruve0",
+    "itstruve0", "iv", "ive", "j0", "j1", "jv", "jve", "k0", "k0e", "k1", "k1e", "kei", "keip",
+    "ker", "kerp", "kl_div", "kn", "kolmogi", "kolmogorov", "kv", "kve", "log1p", "log_expit",
+    "log_ndtr", "log_wright_bessel", "loggamma", "logit", "lpmv", "mathieu_a", "mathieu_b",
+    "modstruve", "nbdtr", "nbdtrc", "nbdtri", "nbdtrik", "nbdtrin", "ncfdtr", "ncfdtri",
+    "ncfdtridfd", "ncfdtridfn", "ncfdtrinc", "nctdtr", "nctdtridf", "nctdtrinc", "nctdtrit",
+    "ndtr", "ndtri", "ndtri_exp", "nrdtrimn", "nrdtrisd", "obl_cv", "owens_t", "pdtr", "pdtrc",
+    "pdtri", "pdtrik", "poch", "powm1", "pro_cv", "pseudo_huber", "psi", "radian", "rel_entr",
+    "rgamma", "round", "sindg", "smirnov", "smirnovi", "spence", "stdtr", "stdtridf", "stdtrit",
+    "struve", "tandg", "tklmbda", "voigt_profile", "wright_bessel", "wrightomega", "xlog1py",
+    "xlogy", "y0", "y1", "yn", "yv", "yve", "zetac",
+))  # fmt: skip
+"""Those of ``special_functions``: ufuncs of ``scipy.special`` with a C function of float64s."""
 
 
 class CannotCompileError(Exception):
