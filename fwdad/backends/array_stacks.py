@@ -46,6 +46,7 @@ class Held:
         self.ends: set[Op] = set()
         self.lowers: set[Op] = set()
         self.name = self.top = self.shapes = ""
+        self.unknown: list[int] = []  # the axes whose lengths lie on the stack of shapes
 
     def place(self, stack: Value) -> str:
         """Where the next number of a stack lies."""
@@ -91,6 +92,13 @@ class Stacks:
             once = once and stack not in alone
             key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
             held = together.setdefault(key, Held(t))
+            if isinstance(t, ArrayType):
+                given_types = [_type_of(op.args[1]) for op, _ in given]
+                held.unknown = [
+                    axis for axis, d in enumerate(t.shape)
+                    if stack in alone or isinstance(d, Size)
+                    or any(each.shape[axis] != d for each in given_types)
+                ]  # fmt: skip
             first = not held.stacks
             held.stacks.append(stack)
             self.held[stack] = held
@@ -244,8 +252,10 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
         size = w.temporary("size", INT)
         w.line(f"{size} = {' * '.join(lengths)}", op)
         _grow(w, held, size)
-        w.line(f"if {shapes}_top + {t.ndim} > {shapes}.size:")
-        w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {t.ndim})")
+        kept = len(held.unknown)
+        if kept:
+            w.line(f"if {shapes}_top + {kept} > {shapes}.size:")
+            w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
         window = w.temporary("window")
         w.line(f"{window} = {name}[{top}:{top} + {size}].reshape({_tuple(lengths)})")
         index = w.open_loops(lengths)
@@ -253,9 +263,10 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
         w.line(f"{window}[{w.at(index)}] = {item}")
         w.close_loops(index)
     w.line(f"{top} += {size}")
-    for k, length in enumerate(lengths):
-        w.line(f"{shapes}[{shapes}_top + {k}] = {length}")
-    w.line(f"{shapes}_top += {t.ndim}")
+    for k, axis in enumerate(held.unknown):
+        w.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")
+    if kept:
+        w.line(f"{shapes}_top += {kept}")
 
 
 @handles(pop)
@@ -263,8 +274,9 @@ def _pop(w: Writer, op: Apply, stack: Value) -> str:
     held = w.stacks.held[stack]
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
-        w.line(f"{held.shapes}_top -= {t.ndim}", op)
-        lengths = _lengths_at(t, f"{held.shapes}_top", held.shapes)
+        if held.unknown:
+            w.line(f"{held.shapes}_top -= {len(held.unknown)}", op)
+        lengths = _lengths_at(held, f"{held.shapes}_top")
         w.line(f"{held.top} -= {' * '.join(lengths)}")
         return _window(w, op, held.name, held.top, lengths)
     if op in held.lowers:
@@ -277,7 +289,7 @@ def _top(w: Writer, op: Apply, stack: Value) -> str:
     held = w.stacks.held[stack]
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
-        lengths = _lengths_at(t, f"{held.shapes}_top - {t.ndim}", held.shapes)
+        lengths = _lengths_at(held, f"{held.shapes}_top - {len(held.unknown)}")
         start = w.temporary("start", INT)
         w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
         return _window(w, op, held.name, start, lengths)
@@ -295,11 +307,11 @@ def _thin(w: Writer, op: Apply, stack: Value) -> None:
         w.line(f"{height} = {w.help('thinned_numbers')}({name}, {height})", op)
 
 
-def _lengths_at(t: ArrayType, at: str, shapes: str) -> list[str]:
+def _lengths_at(held: Held, at: str) -> list[str]:
     """The lengths of an array on a stack; those that are not known lie on the stack of shapes."""
-    return [
-        str(d) if isinstance(d, int) else f"{shapes}[{at} + {k}]" for k, d in enumerate(t.shape)
-    ]
+    assert isinstance(held.type, ArrayType)
+    kept = {axis: f"{held.shapes}[{at} + {k}]" for k, axis in enumerate(held.unknown)}
+    return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
 def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str]) -> str:

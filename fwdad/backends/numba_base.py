@@ -36,6 +36,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.show import Writer, used_in_own_block
+from fwdad.tape.stacks import pop, top
 from fwdad.tape.types import Dimension, Size, Type, number_type
 
 
@@ -81,6 +82,12 @@ class BaseWriter(Writer):
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
+        self.popped = {
+            v
+            for op in program.walk()
+            if isinstance(op, Apply) and op.function in (pop, top)
+            for v in op.outputs
+        }
         self._once = used_in_own_block(program.block, self._uses, named=True)
         self._same: dict[Dimension, Dimension] = {}  # lengths that have been found to be equal
 

@@ -27,6 +27,7 @@ from fwdad.tape.ops import (
     is_array,
     values_in,
 )
+from fwdad.tape.stacks import push
 from fwdad.tape.summing import sum_to
 from fwdad.tape.types import ArrayType, Dimension, Number, Size
 
@@ -130,8 +131,11 @@ class LoopWriter(LaneWriter):
     def _stays(self, value: Value, upto: Op | None) -> bool:
         """Whether what waits reads nothing of what an operation writes, into arrays made here."""
         written = upto.writes() if upto is not None else []
-        if value not in self._lazy or not written or isinstance(upto, Apply):
-            return False  # a push may write what was popped
+        if value not in self._lazy or not written:
+            return False
+        if isinstance(upto, Apply):  # what was popped lies where the next push writes
+            read = self._leaf_values(value)
+            return upto.function is push and not any(self.roots(a) & self.popped for a in read)
         if any(self.roots(v) & self._params for v in written):
             return False  # what raises does so before
         read = self._leaf_values(value)

@@ -24,6 +24,7 @@ from fwdad.tangents.zero import Zero
 from fwdad.tape.forward.rule_table import MIRRORED
 from fwdad.tape.mirroring import give_back, window_or_zeros
 from fwdad.tape.ops import Apply, Block, Branch, Load, Op, Operand, Value, is_array, map_values
+from fwdad.tape.passes.lengths import same_length
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
@@ -105,10 +106,14 @@ class Cotangents:
         made.value.name = f"{v.name}_bar" if v.name else None
         return made
 
+    def _length(self, v: Value, axis: int) -> Any:
+        """A length of an array, asked of what it was computed of, which may outlive it."""
+        array, at = same_length(v, axis, self.structure.definition)
+        return self.recorder.length(Symbol(array, self.recorder), at)
+
     def _lengths(self, v: Value) -> Any:
         """The lengths of an array as they are given to functions that make one."""
-        held = Symbol(v, self.recorder)
-        lengths = tuple(self.recorder.length(held, axis) for axis in range(v.type.ndim))
+        lengths = tuple(self._length(v, axis) for axis in range(v.type.ndim))
         return lengths if len(lengths) != 1 else lengths[0]
 
     # -- adding up
@@ -222,8 +227,7 @@ class Cotangents:
             x_bar = self.recorder.apply(np.sum, (x_bar,), {"axis": known, "keepdims": True})
         if _certain(x_bar.shape, own):
             return x_bar
-        held = Symbol(v, self.recorder)
-        lengths = [self.recorder.length(held, axis) for axis in range(v.type.ndim)]
+        lengths = [self._length(v, axis) for axis in range(v.type.ndim)]
         t = ArrayType(x_bar.dtype, self.bar_type(v).shape)
         return self.recorder.apply_typed(sum_to, (x_bar, *lengths), t)
 

@@ -16,7 +16,7 @@ from fwdad.reverse.lowering import is_index_array
 from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
-from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value
+from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
 from fwdad.tape.scattering import last_writes, scattered, subtracts, target_of
 from fwdad.tape.symbol import Symbol, as_numpy_number
 
@@ -82,9 +82,12 @@ class Memory(Rules):
     def _taken(self, bar: Symbol, op: Store | Update, at: Any) -> Any:
         """The cotangent of what a store wrote: of an element written twice, the last time's."""
         taken = self.recorder.load(bar, at)
+        by_array = any(map(is_index_array, op.index))
+        if taken.is_array and is_array(op.value) and not by_array:
+            taken = self._into(op.value, taken)  # summed first: a copy of it may go
         if taken.is_array:
             taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
-        if any(map(is_index_array, op.index)):
+        if by_array:
             kept = self.recorder.apply(
                 last_writes, (Symbol(op.array, self.recorder), at, taken), {}
             )
@@ -142,7 +145,10 @@ class Memory(Rules):
         if op.function is operator.sub:
             taken = -taken
         elif taken.is_array:
-            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+            if is_array(op.value):  # summed first: what is then only read needs no copy
+                taken = self._into(op.value, taken)
+            if taken.is_array:
+                taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
         self._give(op.value, taken)
 
     def _product(self, op: Update, bar: Symbol, at: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.reverse.choices import Choices
 from fwdad.reverse.control import Control
+from fwdad.reverse.hidden import hidden_stores
 from fwdad.reverse.indices import intervals, loops_around, may_meet
 from fwdad.reverse.lengths import check_lengths, equal_lengths
 from fwdad.reverse.lowering import lower
@@ -194,16 +195,19 @@ class Pullback(Control):
 
     def needed(self) -> set[Op]:
         """The stores whose old contents the way back reads."""
-        found = set()
+        found = []
         for op, target in self._stores():
             roots = self.structure.roots(target.array)
             if any(
                 place.root in roots and self._overwrites(op, target, place, block, position)
                 for place, block, position in self.read
             ):
-                found.add(self.structure.source_of[op])
+                found.append(op)
         self._check_other_writers()
-        return found
+        reads = [(place.root, block, position) for place, block, position in self.read]
+        once = [op for op in found if not self._runs_again(op)]
+        gone = hidden_stores(self.structure, once, reads)
+        return {self.structure.source_of[op] for op in found if op not in gone}
 
     def _check_other_writers(self) -> None:
         """What functions overwrite is not put back: nothing may read it on the way back."""

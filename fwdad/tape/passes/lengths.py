@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from fwdad.tape.effects import own_function
 from fwdad.tape.infer import BROADCASTING
-from fwdad.tape.ops import Apply, Block, Load, Operand, Program, Value, is_array, walk
+from fwdad.tape.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.types import ArrayType, Dimension, Size, Type, sliced
 
@@ -43,7 +44,50 @@ def share_lengths_in(block: Block) -> bool:
             t = found.type_of(v.type)
             changed |= t is not v.type
             v.type = t
+    return _asked_of_operands(block) or changed
+
+
+def _asked_of_operands(block: Block) -> bool:
+    """Ask what an array was computed of for its lengths: then nobody else may need the array."""
+    made = {v: op for op in walk(block) for v in op.outputs}
+    changed = False
+    for op in walk(block):
+        if isinstance(op, Apply) and own_function(op) == "length_of":
+            array, axis = op.args
+            if is_array(array):
+                found = same_length(array, axis, made)
+                changed |= found[0] is not array
+                op.args = found
     return changed
+
+
+def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, int]:
+    """Another array of the same length, which an array was computed of element by element.
+
+    Parameters
+    ----------
+    array : Value
+        Whose length is asked for.
+    axis : int
+        On which axis.
+    made : dict
+        The operations that define values.
+
+    Returns
+    -------
+    Value, int
+        The array itself, if there is no other.
+    """
+    op = made.get(array)
+    while isinstance(op, Apply) and len(op.outputs) == 1 and _by_element(op):
+        d, behind = array.type.shape[axis], array.type.ndim - axis
+        alike = [a for a in op.args if is_array(a) and a.type.ndim >= behind]
+        found = next((a for a in alike if a.type.shape[-behind] is d), None)
+        if found is None or isinstance(d, int):
+            break
+        array, axis = found, found.type.ndim - behind
+        op = made.get(array)
+    return array, axis
 
 
 class _Lengths:
