@@ -12,6 +12,7 @@ from fwdad.arguments import Argnums, Function
 from fwdad.errors import UnsupportedTypeError
 from fwdad.evaluators import jacobian, jvp
 from fwdad.gradients import value_and_gradient
+from fwdad.tracing.calls import CALLED
 
 
 def jacfwd(
@@ -190,25 +191,38 @@ def hvp(
     return jvp(grad(f, chunk=chunk), x, v, args=args, kwargs=kwargs)[1]
 
 
-def _call_jacfwd(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    return jacobian(f, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, **options)
+# What transformed functions do; ``call`` calls an evaluator, at once or in a trace.
 
 
-def _call_jacrev(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    return jacobian(
-        f, args[0], args=args[1:], kwargs=kwargs, argnums=argnums, mode="reverse", **options
-    )
+def _call_jacfwd(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    given = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
+    return call(jacobian, (f, args[0]), given)
 
 
-def _call_grad(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    y, gradient = _call_value_and_grad(f, argnums, args, kwargs, options)
+def _call_jacrev(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    return _call_jacfwd(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
+
+
+def _call_grad(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    y, gradient = _call_value_and_grad(call, f, argnums, args, kwargs, options)
     return (gradient, y[1]) if options["has_aux"] else gradient
 
 
 def _call_value_and_grad(
-    f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    return value_and_gradient(f, argnums, args, kwargs, {"has_aux": options["has_aux"]})
+    given = (f, argnums, args, kwargs, {"has_aux": options["has_aux"]})
+    return call(value_and_gradient, given, {})
+
+
+def _at_once(f: Any, args: Any, kwargs: Any) -> Any:
+    return f(*args, **kwargs)
 
 
 def _scalar(f: Function) -> Function:
@@ -230,10 +244,14 @@ class _Transformed:
         self.__wrapped__ = f
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.evaluate(_at_once, args, kwargs)
+
+    def evaluate(self, call: Any, args: Any, kwargs: Any) -> Any:
+        """Call the evaluator by ``call``."""
         if not args:
             message = "the argument to differentiate with respect to must be positional"
             raise UnsupportedTypeError(message)
-        return self._evaluate(self.__wrapped__, self._argnums, args, kwargs, self._options)
+        return self._evaluate(call, self.__wrapped__, self._argnums, args, kwargs, self._options)
 
     def __reduce__(self) -> Any:
         return (_restore, (self._evaluate, self.__wrapped__, self._argnums, self._options))
@@ -241,3 +259,6 @@ class _Transformed:
 
 def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, Any]) -> _Transformed:
     return _Transformed(evaluate, f, argnums, **options)
+
+
+CALLED[_Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)

@@ -10,6 +10,7 @@ Importing this module needs Numba.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import platform
@@ -64,16 +65,17 @@ def symbol(name: str, itemsize: int, n: int) -> str | None:
         How many numbers.
     """
     letter = _LETTERS.get(8 * itemsize * n)
-    if letter is None or 8 * itemsize * n > register_bits():
+    if letter is None or 8 * itemsize * n > register_bits():  # 0 bits where there is no library
         return None
     suffix = "f" if itemsize == 4 else ""
     made = f"_ZGV{letter}N{n}{'v' * ARGUMENTS[name]}_{name}{suffix}"
-    return made if _address(made) else None
+    return made if hasattr(_library(), made) else None
 
 
 @functools.cache
-def _address(name: str) -> int | None:
-    return llvm.address_of_symbol(name)
+def _library() -> ctypes.CDLL:
+    """The library, already loaded for LLVM, which takes much longer to look for a name."""
+    return ctypes.CDLL(_LIBRARY)
 
 
 def description() -> str:
@@ -84,4 +86,5 @@ def description() -> str:
     found = [
         s for f in sorted(ARGUMENTS) for size in (8, 4) if (s := symbol(f, size, bits // 8 // size))
     ]
-    return f"{_LIBRARY} {' '.join(platform.libc_ver())} {' '.join(found)}"
+    libc = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else ""
+    return f"{_LIBRARY} {libc} {' '.join(found)}"

@@ -166,14 +166,13 @@ def _definitions(
 
 
 def children_of(node: ast.AST) -> list[ast.AST]:
-    """What :func:`ast.iter_child_nodes` yields, in less time."""
+    """What :func:`ast.iter_child_nodes` yields, in less time, and without what holds nothing."""
     found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif type(value) is list:
+    for value in node.__dict__.values():
+        if type(value) is list:
             found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -67,8 +68,6 @@ class Rule:
     origin: str = ""
 
     def __post_init__(self) -> None:
-        positional = self.binder.positional
-        self.out_position = positional.index("out") if "out" in positional else None
         module = getattr(self.function, "__module__", None) or "numpy"
         self.takes_arrays = (
             self.kind != "constant"
@@ -84,6 +83,12 @@ class Rule:
         return (
             self.kind != "elementwise" and not self.mutates and self.binder.are_all_primals(count)
         )
+
+    @functools.cached_property
+    def out_position(self) -> int | None:
+        """Which argument by position the result may be written into."""
+        positional = self.binder.positional
+        return positional.index("out") if "out" in positional else None
 
     @property
     def name(self) -> str:

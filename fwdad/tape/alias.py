@@ -23,10 +23,10 @@ from fwdad.tape.ops import (
     Operand,
     Program,
     Value,
-    is_array,
     values_in,
     walk,
 )
+from fwdad.tape.types import ArrayType
 
 Roots = dict[Value, set[Value]]
 
@@ -132,20 +132,20 @@ def memory(operand: Operand, roots: Roots) -> set[Value]:
     """The memory that the arrays in a structure of operands may be."""
     found: set[Value] = set()
     for v in values_in(operand):
-        if is_array(v):
+        if type(v.type) is ArrayType:
             found |= roots.get(v) or {v}
     return found
 
 
 def _block(block: Block, roots: Roots) -> None:
     for op in block.ops:
-        if isinstance(op, Load) and op.view:
+        if isinstance(op, Apply):
+            arrays = [v for v in op.outputs if type(v.type) is ArrayType]
+            if arrays:
+                shared = memory(windows(op), roots)
+                roots.update((v, {v} | shared) for v in arrays)
+        elif isinstance(op, Load) and op.view:
             roots[op.outputs[0]] = memory(op.array, roots)
-        elif isinstance(op, Apply):
-            shared = memory(windows(op), roots) if any(is_array(v) for v in op.outputs) else set()
-            for v in op.outputs:
-                if is_array(v):
-                    roots[v] = {v} | shared
         elif isinstance(op, Branch):
             _block(op.then, roots)
             _block(op.other, roots)

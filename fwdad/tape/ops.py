@@ -48,9 +48,13 @@ Operand = Any
 """A ``Value``, a constant, or a tuple, list or slice of operands."""
 
 
+_CONSTANTS = {float, int, str, bool, complex, type(None), type(Ellipsis)}
+"""Types of operands that hold nothing else: passes ask for what is inside operands all the time."""
+
+
 def values_in(operand: Operand) -> list[Value]:
     """Every value in a structure of operands."""
-    if isinstance(operand, Value):
+    if type(operand) is Value:
         return [operand]
     found: list[Value] = []
     _collect(operand, found)
@@ -58,31 +62,36 @@ def values_in(operand: Operand) -> list[Value]:
 
 
 def _collect(operand: Operand, found: list[Value]) -> None:
-    if isinstance(operand, Value):
-        found.append(operand)
-    elif isinstance(operand, (tuple, list)):
+    kind = type(operand)
+    if kind is tuple or kind is list or isinstance(operand, (tuple, list)):
         for item in operand:
-            if isinstance(item, Value):
+            inner = type(item)
+            if inner is Value:
                 found.append(item)
-            elif not isinstance(item, (float, int)):
+            elif inner not in _CONSTANTS:
                 _collect(item, found)
-    elif isinstance(operand, slice):
+    elif kind is Value:
+        found.append(operand)
+    elif kind is slice:
         _collect((operand.start, operand.stop, operand.step), found)
-    elif isinstance(operand, dict):
+    elif kind is dict:
         _collect(list(operand.values()), found)
 
 
 def map_values(f: Callable[[Value], Operand], operand: Operand) -> Operand:
     """A structure of operands with every value replaced."""
-    if isinstance(operand, Value):
+    kind = type(operand)
+    if kind is Value:
         return f(operand)
-    if isinstance(operand, (tuple, list)):
-        items = [f(x) if isinstance(x, Value) else map_values(f, x) for x in operand]
-        return items if type(operand) is list else type(operand)(items)
-    if isinstance(operand, slice):
+    if kind in _CONSTANTS:
+        return operand
+    if kind is tuple or kind is list or isinstance(operand, (tuple, list)):
+        items = [f(x) if type(x) is Value else map_values(f, x) for x in operand]
+        return items if kind is list else kind(items)
+    if kind is slice:
         return slice(*map_values(f, (operand.start, operand.stop, operand.step)))
-    if isinstance(operand, dict):
-        return {key: map_values(f, item) for key, item in operand.items()}
+    if kind is dict:
+        return {key: map_values(f, item) for key, item in operand.items()} if operand else operand
     return operand
 
 
@@ -467,4 +476,4 @@ def walk(block: Block) -> Iterator[Op]:
 
 def is_array(operand: Operand) -> bool:
     """Whether an operand is an array value."""
-    return isinstance(operand, Value) and isinstance(operand.type, ArrayType)
+    return type(operand) is Value and type(operand.type) is ArrayType

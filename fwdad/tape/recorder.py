@@ -80,13 +80,15 @@ def _tidy(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call without the arguments that only repeat defaults; what is left of options is named."""
-    parameters = _parameters(function)
     kwargs = {key: a for key, a in kwargs.items() if a is not _NO_VALUE and key != "out"}
     if kwargs and not isinstance(function, np.ufunc):
         named = _named_defaults(function)
         kwargs = {
             key: a for key, a in kwargs.items() if not (key in named and _is_default(a, named[key]))
         }
+    if args and type(args[-1]) in _NO_DEFAULT and not any(a is _NO_VALUE for a in args):
+        return args, kwargs  # the signatures of C functions are texts, and take long to read
+    parameters = _parameters(function)
     if parameters is None or len(args) > len(parameters):
         return args, kwargs
     keep = len(args)
@@ -140,6 +142,7 @@ def _is_default(a: Any, default: Any) -> bool:
 
 
 _FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
+_NO_DEFAULT = {Symbol, list, np.ndarray}  # types that no parameter's default has
 _NO_VALUE = np._NoValue  # what NumPy's signatures have for "not given"
 
 # Questions about types: answered when the tape is written.

@@ -35,7 +35,6 @@ from fwdad.tracing.kinds import (
     STATIC_OPTIONS,
     TEXTS,
     implementation_of,
-    is_generator,
     is_known,
     makes_arrays,
     mentions_symbols,
@@ -249,7 +248,7 @@ class Calls(Attributes):
         try:
             if isinstance(node, ast.Lambda):
                 return self.evaluate(node.body)
-            if is_generator(node):
+            if frame.names.yields:
                 message = f"a generator ({node.name}) cannot be traced"
                 raise UntraceableError(message, self.location_of(node))
             self.run_block(node.body)

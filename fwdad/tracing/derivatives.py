@@ -351,6 +351,11 @@ def _value_and_jacobian(
     return _made(at, (tree(primals), tree.tangent([jacobian_of(k) for k in range(len(primals))])))
 
 
+@builtin(api.jacobian)
+def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
+    return _value_and_jacobian(tracer, f, x, **options)[1]
+
+
 def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
     """The Jacobian of one leaf of y with respect to each leaf of x."""
     lanes = recorder.as_symbol(lanes)

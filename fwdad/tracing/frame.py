@@ -71,11 +71,12 @@ class Frame:
 
 @dataclass
 class Names:
-    """The names that belong to a function."""
+    """The names that belong to a function, and whether it yields."""
 
     own: set[str] = field(default_factory=set)
     globals: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
+    yields: bool = False
 
 
 @dataclass(eq=False)
@@ -136,20 +137,24 @@ def _collect(node: ast.AST, found: Names, *, inside: bool) -> None:
         return
     if isinstance(node, ast.Lambda):
         return
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, (ast.Store, ast.Del)) and not inside:
+            found.own.add(node.id)
+        return
     if isinstance(node, ast.Global):
         found.globals.update(node.names)
     elif isinstance(node, ast.Nonlocal):
         found.nonlocals.update(node.names)
     elif isinstance(node, ast.NamedExpr):
         found.own.add(node.target.id)  # also out of a comprehension
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)) and not inside:
-        found.own.add(node.id)
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         found.own.update((a.asname or a.name).split(".")[0] for a in node.names)
     elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
         found.own.add(node.name)
     elif isinstance(node, ast.MatchMapping) and node.rest:
         found.own.add(node.rest)
+    elif isinstance(node, (ast.Yield, ast.YieldFrom)):
+        found.yields = True
     inside = inside or isinstance(node, _COMPREHENSIONS)
     for child in children_of(node):
         _collect(child, found, inside=inside)

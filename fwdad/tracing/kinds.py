@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import types
 from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import children_of, find_source
+from fwdad.builder.source import find_source
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
@@ -107,15 +106,3 @@ def implementation_of(f: Any) -> types.FunctionType | None:
     if isinstance(inner, types.FunctionType) and find_source(inner) is not None:
         return inner
     return None
-
-
-def is_generator(node: Any) -> bool:
-    """Whether a function's definition yields."""
-    stack = list(children_of(node))
-    while stack:
-        inner = stack.pop()
-        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
-            stack.extend(children_of(inner))
-    return False
