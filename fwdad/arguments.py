@@ -66,15 +66,21 @@ def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> St
 
 
 class AutoWidth:
-    """The number of lanes per run, by the size of the argument and, once known, of the value."""
+    """The number of lanes per run, by the sizes of the argument and of what it turned into."""
 
     def __init__(self, count: int, leaves: list[Any]) -> None:
         self.count = count
         self.nbytes = _nbytes(leaves)
 
-    def __call__(self, value_leaves: list[Any] | None) -> int:
-        """The width of the next run; ``value_leaves`` is None before the first."""
-        nbytes = self.nbytes if value_leaves is None else max(self.nbytes, _nbytes(value_leaves))
+    def __call__(self, value_leaves: list[Any] | None, largest: int = 0) -> int:
+        """The width of the next run; ``value_leaves`` is None before the first.
+
+        ``largest`` is the size of the largest array on the way: lanes of more than 32 MB are taken
+        from the system, and given back, at each operation.
+        """
+        nbytes = max(self.nbytes, largest)
+        if value_leaves is not None:
+            nbytes = max(nbytes, _nbytes(value_leaves))
         width = max(_FEWEST_LANES, BLOCK // max(nbytes, 1))
         if value_leaves is None:
             width = min(width, _FIRST_LANES)

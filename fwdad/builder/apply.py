@@ -74,6 +74,7 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
             t.use()
     y, y_dot = rule.body(primals, tangents, **rule.binder.default_options)
     if type(y) is np.ndarray and type(y_dot) is Chunk and y_dot.shape == y.shape:
+        tag.largest = max(tag.largest, y.nbytes)
         return Array(y, y_dot, tag, _viewed(y, args))
     return join(rule, y, y_dot, tag, args)
 
@@ -164,6 +165,7 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
         )
         raise ChunkMismatchError(message)
     if isinstance(y, np.ndarray):
+        tag.largest = max(tag.largest, y.nbytes)
         return Array(y, y_dot, tag, _viewed(y, inputs))
     return scalar(y, y_dot, tag)
 
@@ -233,6 +235,7 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
     numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):
+        tag.largest = max(tag.largest, y.nbytes)
         return Array(y, quiet()(_array_tangent, rule, active, numbers, y), tag)
     return Scalar(y, quiet()(_scalar_terms, rule, active, numbers, y), tag)
 

@@ -176,7 +176,8 @@ def run_forward(
     seeds : BasisSeeds or GivenSeeds
         The directions.
     width : int or callable
-        Directions per run; or ``width(leaves of the value, None at first)``.
+        Directions per run; or ``width(leaves of the value, bytes of the largest array that a rule
+        answered)``, before the first run ``width(None)``.
     has_aux, outputs
         See :func:`fwdad.jvp`.
 
@@ -201,7 +202,7 @@ def run_forward(
         if stop >= seeds.count:
             return collector.outcome()
         run.rewind_generators()
-        step = width(collector.values) if callable(width) else width
+        step = width(collector.values, run.tag.largest) if callable(width) else width
         start, stop = stop, min(stop + step, seeds.count)
 
 

@@ -27,17 +27,20 @@ class Tag:
         How many terms the tangent of a number may have; 1 once some have arrays of coefficients.
     alive : bool
         False once the call has ended.
+    largest : int
+        Bytes of the largest array that a rule has answered.
     record : object or None
         Where tangents are written down, instead of being computed; then there are no lanes.
     """
 
-    __slots__ = ("alive", "eager", "most", "n", "order", "record")
+    __slots__ = ("alive", "eager", "largest", "most", "n", "order", "record")
 
     def __init__(self, n: int, *, eager: bool = False, record: Any = None) -> None:
         self.order = next(_order)
         self.n = n
         self.eager = eager
         self.most = 1 if eager and n > 1 else MAX_SCALAR_TERMS
+        self.largest = 0
         self.alive = True
         self.record = record
 

@@ -174,3 +174,20 @@ def test_two_calls_with_the_same_lanes_stay_apart(level):
     k = np.arange(7)
     expected[k, k, k] = 2 * X if level == "multiply" else 1.0
     assert_allclose(J, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1, 2), (2000, 6)])
+def test_automatic_chunks_see_large_arrays_on_the_way(size, expected):
+    """64 directions first, then the other 36: eight at a time beside arrays of 1.6 MB."""
+    runs = []
+    note = eval("lambda: runs.append(1)", {"runs": runs})  # no source: not undone
+    w = np.ones(size)
+
+    def f(x):
+        note()
+        return np.sum(np.outer(np.sin(x), w), axis=1)
+
+    x = np.linspace(0.0, 1.0, 100)
+    J = fwdad.jacobian(f, x, mode="forward")
+    assert len(runs) == expected
+    assert_allclose(J, np.diag(np.cos(x) * size), rtol=1e-13)
