@@ -373,10 +373,15 @@ class _Resolver:
             # a window is no work; what is an array of its own is computed once and kept
             if is_memory and windows(op):
                 return 0
-            return 1 if own else None
+            return 1 if own and not self._reads_written(op) else None
         if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
             return None
         return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
+
+    def _reads_written(self, op: Op) -> bool:
+        """Whether an operation reads memory of the program that is written somewhere."""
+        structure = self.writer.structure
+        return any(structure.roots(a) & structure.written for a in read_by(op))
 
     def _if_unwritten(self, op: Load, cost: int) -> int | None:
         """The cost of a load, if nothing has been written there that is not put back."""
