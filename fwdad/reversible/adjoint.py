@@ -18,7 +18,7 @@ from fwdad.reversible.control import own_variables
 from fwdad.reversible.invert import OPPOSITE, inverted_block
 from fwdad.reversible.kinds import Exact, Kind
 from fwdad.reversible.liveness import unread_updates
-from fwdad.reversible.places import renamed_root, text
+from fwdad.reversible.places import renamed_root, text, without_attributes
 from fwdad.reversible.program import (
     Allocate,
     Block,
@@ -78,7 +78,8 @@ class AdjointWriter(Writer):
 
     def pulled(self, value: ast.expr, bar: str, kind: Kind) -> None:
         """Add to the cotangents of what an expression reads."""
-        if isinstance(value, (ast.Name, ast.Subscript)) and root_of(value) in self.bars:
+        whole = without_attributes(value)[0] is value
+        if isinstance(value, (ast.Name, ast.Subscript)) and whole and root_of(value) in self.bars:
             # a number itself; of arrays one may have been broadcast
             if exact.same_space(self.kind(value), kind) and not kind.is_array:
                 sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
@@ -139,11 +140,13 @@ class AdjointWriter(Writer):
         getattr(self, f"_back_{type(s).__name__.lower()}")(s)
 
     def _back_update(self, s: Update) -> None:
+        left = s in self.left
+        s = self.whole_numbers(s)
         kind = self.kind(s.place)
         if isinstance(kind, Exact) and kind.is_log:
             exact.back_multiply(self, s, s.op, kind)
             return
-        if s not in self.left:
+        if not left:
             self.update(s, OPPOSITE[s.op])
         if kind.active:
             sign = "-" if s.op == "-" else ""

@@ -36,9 +36,10 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
 
     Notes
     -----
-    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) are not
-    possible, numbers are. With ``NUMBA_ENABLE_CUDASIM=1`` in the environment, before Numba is
-    imported, kernels run in Numba's simulator.
+    Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) have
+    lengths that are written out (``np.zeros(3)``): they are a thread's own memory. With
+    ``NUMBA_ENABLE_CUDASIM=1`` in the environment, before Numba is imported, kernels run in Numba's
+    simulator.
 
     Examples
     --------
@@ -219,8 +220,8 @@ class _Devices:
             used = {k: f.__globals__[k] for k in f.__code__.co_names if k in f.__globals__}
             space = {k: self.value(v) for k, v in used.items()}
             self.open.discard(id(f))
-            space["math"] = math
-            found = make_function(_by_math(source), name, space)
+            space |= {"math": math, "cuda": self.cuda}
+            found = make_function(_by_math(_with_local_arrays(source, name)), name, space)
             found = self.made[id(f)] = self.cuda.jit(device=True)(found)
         return found
 
@@ -275,6 +276,75 @@ class _Math(ast.NodeTransformer):
         if of_numpy and hasattr(math, node.attr):
             node.value = ast.Name("math", ast.Load())
         return node
+
+
+class _Local(ast.NodeTransformer):
+    """A thread's own memory for arrays of zeros and ones whose lengths are written out."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lengths: dict[str, list[int]] = {}
+        self.dtypes: dict[str, str] = {}
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        call, target = node.value, node.targets[0]
+        if not _makes_array(call) or not isinstance(target, ast.Name):
+            self.generic_visit(node)
+            return node
+        word = call.func.attr  # type: ignore[attr-defined]
+        first, *rest = call.args  # type: ignore[attr-defined]
+        lengths = self._lengths(first)
+        if lengths is None or word.removesuffix("_like") not in {"zeros", "ones"}:
+            return self._refuse(node)
+        self.lengths[target.id] = lengths
+        given = [*rest, *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
+        dtype = ast.unparse(given[0]) if given else "np.float64"
+        if word.endswith("_like"):
+            dtype = self.dtypes[first.id]
+        dtype = {"float": "np.float64", "int": "np.int64", "complex": "np.complex128"}.get(
+            dtype, dtype
+        )
+        self.dtypes[target.id] = dtype
+        names = [f"{target.id}_{k}" for k in range(len(lengths))]
+        lines = [f"{target.id} = cuda.local.array({tuple(lengths)}, {dtype})"]
+        for k, (name, n) in enumerate(zip(names, lengths, strict=True)):
+            lines.append(f"{'    ' * k}for {name} in range({n}):")
+        value = int(word.startswith("ones"))
+        lines.append(f"{'    ' * len(names)}{target.id}[{', '.join(names)}] = {value}")
+        return ast.parse("\n".join(lines)).body
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return self._refuse(node) if _makes_array(node) else node
+
+    def _lengths(self, shape: ast.expr) -> list[int] | None:
+        if isinstance(shape, ast.Name):
+            return self.lengths.get(shape.id)
+        try:
+            found = ast.literal_eval(shape)
+        except ValueError:
+            return None
+        return list(found) if isinstance(found, tuple) else [found]
+
+    def _refuse(self, node: ast.AST) -> Any:
+        message = (
+            f"'{ast.unparse(node)}' in {self.name}: in a kernel an array begins as np.zeros or "
+            "np.ones of lengths that are written out as numbers"
+        )
+        raise UnsupportedTypeError(message)
+
+
+def _makes_array(node: ast.expr) -> bool:
+    f = node.func if isinstance(node, ast.Call) else None
+    of_numpy = isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id == "np"
+    return of_numpy and f.attr.removesuffix("_like") in _MAKERS  # type: ignore[union-attr]
+
+
+_MAKERS = frozenset({"zeros", "ones", "empty", "full", "array", "copy", "arange", "stack"})
+
+
+def _with_local_arrays(source: str, name: str) -> str:
+    return ast.unparse(ast.fix_missing_locations(_Local(name).visit(ast.parse(source))))
 
 
 def _by_math(source: str) -> str:

@@ -20,7 +20,7 @@ from fwdad.reversible.kinds import (
     traced_kind,
 )
 from fwdad.reversible.lines import Lines, Names, make_function
-from fwdad.reversible.places import leaves, metadata, replaced, text
+from fwdad.reversible.places import leaves, metadata, replaced, text, without_attributes
 from fwdad.reversible.program import (
     Allocate,
     Block,
@@ -57,7 +57,10 @@ class Expressions(Lines):
         todo = leaves(expression, self.numeric)
         shapes = {text(m): m for m in metadata(expression, self.numeric)}
         while todo:
-            leaf = todo.pop(0)
+            leaf, indices = without_attributes(todo.pop(0))
+            for index in indices:  # x.T[i] reads x, and i
+                todo.extend(leaves(index, self.numeric))
+                shapes |= {text(m): m for m in metadata(index, self.numeric)}
             kind = place_kind(leaf, self.env, self.kind_of_expression)
             if kind is not None:
                 found[text(leaf)] = (leaf, kind)

@@ -101,11 +101,16 @@ class Fixed(Grid):
     Parameters
     ----------
     bits : int
-        Binary digits behind the point, 1 to 52. Numbers are smaller than ``2**(53 - bits)``; what
-        would reach that raises, ``InvertibilityError`` in a program and ``OverflowError`` outside.
+        Binary digits behind the point, 1 to 52. Numbers are smaller than ``2**(53 - bits)`` (1024
+        for 43 bits); what would reach that raises, ``InvertibilityError`` in a program and
+        ``OverflowError`` outside.
 
     Notes
     -----
+    A number is kept as a double that is such a multiple, not as an int of 64 bits: so it is read
+    without a conversion and carries tangents, and 53 digits are what there is for both sides of the
+    point. A smaller ``bits`` leaves more room before it.
+
     The same bits are found again if the expression e has the same bits in both directions: run a
     function and its inverse in the same way, both compiled or both not. Derivatives are those of
     the program without rounding, at the rounded values.

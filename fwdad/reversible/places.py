@@ -7,6 +7,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+PARTS = frozenset({"real", "imag"})
 METADATA = frozenset({"shape", "ndim", "size", "dtype"})
 
 
@@ -190,8 +191,8 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
     conditions: list[tuple[ast.expr, ast.expr, ast.expr]] = []
     for p, q in zip(path_a, path_b, strict=False):
         if isinstance(p, ast.Attribute) and isinstance(q, ast.Attribute):
-            if p.attr != q.attr:
-                return False
+            if p.attr != q.attr:  # fields, or parts of numbers, one of which may be no part
+                return (p.attr in PARTS) != (q.attr in PARTS)
             continue
         if not (isinstance(p, ast.Subscript) and isinstance(q, ast.Subscript)):
             return True
@@ -203,6 +204,34 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
             length = ast.parse(f"{text(p.value)}.shape[{axis}]", mode="eval").body
             conditions.append((load(i), load(j), length))
     return conditions or True
+
+
+def without_attributes(place: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+    """What an attribute (``x.T``, ``z.real``) is asked of, and the indices behind it."""
+    path = steps(place)[1]
+    for k, step in enumerate(path):
+        if isinstance(step, ast.Attribute):
+            return step.value, [s.slice for s in path[k:] if isinstance(s, ast.Subscript)]
+    return place, []
+
+
+def part_of(place: ast.expr) -> tuple[str, ast.expr]:
+    """``real`` or ``imag`` if a place is such a part of complex numbers; the place without it."""
+    root, path = steps(place)
+    parts = [s for s in path if isinstance(s, ast.Attribute) and s.attr in PARTS]
+    if len(parts) != 1:
+        return "", place
+    made: ast.expr = ast.copy_location(ast.Name(root, ast.Load()), place)
+    for step in path:
+        if step is not parts[0]:
+            made = _on(step, made)
+    return parts[0].attr, made
+
+
+def _on(step: ast.expr, value: ast.expr) -> ast.expr:
+    made = copy.copy(step)
+    made.value = value  # type: ignore[attr-defined]
+    return made
 
 
 def _indices(step: ast.Subscript) -> list[ast.expr]:

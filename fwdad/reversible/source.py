@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.reversible import exact
 from fwdad.reversible.control import Control
 from fwdad.reversible.kinds import Exact, Kind
-from fwdad.reversible.places import text
+from fwdad.reversible.places import part_of, text
 from fwdad.reversible.program import Allocate, Flip, Free, Instruct, Statement, Swap, Update
 
 
@@ -21,9 +21,13 @@ class Writer(Control):
 
     def update(self, s: Update, op: str) -> None:
         """``place op= value``."""
+        s = self.whole_numbers(s)
         kind = self.kind(s.place)
         if isinstance(kind, Exact):
             exact.update(self, s, op, kind)
+            return
+        if op in "*/" and np.dtype(kind.dtype).kind == "i":
+            self.multiply(s, op, kind)
             return
         if op in "*/":
             message = (
@@ -43,6 +47,44 @@ class Writer(Control):
             message = f"'^=' is for integers and bools; '{text(s.place)}' is {kind.dtype}"
             raise self.refuse(message, s)
         self.line(f"{text(s.place)} {op}= {self.code(s.value)}")
+
+    def whole_numbers(self, s: Update) -> Update:
+        """An update of real or imaginary parts, as one of the complex numbers."""
+        part, place = part_of(s.place)
+        if not part or not self.kind(place).is_complex:
+            return s
+        if self.kind_of_expression(s.value).is_complex or s.op not in "+-":
+            message = f"'{text(s.place)}' is real: only real numbers are added to it"
+            raise self.refuse(message, s)
+        value = s.value
+        if part == "imag":
+            value = ast.copy_location(ast.BinOp(ast.Constant(1j), ast.Mult(), value), value)
+        made = Update(s.node, place, s.op, ast.fix_missing_locations(value))
+        made.apart = s.apart
+        return made
+
+    def multiply(self, s: Update, op: str, kind: Kind) -> None:
+        """``place *= value`` or ``place /= value`` of ints: exact, or it raises."""
+        given = self.kind_of_expression(s.value)
+        if np.dtype(given.dtype).kind not in "bi":
+            message = f"'{text(s.place)}' is of dtype {kind.dtype}: only ints multiply it exactly"
+            raise self.refuse(message, s)
+        place = text(s.place)
+        factor, new = self.names.fresh("factor"), self.names.fresh("new")
+        every = f"{self.np}.all({{}})" if kind.is_array else "{}"
+        self.line(f"{factor} = {self.code(s.value)}")
+        if self.checked:
+            test = f"{self.np}.all({factor} != 0)" if given.is_array else f"{factor} != 0"
+            self.line(f"if not {test}:")
+            self.raise_it(s, f"a factor of '{place}'", text(s.value), "'not zero'", factor)
+        sign = "*" if op == "*" else "//"
+        back = f"{new} // {factor}" if op == "*" else f"{new} * {factor}"
+        self.line(f"{new} = {place} {sign} {factor}")
+        if self.checked:  # wrapped around, or not divisible
+            self.line(f"if not {every.format(f'{back} == {place}')}:")
+            what = "a product" if op == "*" else "a quotient"
+            self.raise_it(s, f"{what} of ints", place, "'exact'", new)
+        self.line(f"{place}{'[...]' if kind.is_array else ''} = {new}")
 
     def _write_swap(self, s: Swap) -> None:
         self.swap(text(s.a), text(s.b), self.kind(s.a), self.kind(s.b), s)

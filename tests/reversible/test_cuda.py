@@ -73,6 +73,43 @@ y, same = fwdad.cuda_kernel(norm)(np.zeros(7), a)
 np.testing.assert_allclose(y, np.linalg.norm(a, axis=1), rtol=1e-14)
 _, a_bar = fwdad.cuda_kernel(norm).adjoint((y, a), (np.ones(7), None))
 np.testing.assert_allclose(a_bar, a / y[:, None], rtol=1e-13)
+
+
+@fwdad.reversible
+def cyclic(y, x):
+    with compute():
+        t = ancilla(np.zeros(3))
+        for i in range(3):
+            t[i] += x[i] * x[(i + 1) % 3]
+        with copy_out():
+            for i in range(3):
+                y += np.sin(t[i])
+
+
+y, same = fwdad.cuda_kernel(cyclic)(np.zeros(7), a)
+by_hand = a * np.roll(a, -1, axis=1)
+np.testing.assert_allclose(y, np.sin(by_hand).sum(axis=1), rtol=1e-13)
+_, a_bar = fwdad.cuda_kernel(cyclic).adjoint((y, a), (np.ones(7), None))
+slopes = np.cos(by_hand)
+expected = slopes * np.roll(a, -1, axis=1) + np.roll(slopes * a, 1, axis=1)
+np.testing.assert_allclose(a_bar, expected, rtol=1e-12)
+
+
+@fwdad.reversible
+def unknown(y, x):
+    with compute():
+        t = ancilla(np.zeros(len(x)))
+        t[0] += x[0]
+        with copy_out():
+            y += t[0]
+
+
+try:
+    fwdad.cuda_kernel(unknown)(np.zeros(7), a)
+except fwdad.UnsupportedTypeError as error:
+    assert "np.zeros(len(x))" in str(error)
+else:
+    raise AssertionError
 try:
     fwdad.cuda_kernel(step)(0.5, v, 0.1, 4)
 except fwdad.UnsupportedTypeError as error:

@@ -1,5 +1,7 @@
 """The examples, each against something independent of it."""
 
+import tracemalloc
+
 import mpmath
 import numpy as np
 import pytest
@@ -200,3 +202,45 @@ def test_coupling_layers():
     for a, b in zip(gradient, forward, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(by_scale, scale_forward, rtol=1e-11)
+
+
+@fwdad.reversible
+def power(y, x, n):
+    for _ in range(n):
+        y *= x
+
+
+def peak(call):
+    call()
+    tracemalloc.start()
+    call()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+def test_peaks_are_flat():
+    """``tracemalloc`` sees the memory of NumPy, and of compiled code."""
+    one, base = fwdad.Logarithmic(1.0), fwdad.Logarithmic(1.01)
+    x, v, m, h = ORBIT
+
+    def last(v, steps):
+        return leapfrog(x, v, m, h, steps)[0][1, 0]
+
+    def kept(v, steps):  # the same steps as an ordinary loop: memory that grows is seen
+        y = v
+        for _ in range(steps):
+            y = np.sin(y) * y
+        return np.sum(y)
+
+    compiled, grows = (fwdad.jit(fwdad.grad(f)) for f in (last, kept))
+    products = fwdad.jit(fwdad.grad(power, argnums=1), backend="numpy")
+    for run, allowed in (
+        (lambda n: compiled(v, n), 1.05),
+        (lambda n: products(one, base, n // 10), 1.05),
+        (lambda n: power(one, base, n // 10), 1.05),
+    ):
+        few, many = (peak(lambda n=n, run=run: run(n)) for n in (1000, 10_000))
+        assert many <= allowed * few
+    few, many = (peak(lambda n=n: grows(v, n)) for n in (1000, 10_000))
+    assert many > 5 * few
