@@ -6,6 +6,7 @@ optimisation: more work than a whole small program. Importing this module needs 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from fwdad.backends.checks import require
 
 types: Any = _types
 _ALIGNMENT = 32  # bytes, as Numba's own arrays
+_LONG = 2**22  # bytes of an array from which on it is worth while to ask for large pages
+_PAGE = 4096
+_HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
 
 def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
@@ -38,6 +42,8 @@ def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -
     held = cgutils.is_not_null(builder, meminfo)
     require(context, builder, held, MemoryError, "there is not enough memory for an array")
     data = context.nrt.meminfo_data(builder, meminfo)
+    if sys.platform == "linux":
+        _wants_large_pages(builder, data, size)
     array = context.make_array(array_type)(context, builder)
     length_type = context.get_value_type(types.intp)
     populate_array(
@@ -49,6 +55,30 @@ def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -
         meminfo=meminfo,
     )
     return array, size
+
+
+def _wants_large_pages(builder: Any, data: Any, size: Any) -> None:
+    """Let the system back a long array by large pages, as NumPy does: a fault each 2 MB, not 4 kB."""
+    module, word, byte = builder.module, ir.IntType(64), ir.IntType(8).as_pointer()
+    name = "fwdad_wants_large_pages"
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, word]), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        start, length = function.args
+        inside = ir.IRBuilder(function.append_basic_block())
+        with inside.if_then(inside.icmp_unsigned(">=", length, word(_LONG)), likely=False):
+            address = inside.ptrtoint(start, word)
+            first = inside.and_(inside.add(address, word(_PAGE - 1)), word(-_PAGE))
+            rest = inside.sub(inside.add(address, length), first)
+            arguments = [byte, word, ir.IntType(32)]
+            known = cgutils.get_or_insert_function(
+                module, ir.FunctionType(ir.IntType(32), arguments), "madvise"
+            )
+            inside.call(known, [inside.inttoptr(first, byte), rest, arguments[2](_HUGE_PAGES)])
+        inside.ret_void()
+    builder.call(function, [data, size])
 
 
 def _lengths(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:

@@ -1,5 +1,8 @@
 """New arrays and access to elements in compiled programs, against NumPy."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -41,6 +44,20 @@ def test_new_arrays(lengths):
 def test_impossible_lengths(lengths):
     with pytest.raises(ValueError, match="lengths"):
         njit(new)(*lengths)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asked of Linux only")
+def test_long_arrays_ask_for_large_pages():
+    a = njit(lambda n: np.empty((n,), np.float64))(2**23)
+    inside, flags = False, ""
+    for line in Path("/proc/self/smaps").read_text(encoding="ascii").splitlines():
+        first = line.split(" ", 1)[0]
+        if "-" in first and not first.endswith(":"):
+            low, high = (int(x, 16) for x in first.split("-"))
+            inside = low <= a.ctypes.data + a.nbytes // 2 < high
+        elif inside and first == "VmFlags:":
+            flags = line
+    assert "hg" in flags.split()
 
 
 def test_too_much_memory():
