@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jit_base import JitTool
+from benchmarks.jit_cores import cores
 from benchmarks.jit_first import first_calls
 from benchmarks.jit_floor import FORMS, floor_rounds
 from benchmarks.jit_growth import growth
@@ -209,6 +210,10 @@ def report(found: dict[str, Any], tools: Sequence[JitTool]) -> str:
         body = [[row, *(by.get((row, name), "-") for name in names)] for row in rows]
         titles = [JIT_TOOLS[name].title for name in names]
         add("First call: tracing and compiling", table(["row", *titles], body))
+    if found["cores"]:
+        n, body = found["cores"][0].threads, [c.cells() for c in found["cores"]]
+        header = ["what", "one thread", f"{n} threads", "gain"]
+        add("`parallel=True`: all cores beside one", table(header, body))
     if found["growth"]:
         body = [g.cells() for g in found["growth"]]
         add("Growth of fwdad's time", table(["ten times", "from", "to", "time", "what runs"], body))
@@ -226,7 +231,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.jit", description=__doc__)
     add = parser.add_argument
     peers = [name for name in JIT_TOOLS if name not in {"primal", "fwdad"}]
-    parts = ["python", "inside", "floor", "first", "growth"]
+    parts = ["python", "inside", "floor", "first", "cores", "growth"]
     add("--rows", nargs="+", default=["*"], metavar="PATTERN", help="such as 'lorenz-*'")
     add("--peers", nargs="*", default=peers, metavar="PEER", choices=peers,
         help=f"of {', '.join(peers)}; no name: fwdad and the primal alone")  # fmt: skip
@@ -249,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
              if name in {"primal", "fwdad", *options.peers}]  # fmt: skip
     warnings.simplefilter("ignore")  # what a peer warns of is not what is measured
     found: dict[str, Any] = {"machine": {**machine(), **versions()}}
-    found.update(cells=[], inside=[], floor={}, first=[], growth=[], explained={})
+    found.update(cells=[], inside=[], floor={}, first=[], cores=[], growth=[], explained={})
     for row in rows if {"python", "inside"} & {*options.parts} else []:
         cells = run_row(row, tools, options)
         found["cells"] += cells
@@ -261,6 +266,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found["floor"] = floor_rounds(options.rounds, options.round_seconds)
     if "first" in options.parts:
         found["first"] = first_calls([row.name for row in rows], tools, progress)
+    if "cores" in options.parts:
+        progress("all cores")
+        found["cores"] = cores(options.rounds, options.round_seconds)
     if "growth" in options.parts:
         progress("growth")
         found["growth"] = growth(options.rounds, options.round_seconds)

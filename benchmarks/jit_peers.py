@@ -154,6 +154,13 @@ def _casadi(*, buffered: bool) -> Callable[[Row], Prepared]:
     return prepare
 
 
+def _warm_casadi() -> None:
+    import casadi
+
+    x = casadi.SX.sym("x")
+    casadi.Function("trivial", [x], [x + 1])(1.0)
+
+
 def _buffered(function: Any, x: np.ndarray, size: int) -> Call:
     buffer, evaluate = function.buffer()
     out = np.zeros(size)
@@ -183,7 +190,9 @@ PEERS = (
         for name, mode in (("jax-fwd", "jacfwd"), ("jax-rev", "jacrev"))
     ),
     JitTool("torch", "torch.compile", ("torch",), _torch, warm=_warm_torch),
-    JitTool("casadi", "CasADi", ("casadi",), _casadi(buffered=False)),
-    JitTool("casadi-buffered", "CasADi buffered", ("casadi",), _casadi(buffered=True)),
+    JitTool("casadi", "CasADi", ("casadi",), _casadi(buffered=False), warm=_warm_casadi),
+    JitTool(
+        "casadi-buffered", "CasADi buffered", ("casadi",), _casadi(buffered=True), warm=_warm_casadi
+    ),
     JitTool("scipy", "SciPy 2-point", ("scipy",), _scipy),
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.arguments import width_of
 from fwdad.errors import UntraceableError
 from fwdad.tangents.zero import ZERO
 from fwdad.tape.alias import written_parameters
@@ -45,10 +46,10 @@ def width_of_chunks(block: Block, n: int, threads: int, chunk: Any) -> int:
     chunk : int, "auto" or None
         What the user wants.
     """
-    if chunk is None:
-        return n
-    if isinstance(chunk, int):
-        return min(max(chunk, 1), n)
+    if chunk != "auto":
+        made = width_of(chunk, n, [])
+        assert isinstance(made, int)
+        return min(made, n)
     if n < _FEWEST or not loops_in(block):
         return n
     return min(n, _WIDEST, 8 * math.ceil(n / threads / 8))

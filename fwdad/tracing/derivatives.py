@@ -57,6 +57,8 @@ class _Differentiated:
         Those to differentiate with respect to.
     outputs : {"returned", "mutated", "both"}
         What counts as the value.
+    has_aux : bool
+        Whether that is ``(y, aux)``, of which y is differentiated.
     """
 
     def __init__(
@@ -67,8 +69,11 @@ class _Differentiated:
         kwargs: dict[str, Any],
         argnums: Any,
         outputs: str = "returned",
+        *,
+        has_aux: bool = False,
     ) -> None:
         self.tracer = tracer
+        self.has_aux = has_aux
         self.f = f
         self.args = args
         self.kwargs = kwargs
@@ -118,6 +123,13 @@ class _Differentiated:
         finally:
             recorder.threads = threads
         inline(Program("", block))
+        self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
+        if not block.results and tree([]) is None:
+            message = (
+                f"{function_name(self.f)} returned None. If it updates its arguments in place, say "
+                'outputs="mutated"'
+            )
+            raise NoOutputError(message)
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
         if width < n and not any(_dtype(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
@@ -190,6 +202,30 @@ class _Differentiated:
         ]
         return block, own, tree
 
+    def differentiated(self, tree: Tree, count: int) -> set[int]:
+        """Which leaves of f's value are y's, not those of what came beside it."""
+        if not self.has_aux:
+            return set(range(count))
+        places = tree(list(range(count)))
+        if not isinstance(places, tuple) or len(places) != 2:
+            what = "number or array" if isinstance(places, int) else type(places).__name__
+            message = (
+                f"has_aux=True: {function_name(self.f)} must return (y, aux); it returned a {what}"
+            )
+            raise NoOutputError(message)
+        return set(flatten(places[0], records=True)[0])
+
+    def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
+        """The value and its derivative, and what came beside it."""
+        y = tree(primals)
+        found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)
+        return made_in(self.tracer.recorder, found)
+
+    def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
+        """Tangents of leaves in the structure of y."""
+        made = tree.tangent(leaves)
+        return made[0] if self.has_aux else made
+
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The arguments that f writes into as its value, beside or instead of what it returns."""
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
@@ -210,13 +246,14 @@ def _positions(argnums: Any) -> tuple[int, ...]:
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
-def _plain_options(options: dict[str, Any]) -> None:
-    """Refuse what only the evaluator that runs at once can do."""
-    asked = {"outputs": "returned", "has_aux": False, "stack": False}
-    for name, default in asked.items():
-        if options.get(name, default) != default:
-            message = f"`{name}={options[name]!r}` of a derivative cannot be traced"
-            raise UntraceableError(message)
+def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> _Differentiated:
+    outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
+    if outputs not in ("returned", "mutated", "both"):
+        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+    return _Differentiated(
+        tracer, f, args, kwargs or {}, _positions(argnums), outputs, has_aux=has_aux
+    )
 
 
 def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
@@ -233,9 +270,10 @@ def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
     likes = [np.empty(at.shape(k), _dtype(x)) for k, x in enumerate(at.leaves)]
     seeds = random_seeds(likes, 1, np.random.default_rng(0))
     given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
-    primals, lanes, _ = at.run(2, given)
-    for p, t in zip(primals, lanes, strict=True):
-        if _dtype(p).kind in "fc":
+    primals, lanes, tree = at.run(2, given)
+    chosen = at.differentiated(tree, len(primals))
+    for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
+        if k in chosen and _dtype(p).kind in "fc":
             holds = at.tracer.call(commutes_with_i, (recorder.as_symbol(t),), {})
             recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
 
@@ -256,13 +294,12 @@ def _jvp(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
-    _plain_options(options)
-    at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     if v is None:
         primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
-        return _made(at, (tree(primals), tree.tangent(dots)))
+        return at.answer(tree, primals, at.tangent(tree, dots))
     directions, _ = flatten(v, records=True)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
@@ -280,7 +317,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    return _made(at, (tree(primals), tree.tangent(dots)))
+    return at.answer(tree, primals, at.tangent(tree, dots))
 
 
 def _stacked(recorder: Any, v: Symbol, rank: int, *, single: bool) -> Any:
@@ -333,11 +370,12 @@ def _value_and_jacobian(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
-    _plain_options(options)
-    at = _Differentiated(tracer, f, (x, *args), kwargs or {}, _positions(argnums))
+    at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     primals, lanes, tree = _basis_run(at, options)
     recorder = tracer.recorder
+    if options.get("stack"):
+        return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
     blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
 
     def jacobian_of(k: int) -> Any:
@@ -348,12 +386,31 @@ def _value_and_jacobian(
         ]  # fmt: skip
         return parts[0] if isinstance(argnums, int) else tuple(parts)
 
-    return _made(at, (tree(primals), tree.tangent([jacobian_of(k) for k in range(len(primals))])))
+    blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
+    return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
+
+
+def _stacked_columns(
+    at: _Differentiated, tree: Tree, primals: list[Any], lanes: list[Any]
+) -> Symbol:
+    """All of y by all of x, as one matrix."""
+    recorder = at.tracer.recorder
+    chosen = at.differentiated(tree, len(primals))
+    rows = []
+    for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
+        if k in chosen and _dtype(p).kind in "fc":
+            found = recorder.as_symbol(t)
+            rank = found.type.ndim - 1
+            last = found if not rank else found.transpose((*range(1, rank + 1), 0))
+            n = recorder.length(found, 0)
+            rows.append(recorder.apply(np.reshape, (last, (-1, n)), {}))
+    return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
 
 
 @builtin(api.jacobian)
 def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
-    return _value_and_jacobian(tracer, f, x, **options)[1]
+    found = _value_and_jacobian(tracer, f, x, **options)
+    return found[1:] if options.get("has_aux") else found[1]
 
 
 def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
@@ -449,11 +506,12 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """:func:`pulled_gradient` in a trace."""
     has_aux = options["has_aux"]
-    at = _Differentiated(tracer, f, tuple(args), dict(kwargs), _positions(argnums))
+    at = _Differentiated(tracer, f, tuple(args), dict(kwargs), _positions(argnums), has_aux=has_aux)
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        at.differentiated(tree, len(leaves))  # raises if nothing comes beside it
         places = tree(list(range(len(leaves))))
-        y = places[0] if has_aux and isinstance(places, tuple) and places else places
+        y = places[0] if has_aux else places
         check_scalar(leaves[y] if isinstance(y, int) else y, f)
         one = _dtype(leaves[y]).type(1)
         return [one if k == y else None for k in range(len(leaves))]

@@ -138,6 +138,8 @@ def test_widths():
     plain = fwdad.trace(np.sin, np.ones(3)).program.block
     found = [width_of_chunks(loop, n, t, c) for n, t, c in
              [(15, 2, "auto"), (16, 2, "auto"), (64, 2, "auto"), (64, 16, "auto"), (500, 2, "auto"),
-              (500, 2, None), (20, 2, 6), (20, 2, 0)]]  # fmt: skip
-    assert found == [15, 8, 32, 8, 64, 500, 6, 1]
+              (500, 2, None), (20, 2, 6)]]  # fmt: skip
+    assert found == [15, 8, 32, 8, 64, 500, 6]
+    with pytest.raises(fwdad.errors.SeedError):
+        width_of_chunks(loop, 20, 2, 0)
     assert width_of_chunks(plain, 500, 2, "auto") == 500
