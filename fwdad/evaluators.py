@@ -159,6 +159,7 @@ def value_and_jacobian(
     """
     check_mode(mode)
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     if mode != "forward" and not holomorphic:
         by_reverse = _REVERSE["jacobian"](
             f, x, chunk=chunk, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux,
@@ -166,7 +167,6 @@ def value_and_jacobian(
         )  # fmt: skip
         if by_reverse is not None:
             return by_reverse
-    check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
     outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)

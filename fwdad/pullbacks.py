@@ -381,22 +381,18 @@ def jacrev_at(
     y, pullback = result[:2]
     leaves, structure = flatten(y)
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
-    total, start = sum(sizes), 0
-    bars = []
-    for leaf, size in zip(leaves, sizes, strict=True):
-        rows = np.zeros((total, size), leaf_dtype(leaf))
-        rows[start : start + size] = np.eye(size)
-        bars.append(rows.reshape(total, *leaf_shape(leaf)))
-        start += size
-    x_bar = pullback(unflatten(structure, bars))
+    x_bar = pullback(unflatten(structure, _unit_cotangents(leaves)))
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
-    parts = _x_leaves(x_bar, single=single)
+    rows = _rows_of_leaves(leaves, _x_leaves(x_bar, single=single))
     if stack:
-        J = np.concatenate([p.reshape(total, -1) for p in parts], axis=1)
-        return (y, J, *result[2:])
-    blocks, start = [], 0
-    for leaf, size in zip(leaves, sizes, strict=True):
-        own = [p[start : start + size].reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
+        wide = [
+            np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
+            for size, parts in zip(sizes, rows, strict=True)
+        ]
+        return (y, np.concatenate(wide), *result[2:])
+    blocks = []
+    for leaf, parts in zip(leaves, rows, strict=True):
+        own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
         own = [
             part.item() if part.shape == () and type(leaf) is float and type(arg) is float else part
             for part, arg in zip(own, arguments.leaves, strict=True)
@@ -406,11 +402,49 @@ def jacrev_at(
             trees.append(unflatten(inner, own[at : at + count], lambda _: NoTangent))
             at += count
         blocks.append(trees[0] if single else tuple(trees))
-        start += size
     return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
 
 
 _ROWS = 32  # of a Jacobian, pulled back at once
+
+
+def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
+    """One row for each element of a value, and another one, i times it, where it is complex."""
+    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
+    counts = [size * (1 + _is_complex(leaf)) for size, leaf in zip(sizes, leaves, strict=True)]
+    total, start = sum(counts), 0
+    bars = []
+    for leaf, size, count in zip(leaves, sizes, counts, strict=True):
+        rows = np.zeros((total, size), leaf_dtype(leaf))
+        rows[start : start + size] = np.eye(size)
+        if count > size:
+            rows[start + size : start + count] = 1j * np.eye(size)
+        bars.append(rows.reshape(total, *leaf_shape(leaf)))
+        start += count
+    return bars
+
+
+def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """For each leaf of a value its rows of the Jacobian: of real arguments, as Re<., .> has them.
+
+    A cotangent i times a unit gives the imaginary part: Re(conj(i) J) = Im J.
+    """
+    rows, start = [], 0
+    for leaf in leaves:
+        size = math.prod(leaf_shape(leaf))
+        own = [p[start : start + size] for p in parts]
+        start += size
+        if _is_complex(leaf):
+            own = [real + 1j * p[start : start + size] for real, p in zip(own, parts, strict=True)]
+            start += size
+        rows.append(own)
+    return rows
+
+
+def _is_complex(leaf: Any) -> bool:
+    return leaf_dtype(leaf).kind == "c"
+
+
 _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4
 

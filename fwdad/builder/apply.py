@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from operator import call
 from typing import Any
@@ -46,6 +47,8 @@ def set_lifter(lift: Callable[[Any], Any]) -> None:
 
 def lifted(body: Any) -> Any:
     """A function of this library, as it runs on duals."""
+    if isinstance(body, functools.partial):
+        return functools.partial(lifted(body.func), *body.args, **body.keywords)
     return _lift_body[0](body)
 
 

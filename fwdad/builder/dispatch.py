@@ -168,7 +168,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     elif rule is not None:
         return numpy_calls.with_out(rule, args, kwargs)
     implementation = getattr(f, "_implementation", None)
-    if isinstance(implementation, types.FunctionType):
+    if isinstance(implementation, types.FunctionType) and not numpy_calls.holds_chunk(args):
         lifted = lift(implementation)
         if lifted is not None:
             return lifted(*args, **kwargs)

@@ -53,7 +53,7 @@ def _together(op: Apply) -> list[list[Dimension]]:
     shapes = [a.type.shape for a in op.args if is_array(a) and a.type.shape]
     if len(shapes) < 2:
         return []
-    if op.function in _PRODUCTS and len(op.args) == 2:
+    if op.function in _PRODUCTS and len(op.args) == 2 and not op.kwargs:
         left, right = shapes
         return [[left[-1], right[-2] if len(right) > 1 else right[0]]]
     by_element = isinstance(op.function, np.ufunc) and op.function.signature is None
@@ -76,7 +76,8 @@ def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
         It has run.
     """
     outer = recorder.same
-    if op.function in _PRODUCTS and len(op.args) == 2 and all(map(is_array, op.args)):
+    plain = len(op.args) == 2 and not op.kwargs  # `axes` says otherwise
+    if op.function in _PRODUCTS and plain and all(map(is_array, op.args)):
         left, right = (Symbol(a, recorder) for a in op.args)
         if left.ndim and right.ndim:
             at = left.ndim - 1, max(right.ndim - 2, 0)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import pullbacks
+from fwdad.tangents.composite import flatten
 
 W = np.random.default_rng(0).normal(size=(5, 100))
 X = np.linspace(-1.0, 1.0, 100)
@@ -59,3 +60,45 @@ def test_linear_operator():
     v = np.arange(5.0)
     assert_allclose(J.rmatvec(v), v @ dense, rtol=1e-12)
     assert_allclose(J.T @ np.eye(5), dense.T, rtol=1e-12)
+
+
+_C = np.arange(4) + 1j
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: _C * x,
+        lambda x: (_C * x, x**2),
+        np.fft.fft,
+        lambda x: np.sum(np.exp(1j * x)),
+        lambda x: {"a": np.sum(_C * x), "b": x[0]},
+    ],
+    ids=["array", "with a real one", "fft", "number", "dict"],
+)
+@pytest.mark.parametrize("chunk", [1, 3, None])
+def test_complex_values_of_real_arguments(f, chunk):
+    x = np.linspace(0.4, 1.5, 4)
+    found, _ = flatten(fwdad.jacobian(f, x, mode="reverse", chunk=chunk))
+    expected, _ = flatten(fwdad.jacobian(f, x, mode="forward"))
+    for J, wanted in zip(found, expected, strict=True):
+        assert J.dtype == wanted.dtype
+        np.testing.assert_allclose(J, wanted, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(
+        fwdad.jacobian(f, x, mode="reverse", stack=True),
+        fwdad.jacobian(f, x, mode="forward", stack=True),
+        rtol=1e-14,
+        atol=1e-14,
+    )
+
+
+def test_auto_keeps_imaginary_parts():
+    x = np.linspace(0, 1, 200)  # rows pay
+    expected = np.fft.fft(np.eye(200), axis=0)[:2]
+    np.testing.assert_allclose(fwdad.jacobian(lambda x: np.fft.fft(x)[:2], x), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
+def test_complex_arguments_are_asked_about(mode):
+    with pytest.raises(fwdad.NotHolomorphicError, match="holomorphic=True"):
+        fwdad.jacobian(lambda z: z * np.conj(z), _C, mode=mode)

@@ -13,6 +13,7 @@ from fwdad.reverse.pull import pull_block
 from fwdad.rules.containers import walk
 from fwdad.rules.registry import function_name
 from fwdad.tape.check import check_program
+from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program, Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
@@ -84,7 +85,10 @@ def check(held, pattern):
         warnings.simplefilter("ignore")
         program, constants = pulled(held, pattern, bars)
         leaves = held.tape.leaves(list(held.flat.leaves))
-        found = compiled(numpy_source(program))(*leaves, *constants)
+        pull = compiled(numpy_source(program))
+        found = pull(*leaves, *constants)
+        is_bar = [any(a is b for b in bars) for a in constants]
+        check_many(program, pull, (leaves, constants, is_bar), 1e-4 if trial.single else 1e-12)
     trial.restore()
     for lane in range(n):
         left = size = right = 0.0
@@ -104,6 +108,26 @@ def check(held, pattern):
         np.testing.assert_allclose(
             right, left, rtol=0, atol=rtol * max(size, 1e-300), err_msg=f"{trial.names(pattern)}"
         )
+
+
+def check_many(program, pull, given, rtol):
+    """Several cotangents at once, pushed through the way back as lanes, and one by one."""
+    leaves, constants, is_bar = given
+    rng = np.random.default_rng(2)
+    lanes = [
+        np.stack([b, b * rng.uniform(0.5, 1), b * 0])
+        for b, wanted in zip(constants, is_bar, strict=True)
+        if wanted
+    ]
+    pushed, more = push_forward(program, 3, [False] * len(leaves) + is_bar)
+    made = compiled(numpy_source(pushed))(*leaves, *constants, *lanes, *more)
+    made = made[len(made) // 2 :]
+    for k in range(3):
+        own = iter(lanes)
+        bars = [next(own)[k] if w else a for a, w in zip(constants, is_bar, strict=True)]
+        for x_bar, of_lanes in zip(pull(*leaves, *bars), made, strict=True):
+            scale = max(np.max(np.abs(x_bar), initial=0), 1e-300)
+            np.testing.assert_allclose(of_lanes[k], x_bar, rtol=0, atol=rtol * scale)
 
 
 @pytest.mark.parametrize("case", ROWS)

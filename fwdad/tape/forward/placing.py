@@ -208,7 +208,7 @@ def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> A
             held = np.result_type(dtype, t.dtype)
             for lanes, d in t.terms.items():
                 assert isinstance(lanes, Placed)
-                outer = lanes.moved(_placed_again(n, lanes.places, own))
+                outer = lanes.moved(_placed_again(n, np.broadcast_to(lanes.places, shape), own))
                 placed = recorder.apply_typed(
                     place_lanes,
                     (n, shape, held, (own,), 1.0 if d is None else d),

@@ -28,6 +28,8 @@ class Windows(Indexing):
         """A window on memory whose tangent is in slots; a copy has its tangent already."""
         (v,) = op.outputs
         rest = (*op.args[1:], op.kwargs)
+        if op.function in (np.real, np.imag) and a.type.dtype.kind == "c":
+            self._must_be_dense(a)  # one part of an element has no slot of its own
         if op.args[0] is not a or any(True for _ in values_in(rest)):
             self._must_be_dense(a)
         made = self.windows[a].through(op.function, op.args[1:], op.kwargs)

@@ -177,3 +177,50 @@ def test_cast_to_another_dtype_is_never_a_window():
 
     gradient = fwdad.jit(fwdad.grad(lambda x: np.sum(f(x))), backend="numpy")(X)
     np.testing.assert_allclose(gradient, np.full(6, 5.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        lambda x: np.sum((x[:, None] * x[None]) ** 2),
+        lambda x: np.sum((np.eye(6) * x) ** 2),
+        lambda x: np.sum(np.clip(np.outer(x, C), 0.5, 2) ** 2),
+    ],
+    ids=["outer", "diagonal", "clipped"],
+)
+def test_second_derivatives_of_broadcast_products(g):
+    def gradient(x):
+        return fwdad.jacobian(g, x, mode="forward")
+
+    h = 1e-4
+    expected = np.stack([(gradient(X + h * e) - gradient(X - h * e)) / (2 * h) for e in np.eye(6)])
+    found = fwdad.jit(fwdad.jacfwd(fwdad.jacfwd(g)), backend="numpy")(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def one_real_part(x):
+    y = (C[0] + 1j) * x
+    y.real[1] = x[0]
+    return y
+
+
+def all_imaginary_parts(x):
+    y = (C[0] + 1j) * x
+    y.imag[:] = x**2
+    return y
+
+
+def both_parts(x):
+    y = np.zeros(6, complex)
+    y.real = x
+    y.imag[1:] += x[1:] * x[0]
+    return y
+
+
+@pytest.mark.parametrize("f", [one_real_part, all_imaginary_parts, both_parts])
+def test_stores_into_real_and_imaginary_parts(f):
+    expected = by_differences(f)
+    for wrap in (fwdad.jacfwd, fwdad.jacrev):
+        for backend in ("numpy", None):
+            jacobian = wrap(f) if backend is None else fwdad.jit(wrap(f), backend=backend)
+            np.testing.assert_allclose(jacobian(X), expected, rtol=1e-8, atol=1e-8)
