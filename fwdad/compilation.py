@@ -494,7 +494,8 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     args = with_explicit(args)
     if not is_active((*args, *kwargs.values())):
         made, leaves, containers = f.find(args, kwargs)
-        if any(made.tape.program.written) or is_active(leaves):  # what is captured may be active
+        writes = any(made.tape.program.written) or made.tape.entangled(leaves)
+        if writes or is_active(leaves):  # what is captured may be active
             return call(f.__wrapped__, *args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
     flat = _DualArguments(args, kwargs)
@@ -502,6 +503,7 @@ def _call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return call(f.__wrapped__, *args, **kwargs)
     made, leaves, _ = f.find(*flat.primals)
     changes = any(made.tape.program.written) or made.tape.rebuild.needs_containers
+    changes = changes or made.tape.entangled(leaves)
     if changes or is_active(leaves) or STATE.run is None:  # the duals' containers are others
         return call(f.__wrapped__, *args, **kwargs)
     missing = len(leaves) - len(flat.tangents)

@@ -147,7 +147,7 @@ class CallWriter:
         ]
         for j, (k, a) in enumerate(arrays):
             for m, b in arrays[j + 1 :]:
-                if tape.program.written[k] or tape.program.written[m]:
+                if k in tape.alone or m in tape.alone:
                     yield f"{a}, {b}"
 
     def _answer(self, y: Any, results: list[Any]) -> str:

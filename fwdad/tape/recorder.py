@@ -235,6 +235,7 @@ class Recorder:
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a way back begins
+        self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
@@ -338,6 +339,14 @@ class Recorder:
     def is_merged(self, value: Value) -> bool:
         """Whether a value is what a branch or loop leaves behind."""
         return isinstance(self._definitions.get(value), (Branch, Loop))
+
+    def owner(self, value: Value) -> Value:
+        """The array that another one is a window on, as far as it is known by now."""
+        op = self._definitions.get(value)
+        while isinstance(op, Load) and op.view:
+            value = op.array
+            op = self._definitions.get(value)
+        return value
 
     def adopt(self, ops: list[Op]) -> None:
         """Append operations that were written into another block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,10 @@ class _Differentiated:
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
         recorder.derives |= derives
+        changed = [x.value for x, w in zip(outer, written, strict=True) if w]
+        changed += written_outside(block)
+        self._check_apart(changed)
+        recorder.alone.update(changed)
         own = [
             recorder.apply(np.ndarray.copy, (x,), {}) if w else x
             for x, w in zip(outer, written, strict=True)
@@ -226,6 +231,19 @@ class _Differentiated:
         made = tree.tangent(leaves)
         return made[0] if self.has_aux else made
 
+    def _check_apart(self, written: list[Value]) -> None:
+        """Raise if f writes into an argument that is memory of another one: it has a copy."""
+        recorder = self.tracer.recorder
+        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        owners = [recorder.owner(v) for v in arrays]
+        for v in written:
+            if owners.count(recorder.owner(v)) > 1:
+                message = (
+                    f"two arguments of {function_name(self.f)} share memory, and one is written: "
+                    "their derivatives cannot be kept apart. Pass a copy of one"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The arguments that f writes into as its value, beside or instead of what it returns."""
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
@@ -235,6 +253,15 @@ class _Differentiated:
             raise NoOutputError(message)
         changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)
+
+
+def _symbols_in(x: Any) -> Iterator[Symbol]:
+    """The symbols in nested tuples, lists and dicts."""
+    if type(x) is Symbol:
+        yield x
+    elif isinstance(x, (tuple, list, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            yield from _symbols_in(item)
 
 
 def _made(at: _Differentiated, x: Any) -> Any:

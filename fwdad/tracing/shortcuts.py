@@ -69,6 +69,12 @@ def shortcut(
         namespace[f"class{k}"] = type(x)
         checks += [f"c{k} = {place}", f"if type(c{k}) is not class{k}:", "    return again"]
     names = [f"x{k}" for k in range(len(args))]
+    arrays = [k for k, a in enumerate(args) if type(a) is np.ndarray]
+    for j, k in enumerate(arrays):
+        for m in arrays[j + 1 :]:
+            if k in tape.alone or m in tape.alone:
+                namespace["share"] = np.may_share_memory
+                checks += [f"if share(x{k}, x{m}):", "    return again"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join([*names, *(f"c{k}" for k in range(len(captured)))])
     answer = f"run({leaves})[0]"

@@ -102,6 +102,9 @@ class Tape:
         How many small arrays in loops became numbers.
     prints : bool
         Whether the function prints: output is not part of the tape.
+    alone : frozenset of int
+        Inputs that the program writes into, or of which a function that it differentiates writes
+        into a copy: an array that shares memory with one would be another one, too.
     cut : Cut or None
         Of a value and its way back: what is needed to run them one after the other.
     """
@@ -116,6 +119,7 @@ class Tape:
     key: Any
     split: int = 0
     prints: bool = False
+    alone: frozenset[int] = frozenset()
     cut: Any = None
     _run: Callable[..., Any] | None = None
 
@@ -155,7 +159,7 @@ class Tape:
 
     def entangled(self, leaves: list[Any]) -> bool:
         """Whether the program writes into one of two inputs that share memory: it may not then."""
-        written = [leaves[k] for k, held in enumerate(self.program.written) if held]
+        written = [leaves[k] for k in self.alone if isinstance(leaves[k], np.ndarray)]
         arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)] if written else []
         return any(sum(np.may_share_memory(a, b) for b in arrays) > 1 for a in written)
 
@@ -304,6 +308,11 @@ def _trace(
         flat.key,
         recorder.split,
         recorder.prints,
+        frozenset(
+            k
+            for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
+            if held or p in recorder.alone
+        ),
         recorder.cut,
     )
 
