@@ -311,7 +311,11 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
     filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), namespace)  # noqa: S102  (our own text)
-    return namespace["call"]
+    call: Any = namespace["call"]
+    if all(k is None for k in kinds):
+        call.direct = kernel, failed  # what a caller may do itself
+    made: Callable[..., Any] = call
+    return made
 
 
 def _conversion(result: Any) -> Any:

@@ -77,11 +77,17 @@ def shortcut(
                 checks += [f"if share(x{k}, x{m}):", "    return again"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join([*names, *(f"c{k}" for k in range(len(captured)))])
-    answer = f"run({leaves})[0]"
+    lines = [f"made = run({leaves})"]
+    if hasattr(run, "direct"):  # one call of Python's less
+        namespace["kernel"], namespace["failed"] = run.direct
+        lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
+                 f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
+    answer = "made[0]"
     if not tape.rebuild.single:
         namespace["rebuild"] = tape.rebuild
-        answer = f"rebuild(run({leaves}), ())"
-    return _defined(tape.program.name, names, [" and ".join(same), *checks], answer, namespace)
+        answer = "rebuild(made, ())"
+    lines.append(f"return {answer}")
+    return _defined(tape.program.name, names, [" and ".join(same), *checks], lines, namespace)
 
 
 def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
@@ -105,7 +111,7 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
 
 
 def _defined(
-    title: str, names: list[str], tests: list[str], answer: str, namespace: dict[str, Any]
+    title: str, names: list[str], tests: list[str], last: list[str], namespace: dict[str, Any]
 ) -> Callable[..., Any]:
     same, *checks = tests
     lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return again"]
@@ -116,7 +122,7 @@ def _defined(
         lines += ["    try:", *(f"        {line}" for line in checks)]
         # a name that is gone, a cell that is empty
         lines += ["    except (KeyError, ValueError):", "        return again"]
-    lines += ["    hits[0] += 1", f"    return {answer}"]
+    lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
     made: Callable[..., Any] = namespace["shortcut"]
