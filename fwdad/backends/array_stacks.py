@@ -257,7 +257,7 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
             w.line(f"if {shapes}_top + {kept} > {shapes}.size:")
             w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
         window = w.temporary("window")
-        w.line(f"{window} = {name}[{top}:{top} + {size}].reshape({_tuple(lengths)})")
+        w.line(f"{window} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
         index = w.open_loops(lengths)
         item = w.stored(w.element(value, index, steps), t.dtype)
         w.line(f"{window}[{w.at(index)}] = {item}")
@@ -315,8 +315,13 @@ def _lengths_at(held: Held, at: str) -> list[str]:
 
 
 def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str]) -> str:
-    window = f"{name}[{start}:{start} + {' * '.join(lengths)}].reshape({_tuple(lengths)})"
+    window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths)
     return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
+
+
+def _shaped(text: str, lengths: list[str]) -> str:
+    """A window of a stack in its lengths."""
+    return text if len(lengths) == 1 else f"{text}.reshape({_tuple(lengths)})"
 
 
 def _item(w: Writer, op: Apply, text: str) -> str:

@@ -29,6 +29,7 @@ OPTIONS = {
     "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
     "no_cfunc_wrapper": True,
 }  # fmt: skip
+_MOST_INSIDE = 8  # loops; in a function with more of them LLVM takes longer, and none is hot alone
 _DEPTH = 50_000  # calls: four for each loop, and Numba gives up long before ten thousand loops
 
 
@@ -66,7 +67,10 @@ class Machine:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
             made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             called[callee.name] = run.__globals__[callee.name] = made
-        return _jit(run, self._digest), called, [source.namespace[name] for name in nests]
+        made_nests = [source.namespace[name] for name in nests]
+        for nest in made_nests:
+            nest.stays_apart = len(nests) > _MOST_INSIDE
+        return _jit(run, self._digest), called, made_nests
 
     def compile(self, signature: tuple[Any, ...]) -> None:
         """Compile for the types of some arguments.

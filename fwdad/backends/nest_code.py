@@ -48,6 +48,13 @@ class NestFunction:
     ----------
     nest : Nest
         The loop.
+
+    Attributes
+    ----------
+    is_refused : bool
+        Whether it holds what has no types here.
+    stays_apart : bool
+        Whether LLVM must not write it into its caller.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -55,6 +62,7 @@ class NestFunction:
         self.__name__ = nest.name
         self.typed: dict[Any, Typed] = {}
         self.is_refused = False
+        self.stays_apart = False
         self._numba_type_ = NestType(self)
 
     def type_for(self, context: Any, given: tuple[Any, ...]) -> Typed:
@@ -135,6 +143,8 @@ def write_call(
     function = cgutils.get_or_insert_function(builder.module, function_type, name)
     if not function.blocks:
         function.linkage = "internal"
+        if nest.stays_apart:
+            function.attributes.add("noinline")
         convention.decorate_function(function, [f"p{k}" for k in range(len(given))], given)
         inside = ir.IRBuilder(function.append_basic_block("entry"))
         arguments = convention.decode_arguments(inside, given, function)
@@ -191,8 +201,8 @@ class _Writer:
         self.typed = typed
         self.nest = typed.nest
         self.names: dict[str, Any] = {}
-        targets = [n for n in ast.walk(self.nest.loop) if isinstance(n, ast.Name)]
-        indices = {id(n.target) for n in ast.walk(self.nest.loop) if isinstance(n, ast.For)}
+        targets = [n for n in ast.walk(self.nest.tree) if isinstance(n, ast.Name)]
+        indices = {id(n.target) for n in ast.walk(self.nest.tree) if isinstance(n, ast.For)}
         self._assigned = {
             n.id for n in targets if isinstance(n.ctx, ast.Store) and id(n) not in indices
         }
@@ -207,7 +217,7 @@ class _Writer:
                 self.names[name] = Held(t, data, lengths, steps)
             else:
                 self._bind(name, t, next(rest))
-        self._statement(self.nest.loop)
+        self._block(self.nest.tree.body)
         convention = self.context.call_conv
         results = [self._name(r) for r in self.nest.results]
         if not results:
@@ -341,7 +351,7 @@ class _Writer:
         """An LLVM value, or the parts of an array."""
         t = self.typed.of[e]
         if isinstance(e, ast.Constant):
-            return self.context.get_constant(t, e.value)
+            return self.context.get_constant(types.unliteral(t), e.value)
         if isinstance(e, ast.Name):
             return self._name(e.id)
         if isinstance(e, ast.Subscript):

@@ -63,7 +63,8 @@ class Typed:
             message = f"arguments {self.given}"
             raise NestError(message)
         try:
-            self._statement(nest.loop)
+            for s in nest.tree.body:
+                self._statement(s)
             self.results = [self.env[name] for name in nest.results]
         except (NumbaError, KeyError) as error:
             raise NestError(repr(error)) from error
@@ -176,11 +177,18 @@ class Typed:
         if isinstance(e, ast.Subscript):
             return self._item(e)
         if isinstance(e, ast.Call):
-            return self._resolve(e, function_of(self.nest, e), [self.type_of(x) for x in e.args])
+            return self._resolve(e, function_of(self.nest, e), [self._argument(x) for x in e.args])
         if isinstance(e, ast.Tuple):
             return types.Tuple([self.type_of(x) for x in e.elts])
         message = type(e).__name__
         raise NestError(message)
+
+    def _argument(self, e: ast.expr) -> Any:
+        """The type of an argument; of an int that is written down, with its value."""
+        t = self.type_of(e)
+        if isinstance(e, ast.Constant) and t == types.int64:
+            t = self.of[e] = types.literal(e.value)
+        return t
 
     def _square(self, e: ast.BinOp) -> Any:
         """Of a small power: a product."""

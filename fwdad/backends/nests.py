@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
 _ANSWER_ARRAYS = {"grown", "loose"}
+_CHECKS = {"check_length", "check_shape", "equal_length"}
 
 BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
             "max": max, "min": min}  # fmt: skip
@@ -35,8 +36,8 @@ class Nest:
     ----------
     name : str
         What it does, as a digest.
-    loop : ast.For
-        Its names are those of no program: ``v0``, ``v1`` and so on.
+    tree : ast.Module
+        Its statements, with names that are those of no program: ``v0``, ``v1`` and so on.
     params : tuple of str
         What it reads.
     results : tuple of str
@@ -50,7 +51,7 @@ class Nest:
     """
 
     name: str
-    loop: ast.For
+    tree: ast.Module
     params: tuple[str, ...]
     results: tuple[str, ...]
     inner: frozenset[str]
@@ -89,18 +90,17 @@ def without_nests(
     for function in ast.parse(source.code).body:
         if isinstance(function, ast.FunctionDef) and not function.decorator_list:
             cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
-            for loop, live in cutter.loops():
-                nest, given, kept = cutter.nest(loop, live)
+            for body, live in cutter.nests():
+                nest, given, kept = cutter.nest(body, live)
                 if nest.name in refused:
                     continue
                 found.setdefault(nest.name, nest)
-                first = loop.lineno - 1
                 call = f"{nest.name}({', '.join(given)})"
-                lines[first] = (
-                    " " * loop.col_offset + (f"{', '.join(kept)} = " if kept else "") + call
-                )
-                assert loop.end_lineno is not None
-                lines[first + 1 : loop.end_lineno] = [""] * (loop.end_lineno - first - 1)
+                if kept:
+                    call = f"{', '.join(kept)} = {call}"
+                for k in [k for each in body for k in _lines(each)]:
+                    lines[k] = ""
+                lines[body[-1].lineno - 1] = " " * body[-1].col_offset + call
     if not found:
         return source, found
     namespace = source.namespace | {name: make(nest) for name, nest in found.items()}
@@ -140,17 +140,21 @@ class _Cutter:
             if isinstance(n.ctx, ast.Store):
                 self.bound[n.id] = min(self.bound.get(n.id, n.lineno), n.lineno)
 
-    def loops(self) -> Iterator[tuple[ast.For, set[str]]]:
-        """The outermost loops that can be cut out, and the names that are read after them."""
+    def nests(self) -> Iterator[tuple[list[ast.stmt], set[str]]]:
+        """What can be cut out: outermost loops behind what prepares them; what is read later."""
         live = _Live()
         live.block(self.function.body, set())
         if live.is_known:
             yield from self._inside(self.function.body, live)
 
-    def _inside(self, body: Iterable[ast.stmt], live: _Live) -> Iterator[tuple[ast.For, set[str]]]:
-        for s in body:
+    def _inside(
+        self, body: Sequence[ast.stmt], live: _Live
+    ) -> Iterator[tuple[list[ast.stmt], set[str]]]:
+        first = 0
+        for k, s in enumerate(body):
             if isinstance(s, ast.For) and self._fits(s, live.after[s]):
-                yield s, live.after[s]
+                yield self._prepared(body[first:k], s, live.after[s]), live.after[s]
+                first = k + 1
                 continue
             for field in ("body", "orelse"):
                 yield from self._inside(getattr(s, field, ()), live)
@@ -158,22 +162,58 @@ class _Cutter:
     def _fits(self, loop: ast.For, live: set[str]) -> bool:
         if not self._knows(loop) or _innermost(loop) > MOST_LOOPS:
             return False
-        stored = {n.id for n in _names(loop) if isinstance(n.ctx, ast.Store)}
-        return all(self.bound[name] < loop.lineno for name in stored & live)
+        return all(self.bound[name] < loop.lineno for name in _stored(loop) & live)
 
-    def nest(self, loop: ast.For, live: set[str]) -> tuple[Nest, list[str], list[str]]:
-        """A loop with names of its own; the arguments and the results of its call."""
-        stored = {n.id for n in _names(loop) if isinstance(n.ctx, ast.Store)}
+    def _prepared(
+        self, before: Sequence[ast.stmt], loop: ast.For, live: set[str]
+    ) -> list[ast.stmt]:
+        """A loop behind what nobody else needs: windows and numbers for it, and its checks.
+
+        These may stand behind other statements that only define names.
+        """
+        found: list[ast.stmt] = [loop]
+        names = {n.id for n in _names(loop)}
+        between_stored: set[str] = set()
+        between_read: set[str] = set()
+        for s in reversed(before):
+            stored, read = _stored(s), _read(s)
+            is_own = not stored & live or stored <= _stored(loop)
+            if isinstance(s, ast.Assign):
+                fits = stored <= names and is_own and not stored & between_read
+            else:
+                fits = isinstance(s, ast.Expr) and read & self.local <= names
+            if fits and self._knows(s) and not (stored | read) & between_stored:
+                if all(isinstance(t, ast.Name) for t in getattr(s, "targets", ())):
+                    found.insert(0, s)
+                    names |= read
+                    continue
+            if not self._defines(s):
+                break
+            between_stored |= stored
+            between_read |= read
+        return found
+
+    def _defines(self, s: ast.stmt) -> bool:
+        """Whether all that a statement does is to name something, or to compare lengths."""
+        if isinstance(s, ast.Expr):
+            return self._knows(s) and _called(s.value) in _CHECKS
+        if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)):
+            return False
+        return self._reads(s.value) or _called(s.value) == "empty"
+
+    def nest(self, body: Sequence[ast.stmt], live: set[str]) -> tuple[Nest, list[str], list[str]]:
+        """Statements with names of their own; the arguments and the results of their call."""
+        tree = ast.Module(list(body), [])
+        stored = _stored(tree)
         kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
-        read = _Live().statement(loop, set(kept))
-        order = dict.fromkeys(n.id for n in _names(loop) if n.id in self.local)
+        read = _Live().block(body, set(kept))
+        order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
         own = {name: f"v{k}" for k, name in enumerate(order)}
         given = [name for name in own if name in read]
-        text = ast.unparse(_Renamed(own).visit(loop))
+        text = "\n".join(ast.unparse(_Renamed(own).visit(s)) for s in body)
         inner = frozenset(own[name] for name in self.inner.intersection(own))
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
-        (made,) = ast.parse(text).body
-        assert isinstance(made, ast.For)
+        made = ast.parse(text)
         functions = {
             n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
             for n in _names(made)
@@ -248,7 +288,7 @@ class _Cutter:
 
 
 class _Live:
-    """Which names are read behind each loop before they are assigned again."""
+    """Which names are read behind each statement before they are assigned again."""
 
     def __init__(self) -> None:
         self.after: dict[ast.stmt, set[str]] = {}
@@ -258,6 +298,7 @@ class _Live:
     def block(self, body: Iterable[ast.stmt], after: set[str]) -> set[str]:
         """What is read from the start of some statements on."""
         for s in reversed(list(body)):
+            self.after[s] = self.after.get(s, set()) | after
             after = self.statement(s, after)
         return after
 
@@ -282,7 +323,6 @@ class _Live:
         return after
 
     def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
-        self.after[s] = self.after.get(s, set()) | after
         head = _read(s.iter if isinstance(s, ast.For) else s.test)
         own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
         reached = after | (set() if own else head)
@@ -315,6 +355,21 @@ def _names(tree: ast.AST) -> Iterator[ast.Name]:
 def _read(tree: ast.AST) -> set[str]:
     nodes = ast.walk(tree)
     return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _stored(tree: ast.AST) -> set[str]:
+    return {n.id for n in _names(tree) if isinstance(n.ctx, ast.Store)}
+
+
+def _called(e: ast.expr) -> str:
+    """The last name of the function that an expression calls."""
+    f = e.func if isinstance(e, ast.Call) else None
+    return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
+
+
+def _lines(s: ast.stmt) -> range:
+    assert s.end_lineno is not None
+    return range(s.lineno - 1, s.end_lineno)
 
 
 def _innermost(loop: ast.For) -> int:

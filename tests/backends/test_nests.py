@@ -154,6 +154,49 @@ def f(a, b, n):
     both(code, np.arange(3.0), np.ones(4), 3)
 
 
+def test_what_prepares_a_loop_goes_with_it(rng):
+    code = """
+def f(a, b, k):
+    n = k + 1
+    row = a[k]
+    other = a[n]
+    made = np.empty((row.shape[0],), np.float64)
+    total = 0.0
+    part = b[1:]
+    for i in range(part.shape[0]):
+        made[i] = part[i] * other[i]
+        total += made[i]
+    made[-1] = n
+    row[0] = total
+    k = 2
+    part = b[:-1]
+    last = part[k]
+    b[2] = 7.0
+    for i in range(part.shape[0]):
+        part[i] -= last + row[i]
+    return (made, total, a, b, last)
+"""
+    (first, second) = cut_out(source(code))
+    left = without_nests(source(code), {}, lambda nest: nest)[0].code
+    assert "part = b[1:]" not in left  # its own
+    assert "total = 0.0" not in left
+    assert "other" not in left
+    assert "row = a[k]" in left  # read later
+    assert "last = part[k]" in left  # read before the store
+    assert f"total = {first}(" in left
+    assert f"{second}(" in left
+    both(code, rng.standard_normal((3, 4)), rng.standard_normal(5), 1)
+
+
+def test_many_loops_stay_apart(rng):
+    loops = "".join(
+        f"    for i in range(a.size):\n        a[i] = a[i] * {k}.0 + b[i]\n" for k in range(10)
+    )
+    code = f"def f(a, b):\n{loops}    return (a,)\n"
+    assert len(cut_out(source(code))) == 10
+    both(code, rng.standard_normal(4), rng.standard_normal(4))
+
+
 def test_what_is_left_to_numba():
     grows = """
 def f(a, n):
