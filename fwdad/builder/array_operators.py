@@ -39,18 +39,21 @@ def _beside(a: Array, b: np.ndarray) -> bool:
 
 def _alike(a: Array, b: Array) -> bool:
     """Whether both are simple, of one call and of one shape."""
-    p, q, tag = a.p, b.p, a.tag
-    return (
-        type(p) is np.ndarray
-        and type(q) is np.ndarray
-        and type(a._t) is Chunk
-        and type(b._t) is Chunk
-        and p.ndim > 0
-        and p.shape == q.shape
-        and tag is b.tag
-        and tag.alive
-        and (not SHADOWED or (untouched(p) and untouched(q)))
-    )
+    s, r, tag = a.held, b.held, a.tag
+    if (type(s) is not tuple and type(s) is not Chunk) or tag is not b.tag or not tag.alive:
+        return False
+    if type(r) is not tuple and type(r) is not Chunk:
+        return False
+    p, q = a.p, b.p
+    if type(p) is not np.ndarray or type(q) is not np.ndarray or not p.ndim or p.shape != q.shape:
+        return False
+    return not SHADOWED or (untouched(p) and untouched(q))
+
+
+def _terms(a: Array) -> dict[Any, Any]:
+    """The terms of a tangent; what is held stays as it is."""
+    t = a.held
+    return {t[0]: t[1]} if type(t) is tuple else t.terms
 
 
 def _in_one(a: Array, b: Array) -> Any:
@@ -61,9 +64,13 @@ def _in_one(a: Array, b: Array) -> Any:
     s, r, tag = a.held, b.held, a.tag
     if type(s) is not tuple:
         s = one_term(a)
+        if s is None:
+            return None
     if type(r) is not tuple:
         r = one_term(b)
-    if s is None or r is None or tag is not b.tag or not tag.alive:
+        if r is None:
+            return None
+    if tag is not b.tag or not tag.alive:
         return None
     lanes, d, shape = s
     other, e, beside = r
@@ -124,8 +131,13 @@ def _scaled_by(t: Chunk, b: float) -> Chunk:
     return Chunk.of(t.n, t.shape, terms)
 
 
-def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -> Chunk:
-    mine, others = a_dot.terms, b_dot.terms
+def _chunk(a: Array, terms: dict[Any, Any]) -> Chunk:
+    chunk = Chunk.of(a.tag.n, a.p.shape, terms)
+    return Chunk(chunk.lanes) if len(terms) > MAX_ARRAY_TERMS else chunk
+
+
+def _product_tangent(a: Array, b: Array, p: np.ndarray, q: np.ndarray) -> Chunk:
+    mine, others = _terms(a), _terms(b)
     # a lanes' scaling must be its own: what is neither multiplied nor added is copied
     terms = {}
     for lanes, d in mine.items():
@@ -136,22 +148,23 @@ def _product_tangent(a_dot: Chunk, b_dot: Chunk, p: np.ndarray, q: np.ndarray) -
             terms[lanes] = terms[lanes] + (p if d is None else d * p)
         else:
             terms[lanes] = p.copy() if d is None else d * p
-    if len(terms) > MAX_ARRAY_TERMS:
-        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
-    return Chunk.of(a_dot.n, a_dot.shape, terms)
+    return _chunk(a, terms)
 
 
-def _difference_tangent(a_dot: Chunk, b_dot: Chunk) -> Chunk:
-    terms = a_dot.terms.copy()
-    for lanes, d in b_dot.terms.items():
+def _sum_tangent(a: Array, b: Array) -> Any:
+    n, shape = a.tag.n, a.p.shape
+    return Chunk.of(n, shape, _terms(a)) + Chunk.of(n, shape, _terms(b))
+
+
+def _difference_tangent(a: Array, b: Array) -> Chunk:
+    terms = dict(_terms(a))
+    for lanes, d in _terms(b).items():
         if lanes in terms:
             held = terms[lanes]
             terms[lanes] = (1.0 if held is None else held) - (1.0 if d is None else d)
         else:
             terms[lanes] = -1.0 if d is None else -d
-    if len(terms) > MAX_ARRAY_TERMS:
-        return Chunk(Chunk.of(a_dot.n, a_dot.shape, terms).lanes)
-    return Chunk.of(a_dot.n, a_dot.shape, terms)
+    return _chunk(a, terms)
 
 
 def _by_array(t: Any, b: np.ndarray) -> Any:
@@ -187,7 +200,7 @@ def _a_add(a: Array, b: Any) -> Any:
             both = (call if inside() else QUIET.run)(_sum, d, e)
             return Array(a.p + b.p, (lanes, both, shape), a.tag)
         if _alike(a, b):
-            return Array(a.p + b.p, quiet()(operator.add, a._t, b._t), a.tag)
+            return Array(a.p + b.p, quiet()(_sum_tangent, a, b), a.tag)
     elif ((t is float or t is int) and is_simple(a)) or (t is np.ndarray and _beside(a, b)):
         return Array(a.p + b, a.held, a.tag)
     return slow("add", a, b)
@@ -209,7 +222,7 @@ def _a_sub(a: Array, b: Any) -> Any:
             both = (call if inside() else QUIET.run)(_difference, d, e)
             return Array(a.p - b.p, (lanes, both, shape), a.tag)
         if _alike(a, b):
-            return Array(a.p - b.p, quiet()(_difference_tangent, a._t, b._t), a.tag)
+            return Array(a.p - b.p, quiet()(_difference_tangent, a, b), a.tag)
     elif ((t is float or t is int) and is_simple(a)) or (t is np.ndarray and _beside(a, b)):
         return Array(a.p - b, a.held, a.tag)
     return slow("sub", a, b)
@@ -233,7 +246,7 @@ def _a_mul(a: Array, b: Any) -> Any:
             both = (call if inside() else QUIET.run)(_product, d, e, p, q)
             return Array(value, (lanes, both, shape), a.tag)
         if _alike(a, b):
-            return Array(a.p * b.p, quiet()(_product_tangent, a._t, b._t, a.p, b.p), a.tag)
+            return Array(a.p * b.p, quiet()(_product_tangent, a, b, a.p, b.p), a.tag)
     elif t is float or t is int:
         if is_simple(a):
             return Array(a.p * b, _multiple(a.held, float(b)), a.tag)
