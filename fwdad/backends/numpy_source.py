@@ -131,7 +131,9 @@ def source_of(program: Program, writer: Writer, without: Container[int] = ()) ->
                     continue
                 writer.line("")
                 writer.line("")
-                _function(writer.follow(inner), inner, inner_name)
+                follower = writer.follow(inner)
+                follower.reserve(name)
+                _function(follower, inner, inner_name)
     namespace = {"np": np, "math": math, **writer.globals}
     return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
 

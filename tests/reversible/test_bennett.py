@@ -107,3 +107,21 @@ def test_functions_that_call_one_another():
     expected = 0.5 + np.sin(0.3) + np.sin(0.1)
     assert even(0.5, 4) == (expected, 4)
     np.testing.assert_allclose((~even)(expected, 4)[0], 0.5, rtol=1e-15)
+
+
+@fwdad.reversible
+def halves(y, x):
+    if len(x) == 1:
+        y += np.sin(x[0])
+    else:
+        halves(y, x[: len(x) // 2])
+        halves(y, x[len(x) // 2 :])
+
+
+def test_recursion_on_parts_of_an_array():
+    x = np.linspace(0.1, 0.9, 7)
+    y, same = halves(0.0, x)
+    np.testing.assert_allclose(y, np.sum(np.sin(x)), rtol=1e-15)
+    np.testing.assert_allclose((~halves)(y, same)[0], 0.0, atol=1e-15)
+    for run in (fwdad.grad(halves, argnums=1), fwdad.jit(fwdad.grad(halves, argnums=1))):
+        np.testing.assert_allclose(run(0.0, x), np.cos(x), rtol=1e-15)
