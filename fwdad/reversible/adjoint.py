@@ -16,7 +16,7 @@ from fwdad.compilation import jit
 from fwdad.reversible import exact
 from fwdad.reversible.control import own_variables
 from fwdad.reversible.invert import OPPOSITE, inverted_block
-from fwdad.reversible.kinds import Exact, Kind
+from fwdad.reversible.kinds import Exact, Kind, place_kind
 from fwdad.reversible.liveness import unread_updates
 from fwdad.reversible.places import renamed_root, text, without_attributes
 from fwdad.reversible.program import (
@@ -80,8 +80,9 @@ class AdjointWriter(Writer):
         """Add to the cotangents of what an expression reads."""
         whole = without_attributes(value)[0] is value
         if isinstance(value, (ast.Name, ast.Subscript)) and whole and root_of(value) in self.bars:
+            of = place_kind(value, self.env, self.kind_of_expression)  # None if it is gathered
             # a number itself; of arrays one may have been broadcast
-            if exact.same_space(self.kind(value), kind) and not kind.is_array:
+            if of is not None and exact.same_space(of, kind) and not kind.is_array:
                 sign, rest = ("-", bar[1:]) if bar.startswith("-") else ("+", bar)
                 self.line(f"{self.bar(value)} {sign}= {rest}")
                 return

@@ -523,3 +523,22 @@ def test_attributes_and_methods_of_arrays_are_read():
 
     with pytest.raises(IrreversibleError, match="own update"):
         fwdad.reversible(own)
+
+
+def test_a_gather_is_read():
+    @fwdad.reversible
+    def gathers(y, x, at):
+        y += x[at]
+        y -= x[at[0]] * x[at[::-1]]
+
+    x, at = np.array([1.0, 2.0, 4.0]), np.array([2, 2])
+    y, *_ = gathers(np.zeros(2), x, at)
+    np.testing.assert_allclose(y, x[at] - x[2] * x[at[::-1]])
+    assert fwdad.check_gradient(gathers, y, x, at) < 1e-8
+
+    def loss(x):
+        return np.sum(np.array([1.0, 3.0]) * gathers(np.zeros(2), x, at)[0])
+
+    expected = fwdad.jacobian(loss, x)
+    for run in (fwdad.grad(loss), fwdad.jit(fwdad.grad(loss), backend="numpy")):
+        np.testing.assert_allclose(run(x), expected, rtol=1e-14)
