@@ -76,11 +76,12 @@ class Runner:
 
     def serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether Numba has compiled the program as a whole, for leaves like these."""
-        import numba  # noqa: PLC0415
+        from fwdad.backends.entry import signature_of  # noqa: PLC0415  (imports Numba)
 
         if self._made is None or self._made.kernel is None:
             return False
-        return bool(self._made.serves(tuple(numba.typeof(x) for x in leaves)))
+        signature = signature_of(leaves)
+        return signature is not None and bool(self._made.serves(signature))
 
     @property
     def compiled(self) -> Any:

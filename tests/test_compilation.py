@@ -297,3 +297,17 @@ def test_a_read_only_argument_may_be_read():
     assert_array_equal(fwdad.jit(lambda x: x * 2)(x), X * 2)
     with pytest.raises(ValueError, match="read-only"):
         fwdad.jit(PROGRAMS["in_place"][0])(x)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4", np.float16, np.longdouble])
+def test_what_has_a_type_that_numba_does_not_know_runs_under_numpy(dtype):
+    pytest.importorskip("numba")
+    f = fwdad.jit(lambda a: a * 2 + a[0])
+    assert_array_equal(f(X), X * 2 + X[0])
+    x = np.arange(1, 4).astype(dtype)
+    for _ in range(2):
+        found = f(x)
+        assert_array_equal(found, x * 2 + x[0])
+        assert found.dtype == (x * 2 + x[0]).dtype
+    assert "by NumPy, because" in fwdad.explain(f, x)
+    assert_array_equal(f(X), X * 2 + X[0])

@@ -223,9 +223,9 @@ class _Entry:
 
     def _serves(self, leaves: tuple[Any, ...]) -> bool:
         """Whether arguments of these types have compiled code, which is made if it is new."""
-        try:
-            signature = tuple(numba.typeof(x) for x in leaves)
-        except ValueError:  # a type that Numba does not know
+        signature = signature_of(leaves)
+        if signature is None:
+            self.made.left.append(CannotCompileError("an argument has a type unknown to Numba"))
             return False
         return self._serves_types(signature)
 
@@ -278,10 +278,16 @@ class _Entry:
         return self.plain.run(*leaves)
 
     def _is_new(self, leaves: tuple[Any, ...]) -> bool:
-        try:
-            return tuple(numba.typeof(x) for x in leaves) not in self.known
-        except ValueError:
-            return True
+        signature = signature_of(leaves)
+        return signature is None or signature not in self.known
+
+
+def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Numba's types of some arguments; None where it has none: another byte order, for one."""
+    try:
+        return tuple(numba.typeof(x) for x in leaves)
+    except (ValueError, numba.core.errors.NumbaError):
+        return None
 
 
 def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Callable[..., Any]:
