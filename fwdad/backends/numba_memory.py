@@ -58,7 +58,7 @@ def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -
 
 
 def _wants_large_pages(builder: Any, data: Any, size: Any) -> None:
-    """Let the system back a long array by large pages, as NumPy does: a fault each 2 MB, not 4 kB."""
+    """Let the system back a long array by large pages, as NumPy does: fewer faults."""
     module, word, byte = builder.module, ir.IntType(64), ir.IntType(8).as_pointer()
     name = "fwdad_wants_large_pages"
     function = module.globals.get(name)
