@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder.dispatch import call, on_call
+from fwdad.builder.dual import top_tag
+from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracing.builtin_calls import builtin
+from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.sealing import sealed
 
 
@@ -57,6 +61,13 @@ def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs:
 
 @on_call(Checkpointed)
 def _on_duals(f: Checkpointed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tag = top_tag((*args, *kwargs.values()))
+    if tag is not None and tag.record is not None:
+        message = (
+            f"checkpoint has no effect on {function_name(f.__wrapped__)}: the run is recorded, and "
+            "everything is kept. fwdad.explain says why there is no tape"
+        )
+        warnings.warn(message, TraceWarning, stacklevel=2)
     return call(f.__wrapped__, *args, **kwargs)
 
 
@@ -110,8 +121,9 @@ def checkpoint(
     caller's that they write into, and loops in which arrays that are written change places in
     other ways than being exchanged.
 
-    What cannot be traced (``fwdad.explain`` says why) is recorded as it runs, and keeps everything.
-    So does a gradient of a gradient. ``fwdad.memory_report`` tells what is kept.
+    What cannot be traced (``fwdad.explain`` says why) is recorded as it runs, and keeps everything,
+    with a ``TraceWarning``. So does a gradient of a gradient where it is not traced as a whole.
+    ``fwdad.memory_report`` tells what is kept.
 
     References
     ----------
