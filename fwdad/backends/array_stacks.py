@@ -109,8 +109,10 @@ class Stacks:
         for stack in self.given:
             if stack not in self.held:
                 found = pops[stack][0][0] if stack in pops else looks[stack]
-                self.held[stack] = Held(found.outputs[0].type)
-                self.held[stack].stacks.append(stack)
+                held = self.held[stack] = Held(found.outputs[0].type)
+                held.stacks.append(stack)
+                if isinstance(held.type, ArrayType):
+                    held.unknown = list(range(held.type.ndim))
         for stack, taken in pops.items():  # in the order of the program
             popped = self.held.get(stack)
             if popped is not None and not popped.lowers:
