@@ -11,9 +11,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from fwdad.backends.numpy_source import Source
 from fwdad.tape.types import Type
@@ -283,7 +286,11 @@ class _Cutter:
             known = f.id in self.namespace or f.id in BUILTINS
             return known and f.id not in self.local and f.id not in _ANSWER_ARRAYS
         if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
-            return f.value.id not in self.local and hasattr(self.namespace.get(f.value.id), f.attr)
+            if f.value.id in self.local:
+                return False
+            function = getattr(self.namespace.get(f.value.id), f.attr, None)
+            # other functions of NumPy's answer arrays
+            return isinstance(function, (np.ufunc, type)) or hasattr(math, f.attr)
         return False
 
 

@@ -25,7 +25,7 @@ _PAGE = 4096
 _HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
 
-def _allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
+def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
     """A new array in C order, and the bytes of its elements."""
     size = itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
     fits = ir.Constant(ir.IntType(1), 1)
@@ -104,7 +104,7 @@ def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lengths = _lengths(context, builder, sig.args[0], args[0])
-        return _allocate(context, builder, sig.return_type, lengths)[0]._getvalue()
+        return allocate(context, builder, sig.return_type, lengths)[0]._getvalue()
 
     return made(shape, dtype), code
 
@@ -118,7 +118,7 @@ def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lengths = _lengths(context, builder, sig.args[0], args[0])
-        array, size = _allocate(context, builder, sig.return_type, lengths)
+        array, size = allocate(context, builder, sig.return_type, lengths)
         cgutils.memset(builder, array.data, size, 0)
         return array._getvalue()
 
@@ -126,7 +126,7 @@ def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
 
 
 def _fill(context: Any, builder: Any, array_type: Any, lengths: list[Any], item: Any) -> Any:
-    array, size = _allocate(context, builder, array_type, lengths)
+    array, size = allocate(context, builder, array_type, lengths)
     with cgutils.for_range(builder, builder.sdiv(size, array.itemsize)) as loop:
         place = cgutils.gep(builder, array.data, loop.index)
         store_item(context, builder, array_type, item, place)
@@ -178,7 +178,7 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         double = builder.add(held, held)
         enough = builder.icmp_signed("<", double, wanted)
         length = builder.select(enough, wanted, double)
-        new, _ = _allocate(context, builder, sig.return_type, [length])
+        new, _ = allocate(context, builder, sig.return_type, [length])
         cgutils.raw_memcpy(builder, new.data, old.data, held, old.itemsize)
         return new._getvalue()
 

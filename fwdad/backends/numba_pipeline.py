@@ -17,11 +17,15 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
-from fwdad.backends import numba_elements
+from fwdad.backends import numba_elements, numba_products
 from fwdad.backends.nest_code import NestType, write_call
 from fwdad.backends.numba_memory import REPLACED
+from fwdad.backends.numba_products import Product, ProductType
 
 types: Any = _types
+
+
+_OURS = REPLACED | {np.dot: Product()}
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -46,7 +50,7 @@ class _OwnFunctions(FunctionPass):
             for s in assigned:
                 e = s.value
                 if isinstance(e, ir.Expr) and e.op == "getattr" and e.value.name in modules:
-                    ours = REPLACED.get(getattr(np, e.attr))
+                    ours = _OURS.get(getattr(np, e.attr))
                     if ours is not None:
                         replaced[e] = s.value = ir.Global(e.attr, ours, e.loc)
         if replaced:
@@ -86,6 +90,8 @@ class _Lower(Lower):
         """An expression."""
         if expr.op == "call" and isinstance(self.typeof(expr.func.name), NestType):
             return self._nest(resty, expr)
+        if expr.op == "call" and isinstance(self.typeof(expr.func.name), ProductType):
+            return self._product(resty, expr)
         if expr.op in ("getitem", "static_getitem"):
             static = expr.op == "static_getitem"
             array_type = self.typeof(expr.value.name)
@@ -104,6 +110,18 @@ class _Lower(Lower):
                 owner = (array_type, array)
                 return numba_elements.as_array(self.context, self.builder, made, owner)
         return super().lower_expr(resty, expr)
+
+    def _product(self, resty: Any, expr: Any) -> Any:
+        """A call of ``np.dot``."""
+        signature = self.fndesc.calltypes[expr]
+        if expr.kws or not numba_products.fits(signature.args):
+            made = self._lower_call_normal(
+                numba_products.plain(self.context.typing_context), expr, signature
+            )
+        else:
+            given = [self.loadvar(a.name) for a in expr.args]
+            made = numba_products.product(self.context, self.builder, signature, given)
+        return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _nest(self, resty: Any, expr: Any) -> Any:
         """The call of a loop that was cut out."""

@@ -1,10 +1,12 @@
 """New arrays and access to elements in compiled programs, against NumPy."""
 
+import itertools
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from fwdad.tracing.trace import trace
 
@@ -205,3 +207,39 @@ def test_one_function_is_compiled():
         made.call(np.arange(4.0))
     assert made.backend == "numba"
     assert sum(e.is_start for _, e in recorder.buffer) == 1
+
+
+ORDERS = (np.ascontiguousarray, np.asfortranarray)
+LENGTHS = [(3, 4, 5), (1, 4, 5), (3, 4, 1), (1, 4, 1), (3, 0, 2), (0, 3, 2), (3, 1, 2)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_products(dtype, rng):
+    def made(*shape):
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+    product = njit(lambda a, b: np.dot(a, b))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # float64 has no imaginary part; Numba's about layouts
+        for m, k, n in LENGTHS:
+            for left, right in itertools.product(
+                [np.ascontiguousarray, np.asfortranarray], repeat=2
+            ):
+                a, b, v, u = left(made(m, k)), right(made(k, n)), made(k), made(m)
+                for x, y in ((a, b), (a, v), (u, a)):
+                    found = product(x, y)
+                    assert found.dtype == dtype
+                    assert found.flags.c_contiguous
+                    assert_allclose(found, x @ y, rtol=1e-4, atol=1e-5)
+        a, v = made(6, 8), made(4)
+        assert_allclose(product(v, v), v @ v, rtol=1e-4)  # what Numba multiplies
+        assert_allclose(product(a[::2, ::2], v), a[::2, ::2] @ v, rtol=1e-4, atol=1e-5)
+        with pytest.raises(ValueError, match="incompatible"):
+            product(a, a)
+
+
+def test_a_product_into_an_array(rng):
+    into = njit(lambda a, b, out: np.dot(a, b, out))
+    a, b, out = rng.standard_normal((2, 3)), rng.standard_normal((3, 4)), np.zeros((2, 4))
+    into(a, b, out)
+    assert_allclose(out, a @ b, rtol=1e-13)
