@@ -39,7 +39,8 @@ def run_program(name: str, options: argparse.Namespace) -> list[Row]:
             rows[row.size] = row
             left.remove(row.size)
         if left and (begun in without or begun.endswith(("start", "timing"))):
-            rows[left[0]] = Row(name, left.pop(0), status={"fwdad": why})
+            size = left.pop(0)
+            rows[size] = Row(name, size, status={"fwdad": why})
         elif left:
             size, _, tool = begun.partition(" ")
             later = options.size[options.size.index(size) :]  # larger: no faster
