@@ -112,6 +112,8 @@ class Calls(Attributes):
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
+        if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
+            kwargs = {**kwargs, "argnums": self.known(kwargs["argnums"])}
         if isinstance(f, Closure):
             return self.inline_closure(f, args, kwargs)
         if isinstance(f, Method):

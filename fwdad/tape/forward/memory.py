@@ -68,6 +68,8 @@ class Memory(Windows):
         held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
         if op.function in PASSING:
             dots = [held] if len(op.args) == 1 and not op.kwargs else []
+        elif op.function is np.broadcast_to:
+            dots = [held.broadcast_to(self._shape(op.outputs[0].type))]
         else:
             rule = find_rule(ruled_function(op))
             if rule is None or op.args[0] is not a:

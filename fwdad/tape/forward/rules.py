@@ -112,6 +112,11 @@ class Rules(Memory):
             if order in ("C", "F"):
                 self._ravelled(op, order)
                 return True
+        elif function is np.broadcast_to:
+            self._copy(op)
+            (v,) = op.outputs
+            self.tangent[v] = self.tangent_of(op.args[0]).broadcast_to(self._shape(v.type))
+            return True
         elif function is load_lanes:
             self._copy(op)
             lanes, *index = op.args

@@ -293,8 +293,10 @@ class State:
             # a scaling of one is no product
             terms = {lanes: None if _is_one(held) else held for lanes, held in t.terms.items()}
             unscaled = Chunk.of(t.n, t.shape, terms)
-            whole = type(d) is Symbol and d.is_array and not broadcasts(d.shape, shape)
-            term = unscaled.scale_quietly(d, shape if whole else t.shape)
+            array = type(d) is Symbol and d.is_array
+            if array and broadcasts(d.shape, shape):  # parts are taken of it as of the value
+                d = np.broadcast_to(d, shape)
+            term = unscaled.scale_quietly(d, shape if array else t.shape)
         return term.broadcast_to(shape) if term.shape != shape else term
 
 
