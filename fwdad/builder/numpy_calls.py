@@ -62,6 +62,8 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if combine is not None and is_any_active((kwargs.get("initial"),)):
         initial = kwargs["initial"]
         rest = {k: v for k, v in kwargs.items() if k not in ("initial", "out")}
+        if combine in (np.maximum, np.minimum):  # without a start an extreme of nothing is none
+            rest["initial"] = -np.inf if combine is np.maximum else np.inf
         value = combine(explicit(initial), with_out(rule, args, rest))
         return value if out is None else write_out(out, value)
     if out is None:

@@ -165,6 +165,7 @@ class Rules(Cotangents):
             bars = [
                 b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)
             ]
+        self._only_primals(op, rule)
         mark = len(self.recorder.block.ops), self.recorder.mark()
         try:
             found = attempt(op, function, rule, bars)
@@ -177,6 +178,16 @@ class Rules(Cotangents):
             return
         for v, x_bar in found:
             self.add(v, x_bar)
+
+    def _only_primals(self, op: Apply, rule: Any) -> None:
+        """Leave it to a recorded run where what a rule takes as an option carries a derivative."""
+        if rule.kind in ("elementwise", "constant") or not op.kwargs:
+            return
+        _, options = rule.binder.bind(op.args, op.kwargs)
+        for name, x in options.items():
+            if self.structure.any_active((x,)):
+                of = function_name(op.function)
+                self.fail(f"the rule of {of} takes `{name}` as an option; it carries a derivative")
 
     def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y,) = op.outputs

@@ -144,7 +144,7 @@ class Calls(Attributes):
             method = class_attribute(type(f), "__call__")
             if isinstance(method, types.FunctionType):
                 return self.call(method, (f, *args), kwargs)
-            return self._call_native(f, args, kwargs)
+            return self.call_native(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
 
@@ -164,10 +164,10 @@ class Calls(Attributes):
 
     def _call_function(self, f: types.FunctionType, args: Any, kwargs: Any) -> Any:
         if find_rule(f) is not None:
-            return self._call_native(f, args, kwargs)
+            return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
         if library and not mentions_symbols((args, kwargs)):
-            return self._call_native(f, args, kwargs)
+            return self.call_native(f, args, kwargs)
         numba = f.__globals__.get("__name__", "").startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
         if source is None:
@@ -320,7 +320,7 @@ class Calls(Attributes):
         if cls.__name__ == "prange" and cls.__module__.startswith("numba."):
             return self.call(range, args, kwargs)
         if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
-            return self._call_native(cls, args, kwargs)
+            return self.call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
         if cls is np.errstate:
@@ -377,7 +377,7 @@ class Calls(Attributes):
             self.call(finish, (made,), {})
         return made
 
-    def _call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
+    def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
         args = tuple(self.listed(self.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):

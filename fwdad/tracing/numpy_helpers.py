@@ -55,6 +55,33 @@ def _as_value(tracer: Any, x: Any) -> Any:
     return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x
 
 
+# -- a number that a reduction begins with
+
+
+def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callable[..., Any]:
+    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        initial = kwargs.get("initial")
+        if type(initial) is not Symbol or kwargs.get("out") is not None:
+            return tracer.call_native(function, args, kwargs)
+        rest = {key: x for key, x in kwargs.items() if key != "initial"}
+        if bound is not None:  # there may be nothing else
+            rest["initial"] = bound
+        return tracer.call(ufunc, (initial, tracer.call_native(function, args, rest)), {})
+
+    return call
+
+
+for _function, _ufunc, _bound in (
+    (np.sum, np.add, None),
+    (np.prod, np.multiply, None),
+    (np.max, np.maximum, -np.inf),
+    (np.min, np.minimum, np.inf),
+    (np.amax, np.maximum, -np.inf),
+    (np.amin, np.minimum, np.inf),
+):
+    builtin(_function)(_with_initial(_function, _ufunc, _bound))
+
+
 # -- np.r_, np.c_, np.s_
 
 

@@ -28,7 +28,7 @@ ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "array_of_arrays", "assign_flat", "classes_with_operators", "diagonal_by_einsum",
     "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
-    "fill_diagonal", "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
+    "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
     "generators", "higher_order", "iteration", "itertools_and_collections", "lists_in_place",
     "methods_of_arrays", "namedtuples_and_dataclasses", "numpy_written_in_python", "protocols",
     "put_method_and_modes", "put_place_putmask", "quadrature", "raise_from_and_reraise",

@@ -30,6 +30,11 @@ PROGRAMS = {
     "ndindex of a shape": lambda x: sum(x[k] * k[0] for k in np.ndindex(x.shape)),
     "ndenumerate": lambda x: sum(k[0] * v for k, v in np.ndenumerate(x)),
     "view": lambda x: x.view() * 2,
+    "a reduction's start": lambda x: np.add.reduce(x, initial=x[0]),
+    "a sum's start": lambda x: np.sum(matrix(x), axis=0, initial=x[0] ** 2),
+    "a maximum's start": lambda x: np.max(x, where=x < 1, initial=x[1]),
+    "a minimum's start": lambda x: np.min(x, initial=x[0] * 0.1),
+    "a product's start": lambda x: np.prod(x, initial=x[2]),
 }
 
 
@@ -47,9 +52,9 @@ def test_derivatives(f):
     np.testing.assert_allclose(value, f(X), rtol=1e-15)
     assert np.result_type(value) == np.result_type(f(X))
     for wrap in (fwdad.jacfwd, fwdad.jacrev):
-        found = fwdad.jit(wrap(f), backend="numpy")(X)
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+        for found in (fwdad.jit(wrap(f), backend="numpy")(X), wrap(f)(X)):
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("number", [0, 0.0, np.float32(1), np.float64(1), 1j])
