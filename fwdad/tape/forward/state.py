@@ -303,12 +303,14 @@ class State:
 def broadcasts(lengths: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:
     """Whether an array of these lengths is stretched where it meets a shape.
 
-    Lengths that are not known are two at least, so that only a one is stretched.
+    Lengths of arguments that are not known are two at least; what is cut out of them may be one.
     """
     if len(lengths) != len(shape):
         return True
-    pairs = zip(lengths, shape, strict=True)
-    return any(type(m) is int and m == 1 and not (type(n) is int and n == 1) for m, n in pairs)
+    return any(
+        m != n and (m == 1 if type(m) is int else m.may_be_one)
+        for m, n in zip(lengths, shape, strict=True)
+    )
 
 
 def _is_one(d: Any) -> bool:

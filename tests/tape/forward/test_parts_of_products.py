@@ -224,3 +224,14 @@ def test_stores_into_real_and_imaginary_parts(f):
         for backend in ("numpy", None):
             jacobian = wrap(f) if backend is None else fwdad.jit(wrap(f), backend=backend)
             np.testing.assert_allclose(jacobian(X), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_factor_that_turns_out_to_be_one_long():
+    def f(x, y):
+        return (x[1:] * y[:-1] + x[:-1]) * 2
+
+    x, y = X[:5], np.array([3.0, 4.0])
+    expected = np.zeros((4, 5))
+    expected[range(4), range(1, 5)], expected[range(4), range(4)] = 6, 2
+    for wrap in (fwdad.jacfwd, fwdad.jacrev):
+        np.testing.assert_array_equal(fwdad.jit(wrap(f), backend="numpy")(x, y), expected)
