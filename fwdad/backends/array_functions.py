@@ -189,7 +189,8 @@ def shape_text(w: Writer, shape: Operand) -> list[str]:
     return [w.index_text(n) for n in given]
 
 
-def _filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> None:
+def filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> None:
+    """Write a new array with the same number everywhere."""
     out = op.outputs[0]
     value = w.stored(w.atom(w.number(fill)), out.type.dtype)
     w.new_array(out, lengths)
@@ -228,7 +229,7 @@ def _empty(w, op, shape, dtype=None, order="C", device=None, like=None):  # noqa
 
 @handles(np.full)
 def _full(w, op, shape, fill_value, dtype=None):  # noqa: ARG001
-    _filled(w, op, shape_text(w, shape), fill_value)
+    filled(w, op, shape_text(w, shape), fill_value)
 
 
 @handles(np.zeros_like)
@@ -248,7 +249,7 @@ def _empty_like(w, op, a, dtype=None):  # noqa: ARG001
 
 @handles(np.full_like)
 def _full_like(w, op, a, fill_value, dtype=None):  # noqa: ARG001
-    _filled(w, op, lengths_like(w, a), fill_value)
+    filled(w, op, lengths_like(w, a), fill_value)
 
 
 @handles(np.eye, np.identity)

@@ -9,7 +9,8 @@ import numpy as np
 from fwdad.backends.array_functions import FLOAT64, as_array, axes_of, handles, reading
 from fwdad.backends.array_order import extreme
 from fwdad.backends.array_products import as_dtype, stack
-from fwdad.backends.elementwise import Term, numpy_number
+from fwdad.backends.elementwise import Term, cast, numpy_number
+from fwdad.tangents.adjugate import cofactors
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Value, is_array
 
@@ -153,6 +154,18 @@ def _pinv(w, op, a, rcond=None, hermitian=False):
     wide = _wide(a, hermitian is False and not is_array(rcond), op)
     cut = "1e-15" if rcond is None else w.real(rcond).text
     return _each(w, op, a, wide, f"np.linalg.pinv({{}}, {cut})", [[1, 0]])
+
+
+@handles(cofactors)
+def _cofactors(w, op, a, determinant):
+    wide, index = _wide(a, True, op), w.index_names(max(a.type.ndim - 2, 0))
+    if is_array(determinant):
+        one = Term(f"{w.array(determinant)}[{w.at(index)}]", ATOM,
+                   numpy_number(determinant.type.dtype))  # fmt: skip
+    else:
+        one = w.atom(w.term(determinant))
+    call = f"{w.help('cofactors')}({{}}, {cast(one, wide).text})"
+    return _each(w, op, a, wide, call, [[0, 0]])
 
 
 @handles(np.linalg.matrix_power)

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.backends.array_functions import (
     as_array,
     axes_of,
+    filled,
     handles,
     length_text,
     lengths_like,
@@ -112,9 +113,12 @@ def _expand_dims(w, op, a, axis):
 
 @handles(np.broadcast_to)
 def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
-    if not is_array(a) or not op.outputs[0].type.ndim:
-        message = "of a number"
+    if not op.outputs[0].type.ndim:
+        message = "to no axes"
         raise TypeError(message)
+    if not is_array(a):
+        filled(w, op, shape_text(w, shape), a)
+        return None
     # a window of which nothing may be written, as in NumPy; what repeats has a stride of zero
     return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
 

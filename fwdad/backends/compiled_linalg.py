@@ -16,6 +16,8 @@ from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import get_cython_function_address, intrinsic
 
+from fwdad.tangents.adjugate import WELL_CONDITIONED
+
 types: Any = _types
 _KINDS = {types.float32: "s", types.float64: "d", types.complex64: "c", types.complex128: "z"}
 _INT = ir.IntType(32)
@@ -144,3 +146,37 @@ def matrix_power(a, n):
         if left > 0:
             square = np.dot(square, square)
     return power
+
+
+@njit
+def cofactors(a, determinant):
+    """The matrix of cofactors: of an ill-conditioned matrix by its singular values."""
+    n = a.shape[0]
+    if n == 0:
+        return np.empty((0, 0), a.dtype)
+    if determinant != 0:  # so no pivot is zero
+        inverse = np.linalg.inv(a)
+        if not _largest_column(a) * _largest_column(inverse) >= WELL_CONDITIONED:
+            return determinant * inverse.T
+    u, s, vh = np.linalg.svd(a, 1)  # type: ignore[call-overload]
+    left = np.conj(u)
+    for k in range(n):
+        others = 1.0
+        for j in range(n):
+            if j != k:
+                others *= s[j]
+        for i in range(n):
+            left[i, k] *= others
+    return np.linalg.det(u) * np.linalg.det(vh) * np.dot(left, np.conj(vh))
+
+
+@njit
+def _largest_column(a):
+    most = 0.0
+    for j in range(a.shape[1]):
+        total = 0.0
+        for i in range(a.shape[0]):
+            total += abs(a[i, j])
+        if not total <= most:
+            most = total
+    return most

@@ -33,6 +33,7 @@ from fwdad.backends import (
 )
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.elementwise import cast
+from fwdad.backends.expansions import expanded
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
 from fwdad.backends.numba_support import LINALG_HELPERS, SPECIAL_HELPERS, CannotCompileError
@@ -353,6 +354,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     CannotCompileError
         If an operation has no compiled form; with its line.
     """
+    program = expanded(program)
     writer = NumbaWriter(program)
     given = {p: writer.temporary("stack") for p in writer.stacks.given}
     params = [given[p] if p in given else writer.name(p) for p in program.block.params]

@@ -22,6 +22,10 @@ class StoreWriter(LoopWriter):
         if any(map(array_indices.is_index_array, op.index)):
             array_indices.fancy_load(self, op)
             return
+        if isinstance(value.type, Number) and not op.array.type.ndim:
+            term = self.term(op.array)
+            self._define(op, term.text, term.level, block, k)
+            return
         array = self.array(op.array)
         if isinstance(value.type, Number):
             index = self.scalar_index(op.index, op.array)

@@ -25,7 +25,9 @@ HELPERS = frozenset({
     "python_int_remainder", "python_remainder", "scaled", "stack_place", "summed", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
-LINALG_HELPERS = frozenset({"lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power"})
+LINALG_HELPERS = frozenset({
+    "cofactors", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
+})  # fmt: skip
 """Those of ``compiled_linalg``, which stand on LAPACK."""
 SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "agm", "bdtr", "bdtrc", "bdtri", "bdtrik", "bdtrin", "bei", "beip", "ber", "berp",

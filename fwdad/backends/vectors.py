@@ -229,7 +229,7 @@ def _is_fast(builder: Any, array_type: Any, i: Any, stop: Any, stride: Any, n: i
     whole = builder.icmp_signed("<=", builder.add(i, i.type(n)), stop)
     if array_type.layout == "C":
         return whole
-    size = array_type.dtype.bitwidth // 8
+    size = getattr(array_type.dtype, "bitwidth", 8) // 8  # a bool takes a byte
     return builder.and_(whole, builder.icmp_signed("==", stride, stride.type(size)))
 
 

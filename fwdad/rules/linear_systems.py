@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.adjugate import cofactors
 from fwdad.rules.decompositions import singular_tangents
 from fwdad.rules.define import call_rule, frule, locally_constant
 from fwdad.rules.lapack import solve_and_factorize
 from fwdad.rules.triangles import adjoint, from_lower
+from fwdad.tangents.adjugate import cofactors
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.symbolic import array_of, defined, is_known
+from fwdad.tangents.symbolic import apply, array_of, defined, is_known
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 locally_constant(np.linalg.matrix_rank)
@@ -91,7 +91,7 @@ def det_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.det(a)
-    return y, np.sum(cofactors(a, y) * a_dot, axis=(-2, -1))
+    return y, np.sum(apply(cofactors, a, y) * a_dot, axis=(-2, -1))
 
 
 @frule(np.linalg.slogdet)

@@ -10,14 +10,15 @@ from fwdad.rules.define import call_rule, frule
 from fwdad.rules.reductions import deviation_dot, given, tangent_of_extreme, variance_dot
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.symbolic import array_of
 from fwdad.tangents.zero import ZERO
 
 
 def numbers(a, where):
     """Where an array holds numbers that the caller's mask leaves in."""
-    a = np.asarray(plain(a))
+    a = array_of(a)
     where = given(where, True)
-    return ~np.isnan(a) & np.broadcast_to(where, a.shape)
+    return ~np.isnan(a) if where is True else ~np.isnan(a) & np.broadcast_to(where, a.shape)
 
 
 @frule(np.nansum)

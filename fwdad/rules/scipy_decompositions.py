@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.adjugate import cofactors
 from fwdad.rules.by_name import Lazy, untouched
 from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tangents
 from fwdad.rules.define import frule, locally_constant
@@ -22,6 +21,7 @@ from fwdad.rules.norms import norm_tangent
 from fwdad.rules.scipy_solvers import as_read
 from fwdad.rules.spectra import resolution
 from fwdad.rules.triangles import adjoint, from_lower
+from fwdad.tangents.adjugate import cofactors
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.zero import ZERO, Zero, undefined
 

@@ -16,6 +16,7 @@ from fwdad.rules.elementary import DEGREE, LN10
 from fwdad.rules.partials import no_derivative
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import plain
+from fwdad.tangents.symbolic import apply, recorder_of
 from fwdad.tangents.zero import ZERO, Zero
 
 SQRT_PI = math.sqrt(math.pi)
@@ -188,6 +189,8 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     Cost: the weights are made once and shared by every lane.
     """
     (a, b), (a_dot, b_dot) = primals, tangents
+    if recorder_of(a) is not None and b is None and not return_sign:
+        return _logsumexp_of_symbol(a, a_dot, axis, keepdims)
     answer = scipy.special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
     y, sign = answer if return_sign else (answer, 1)
     level, turn = np.where(y == -np.inf, 0, y), np.conjugate(sign) if return_sign else 1
@@ -206,11 +209,19 @@ def logsumexp_frule(primals, tangents, *, axis, keepdims, return_sign):
     return answer, (rate, ZERO)
 
 
+def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
+    """The same with one answer, whose lengths are not known: they are kept first."""
+    kept = apply(scipy.special.logsumexp, a, axis=axis, keepdims=True)
+    weights = np.exp(a - np.where(kept == -np.inf, 0, kept))
+    rate = np.sum(weights * a_dot, axis=axis, keepdims=keepdims)
+    return kept if keepdims else np.sum(kept, axis=axis), rate
+
+
 @frule("scipy.special.softmax", argnums="x")
 def softmax_frule(primals, tangents, *, axis):
     r"""Push tangents through ``softmax``: :math:`\dot y = y (\dot x - \sum y \dot x)`."""
     (x,), (x_dot,) = primals, tangents
-    y = scipy.special.softmax(x, axis=axis)
+    y = apply(scipy.special.softmax, x, axis=axis)
     weighted = y * x_dot
     return y, weighted - y * np.sum(weighted, axis=axis, keepdims=True)
 
@@ -219,7 +230,7 @@ def softmax_frule(primals, tangents, *, axis):
 def log_softmax_frule(primals, tangents, *, axis):
     r"""Push tangents through ``log_softmax``: :math:`\dot y = \dot x - \sum e^y \dot x`."""
     (x,), (x_dot,) = primals, tangents
-    y = scipy.special.log_softmax(x, axis=axis)
+    y = apply(scipy.special.log_softmax, x, axis=axis)
     return y, x_dot - np.sum(np.exp(y) * x_dot, axis=axis, keepdims=True)
 
 

@@ -26,7 +26,6 @@ LAW = "the law of a function that is registered by name, which has a transpose"
 IN_PLACE = "works in place, as it says, in what its callers have copied"
 PLAIN_ONLY = "only for plain lanes; every other tangent goes through the closed list"
 ALLOWED = {
-    ("adjugate", "_inverse", "try"): "a singular matrix has an adjugate, and no inverse",
     ("lapack", "_numpy_lapack", "try"): "looks for symbols in a library, touches no primal",
     ("cosine", "_lanes_law", "reads .lanes"): LAW,
     ("fft", "_one_axis_law", "reads .lanes"): LAW,

@@ -1,0 +1,90 @@
+"""Functions that are said in simpler ones, and cofactors, compiled; their derivatives too."""
+
+import numpy as np
+import pytest
+import scipy.special as sp
+from numpy.testing import assert_allclose
+
+import fwdad
+
+pytest.importorskip("numba")
+
+RNG = np.random.default_rng(3)
+A = RNG.standard_normal((3, 5))
+Z = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
+
+
+def by_element(a, z):
+    return (
+        np.round(a, 2), np.around(a * 100, -1), np.fix(a), np.angle(z), np.heaviside(a, 0.5),
+        np.nan_to_num(a, nan=1.0, posinf=2.0), np.isclose(a, a + 1e-9), np.allclose(a, a[::-1]),
+        np.isposinf(a), *np.divmod(a, 0.3), np.clip(a, None, 0.5),
+    )  # fmt: skip
+
+
+def along_axes(a, z):
+    return (
+        np.nansum(a), np.nanprod(a, axis=1, keepdims=True), np.nanstd(a, axis=0, ddof=1),
+        np.nanmax(a, axis=0), np.median(a), np.sum(a, where=a > 0), sp.logsumexp(a),
+    )  # fmt: skip
+
+
+def norms(a, z):
+    n = np.linalg.norm
+    return (
+        n(a, 1), n(a, 2), n(z, "fro"), n(a, axis=1, ord=3), n(a, axis=1, keepdims=True),
+        np.linalg.matrix_norm(z, ord="nuc"), np.linalg.cond(z),
+        np.tensordot(a, np.stack([a, a]), axes=([0, 1], [1, 2])), np.linalg.vecdot(z, z * 2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("f", [by_element, along_axes, norms])
+def test_values(f):
+    made = fwdad.jit(f)
+    odd = A.copy()
+    odd[0, :2], odd[2, 1], odd[1, 3] = np.nan, np.inf, 0.0
+    for a in (A, np.asfortranarray(A * 3.0), *[odd] * (f is not norms)):
+        with np.errstate(all="ignore"):
+            for found, wanted in zip(made(a, Z), f(a, Z), strict=True):
+                assert np.asarray(found).dtype == np.asarray(wanted).dtype
+                assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
+    assert "NumPy" not in fwdad.explain(made)
+
+
+def total(a):
+    norm = np.linalg.norm(a, "nuc") * np.linalg.det(a) + np.linalg.norm(a, 1)
+    return norm + np.sum(sp.softmax(a, axis=1) * a) + sp.logsumexp(a) * np.nanmean(a)
+
+
+def test_gradient():
+    made = fwdad.jit(fwdad.grad(total))
+    for a in (A[:, :3], 2.0 * A[:, 1:4]):
+        expected = fwdad.jacobian(total, a, mode="forward")
+        assert_allclose(made(a), expected, rtol=1e-11, atol=1e-12)
+        steps = 1e-6 * np.eye(9).reshape(9, 3, 3)
+        shifted = np.array([(total(a + e) - total(a - e)) / 2e-6 for e in steps]).reshape(3, 3)
+        assert_allclose(expected, shifted, rtol=1e-6, atol=1e-6)
+    assert "NumPy" not in fwdad.explain(made)
+
+
+def test_cofactors_of_singular_matrices():
+    def f(a):
+        return np.linalg.det(a) ** 2 + np.linalg.det(a)
+
+    made = fwdad.jit(fwdad.grad(f))
+    for a in (
+        Z.real, np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 0.5]), np.zeros((3, 3)),
+        np.diag([1.0, 2.0, 0.0]), np.diag([3.0, 1e-9, 1e-8]), Z.real[:2, :2],
+    ):  # fmt: skip
+        expected = fwdad.jacobian(f, a, mode="forward")
+        assert_allclose(made(a), expected, rtol=1e-12, atol=1e-14)
+    assert "NumPy" not in fwdad.explain(made)
+    with pytest.raises(np.linalg.LinAlgError, match="must be square"):
+        made(np.ones((2, 3)))
+
+
+def test_a_small_term_is_not_rounded_away():
+    f = fwdad.jit(lambda x: sp.logsumexp(x))
+    assert_allclose(f(np.array([0.0, -40.0])), np.exp(-40.0), rtol=1e-14)
+    assert f(np.full(3, -np.inf)) == -np.inf
+    assert f(np.array([np.inf, 0.0])) == np.inf
