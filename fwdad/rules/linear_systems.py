@@ -29,7 +29,7 @@ from fwdad.rules.lapack import solve_and_factorize
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import cofactors
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.symbolic import apply, array_of, defined, is_known
+from fwdad.tangents.symbolic import apply, array_of, defined, is_known, recorder_of
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 locally_constant(np.linalg.matrix_rank)
@@ -91,7 +91,8 @@ def det_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.det(a)
-    return y, np.sum(apply(cofactors, a, y) * a_dot, axis=(-2, -1))
+    slopes = cofactors(a, y) if recorder_of(a) is None else apply(cofactors, a, y)
+    return y, np.sum(slopes * a_dot, axis=(-2, -1))
 
 
 @frule(np.linalg.slogdet)

@@ -221,7 +221,8 @@ def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
 def softmax_frule(primals, tangents, *, axis):
     r"""Push tangents through ``softmax``: :math:`\dot y = y (\dot x - \sum y \dot x)`."""
     (x,), (x_dot,) = primals, tangents
-    y = apply(scipy.special.softmax, x, axis=axis)
+    softmax = scipy.special.softmax
+    y = apply(softmax, x, axis=axis) if recorder_of(x) is not None else softmax(x, axis=axis)
     weighted = y * x_dot
     return y, weighted - y * np.sum(weighted, axis=axis, keepdims=True)
 
@@ -230,7 +231,12 @@ def softmax_frule(primals, tangents, *, axis):
 def log_softmax_frule(primals, tangents, *, axis):
     r"""Push tangents through ``log_softmax``: :math:`\dot y = \dot x - \sum e^y \dot x`."""
     (x,), (x_dot,) = primals, tangents
-    y = apply(scipy.special.log_softmax, x, axis=axis)
+    log_softmax = scipy.special.log_softmax
+    y = (
+        apply(log_softmax, x, axis=axis)
+        if recorder_of(x) is not None
+        else log_softmax(x, axis=axis)
+    )
     return y, x_dot - np.sum(np.exp(y) * x_dot, axis=axis, keepdims=True)
 
 
