@@ -221,8 +221,8 @@ def _logsumexp_of_symbol(a, a_dot, axis, keepdims):
 def softmax_frule(primals, tangents, *, axis):
     r"""Push tangents through ``softmax``: :math:`\dot y = y (\dot x - \sum y \dot x)`."""
     (x,), (x_dot,) = primals, tangents
-    softmax = scipy.special.softmax
-    y = apply(softmax, x, axis=axis) if recorder_of(x) is not None else softmax(x, axis=axis)
+    f = scipy.special.softmax
+    y = f(x, axis=axis) if recorder_of(x) is None else apply(f, x, axis=axis)
     weighted = y * x_dot
     return y, weighted - y * np.sum(weighted, axis=axis, keepdims=True)
 
