@@ -154,6 +154,8 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if SHADOWED:
         args = protocols.all_as_numpy_reads(args)
         kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
+    else:
+        args = protocols.made_arrays(args)
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)

@@ -62,6 +62,24 @@ def as_numpy_reads(o: Any) -> Any:
     return o
 
 
+def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of which those of classes with an ``__array__`` in Python have become arrays.
+
+    NumPy would call it from C, where what it answers must not be a dual.
+    """
+    if KNOWN.issuperset(map(type, values)):
+        return values
+    return tuple([
+        CALL[0](type(o).__array__, o)
+        if type(o) not in KNOWN
+        and type(o) not in OPAQUE
+        and in_python(type(o), "__array__")
+        and not (isinstance(o, np.ndarray) or hasattr(type(o), "__array_ufunc__"))
+        else o
+        for o in values
+    ])  # fmt: skip
+
+
 def all_as_numpy_reads(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """:func:`as_numpy_reads` of each argument."""
     if KNOWN.issuperset(map(type, values)):

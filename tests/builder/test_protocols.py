@@ -276,3 +276,15 @@ def test_buffers_without_tangents_are_read():
         return work.a * held[0] * sum(held) * (view.tolist()[0] + len(bytes(view)))
 
     assert_allclose(fwdad.jacobian(f, X), 168.0 * np.eye(3))
+
+
+def test_objects_that_make_arrays_of_duals_in_python():
+    """``np.polymul`` multiplies objects of ``np.poly1d``, which have an ``__array__``."""
+    x = np.linspace(0.3, 1.7, 6)
+
+    def f(x):
+        return np.polymul(x[:3], x[3:])
+
+    expected = np.stack([np.imag(f(x + 1e-30j * e)) / 1e-30 for e in np.eye(6)], axis=-1)
+    for mode in ("forward", "reverse"):
+        np.testing.assert_allclose(fwdad.jacobian(f, x, mode=mode), expected, rtol=1e-14)
