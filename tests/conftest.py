@@ -29,3 +29,14 @@ def jax():
     jax.config.update("jax_enable_x64", True)
     yield jax
     jax.config.update("jax_enable_x64", before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """A test that asks for the backend of an extra that is not installed is skipped."""
+    try:
+        return (yield)
+    except ImportError as error:
+        if "Numba is not installed" not in str(error):
+            raise
+        pytest.skip(str(error))

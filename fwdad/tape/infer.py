@@ -557,7 +557,7 @@ def _filled(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
 def _reshaped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     a = args[0]
     own = a.type if isinstance(a, Value) else ArrayType(np.asarray(a).dtype, np.shape(a))
-    shape = args[1] if len(args) > 1 else kwargs["shape"]
+    shape = args[1] if len(args) > 1 else kwargs.get("shape", kwargs.get("newshape"))
     lengths = _lengths(shape)
     items = shape if isinstance(shape, (tuple, list)) else (shape,)
     rest = [k for k, item in enumerate(items) if isinstance(item, int) and item == -1]

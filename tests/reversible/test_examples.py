@@ -27,8 +27,8 @@ def parts(a):
 
 
 def test_sparse_dot():
-    a = scipy.sparse.random_array((30, 20), density=0.3, rng=RNG, format="csc")
-    b = scipy.sparse.random_array((30, 20), density=0.3, rng=RNG, format="csc")
+    a = scipy.sparse.random_array((30, 20), density=0.3, random_state=RNG, format="csc")
+    b = scipy.sparse.random_array((30, 20), density=0.3, random_state=RNG, format="csc")
     args = (0.5, *parts(a), *parts(b))
     np.testing.assert_allclose(sparse_dot(*args)[0], 0.5 + a.multiply(b).sum(), rtol=1e-13)
     assert fwdad.check_inverse(sparse_dot, *args) < 1e-12
@@ -40,7 +40,7 @@ def test_sparse_dot():
 
 @pytest.mark.parametrize("complex_", [False, True])
 def test_sparse_product(complex_):
-    a = scipy.sparse.random_array((12, 9), density=0.4, rng=RNG, format="csc")
+    a = scipy.sparse.random_array((12, 9), density=0.4, random_state=RNG, format="csc")
     x = RNG.normal(size=9)
     if complex_:
         a, x = a * (1.0 - 0.5j), x + 1j * RNG.normal(size=9)
