@@ -34,7 +34,6 @@ from fwdad.tracing.kinds import (
     NUMPY_FUNCTION,
     STATIC_OPTIONS,
     TEXTS,
-    implementation_of,
     is_known,
     makes_arrays,
     mentions_symbols,
@@ -403,9 +402,6 @@ class Calls(Attributes):
             target, *others = args
             target = self.recorder.as_symbol(target)
             return self.recorder.mutate(f, (target, *others), kwargs)
-        implementation = implementation_of(f)
-        if implementation is not None:
-            return self._call_function(implementation, args, kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self._static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)

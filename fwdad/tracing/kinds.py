@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import find_source
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
@@ -96,13 +95,3 @@ def is_known(f: Any) -> bool:
 def public_module(f: Any) -> str:
     """The module in which users find a function of a library."""
     return f.__module__.partition("._")[0]
-
-
-def implementation_of(f: Any) -> types.FunctionType | None:
-    """The Python code of a NumPy function that has no rule."""
-    if find_rule(f) is not None or isinstance(f, np.ufunc):
-        return None
-    inner = getattr(f, "implementation_of", None)
-    if isinstance(inner, types.FunctionType) and find_source(inner) is not None:
-        return inner
-    return None
