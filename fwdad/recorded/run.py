@@ -117,6 +117,8 @@ class Outcome:
             return ZERO
         if isinstance_dual(bar):
             return bar
+        if node.dtype.kind == "f" and np.iscomplexobj(bar):  # a real number moves on the real line
+            bar, owned = np.real(bar), False
         if sweep.n is None and not node.shape and not isinstance(plain(leaf), np.ndarray):
             raw = plain(leaf)
             kind = raw.dtype.type if isinstance(raw, np.generic) else type(raw)

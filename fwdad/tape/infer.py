@@ -341,7 +341,8 @@ def _sample(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return quietly(lambda given=given, named=named: function(*given, **named))
-        except (ValueError, ZeroDivisionError) as error:
+        # a function may fail where it words its ValueError (SciPy 1.13's multigammaln: TypeError)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
             reason = reason or error
     assert reason is not None
     raise reason

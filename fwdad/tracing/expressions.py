@@ -121,6 +121,8 @@ class Expressions(Conditions):
     def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
         """An operator on two values."""
         a, b = self.number(a), self.number(b)
+        if function is operator.mod and type(a) in (str, UnknownText) and mentions_symbols((a, b)):
+            return UnknownText("…")  # a text with numbers to come, as an f-string
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
             if function is operator.add:
                 return UnknownText("…")

@@ -406,3 +406,11 @@ def test_undefined_derivatives_raise_as_in_forward_mode():
         record(f, np.eye(2))
     outcome = record(np.linalg.eigvalsh, np.diag([1.0, 2.0]))
     assert_array_equal(outcome.pull([np.array([1.0, 3.0])])[0], np.diag([1.0, 3.0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_real_arguments_of_complex_functions_have_real_cotangents():
+    outcome = record(lambda x: np.mean(x, dtype=complex) * (3 - 2j), X)
+    (x_bar,) = outcome.pull([1 - 1j])
+    assert x_bar.dtype == float
+    assert_allclose(x_bar, np.full(5, ((1 - 1j) * (3 + 2j)).real / 5))

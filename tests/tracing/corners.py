@@ -327,3 +327,14 @@ def recursion_on_values(x, n):
         return t * power(t, k - 1)
 
     return power(x, n)
+
+
+@program((2.0, 3), (-2.0, 3))
+def message_by_percent_sign(x, n):
+    text = "after %d steps" % n
+    for k in range(n):
+        if x > 100:
+            text += ", at %s" % (x,)
+            raise OverflowError(text + " (%d of %d)" % (k, n))
+        x = x * x - k
+    return x
