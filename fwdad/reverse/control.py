@@ -19,7 +19,10 @@ class Control(Checkpoints):
         for op in region.source.ops:
             for v in defined_by(op):
                 self.recorder.measure(v)
-        for op in reversed(list(region.source.ops)):  # what keeps values is written beside them
+        ops = list(region.source.ops)  # what keeps values is written beside them
+        if region.parent is not None:  # the cotangents of its results may have asked for lengths
+            self.settle(region, 0, len(ops))
+        for op in reversed(ops):
             outer, self.op = self.op, op
             start = len(region.block.ops)
             getattr(self, f"_{type(op).__name__.lower()}")(op)

@@ -219,6 +219,45 @@ def filled(x):
     return np.sum(diagonal * lower) + np.sum(whole)
 
 
+def shrinking(x):
+    """Bézier's curve by de Casteljau's algorithm: each iteration's array is shorter."""
+    while len(x) > 1:
+        x = 0.3 * x[1:] + 0.7 * x[:-1] ** 2
+    return x[0]
+
+
+def shrinking_for(x):
+    for _ in range(len(x) - 1):
+        x = x[1:] * x[:-1]
+    return np.sum(np.sin(x))
+
+
+def growing(x):
+    for _ in range(3):
+        x = np.concatenate([x, x[:1] * 2]) * 1.1
+    return np.sum(np.sin(x))
+
+
+def shrinking_rows(x):
+    m = np.outer(x, x)
+    total = 1.0
+    while m.shape[0] > 1:
+        total = total * m[0, 0]
+        m = m[1:, 1:] - 0.5 * np.outer(m[1:, 0], m[0, 1:]) / m[0, 0]
+    return total * m[0, 0]
+
+
+def sides_of_other_lengths(x):
+    y = x[1:] * 2 if x[0] > 0 else x[:-2] * x[2:]
+    return np.sum(np.sin(y))
+
+
+def shrinking_sides(x):
+    for _ in range(2):
+        x = x[1:] * x[:-1] if x[0] > 0 else np.cos(x[:-1])
+    return np.sum(x * x)
+
+
 X = np.array([1.2, 0.5, 2.0])
 LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
@@ -251,4 +290,11 @@ PROGRAMS = [
     (largest, LONG),
     (filled, LONG),
     (short_axes, LONG),
+    (shrinking, X),
+    (shrinking_for, X),
+    (growing, X),
+    (shrinking_rows, X),
+    (sides_of_other_lengths, LONG),
+    (sides_of_other_lengths, -LONG),
+    (shrinking_sides, LONG),
 ]
