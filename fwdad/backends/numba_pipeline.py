@@ -18,6 +18,7 @@ from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 from numba.core.untyped_passes import IRProcessing
 
 from fwdad.backends import numba_elements, numba_products
+from fwdad.backends.handing_back import answered
 from fwdad.backends.nest_code import NestType, write_call
 from fwdad.backends.numba_memory import REPLACED
 from fwdad.backends.numba_products import Product, ProductType
@@ -65,6 +66,12 @@ INNER = "__fwdad_inner__"
 
 class _Lower(Lower):
     """Writes LLVM code; elements of arrays are read and written with at most one check each."""
+
+    def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
+        """The function that Python calls."""
+        self.context.create_cpython_wrapper(
+            self.library, answered(self.fndesc), self.env, self.call_helper, release_gil=release_gil
+        )
 
     def lower_inst(self, inst: Any) -> Any:
         """A statement."""
