@@ -2,7 +2,8 @@
 
 Numbers that one iteration pushes, and one takes off again, lie side by side on one stack, and a
 loop over a range makes room for all its iterations before it begins. An array on a stack is a copy
-of its elements; taken off, it is a window on the stack, which nobody writes before the next push.
+of its elements; taken off, it is a window on the stack, which nobody writes before the next push. A
+push may move the memory, so what stays on a stack while others are pushed is looked at in a copy.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 Writer = Any
 
 _FIRST = 64  # elements that a stack begins with
+_ROOM = 8192  # more than are needed, of one that grows: pages that nobody touches are no memory,
+# and many short stacks would leave holes behind
 
 
 class Held:
@@ -151,12 +154,16 @@ def _new_stack(w: Writer, op: Apply) -> None:
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
     held.top = w.temporary(f"{held.name}_top", INT)
-    w.line(f"{held.name} = {w.empty([str(_FIRST)], held.type.dtype)}", op)
+    w.line(f"{held.name} = {_memory(w, held.type)}", op)
     w.line(f"{held.top} = 0")
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
-        w.line(f"{held.shapes} = {w.empty([str(_FIRST)], INT.dtype)}")
+        w.line(f"{held.shapes} = {_memory(w, INT)}")
         w.line(f"{held.shapes}_top = 0")
+
+
+def _memory(w: Writer, t: Type) -> str:
+    return f"{w.help('growing')}({_FIRST}, {w.dtype(t.dtype)})"
 
 
 def given(w: Writer, stack: Value, name: str) -> None:
@@ -233,7 +240,8 @@ def make_room(w: Writer, loop: Loop) -> None:
 
 def _grow(w: Writer, held: Held, more: str) -> None:
     w.line(f"if {held.top} + {more} > {held.name}.size:")
-    w.line(f"    {held.name} = {w.help('grown')}({held.name}, {held.top} + {more})")
+    needed = f"{held.top} + {more} + {_ROOM}"
+    w.line(f"    {held.name} = {w.help('grown')}({held.name}, {needed})")
 
 
 @handles(push)
@@ -294,7 +302,7 @@ def _top(w: Writer, op: Apply, stack: Value) -> str:
         lengths = _lengths_at(held, f"{held.shapes}_top - {len(held.unknown)}")
         start = w.temporary("start", INT)
         w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
-        return _window(w, op, held.name, start, lengths)
+        return _window(w, op, held.name, start, lengths, ".copy()")
     return _item(w, op, f"{held.name}[{held.top} - 1]")
 
 
@@ -316,8 +324,8 @@ def _lengths_at(held: Held, at: str) -> list[str]:
     return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
-def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str]) -> str:
-    window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths)
+def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
+    window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
     return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
 
 

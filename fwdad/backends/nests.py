@@ -24,7 +24,7 @@ from fwdad.tape.types import Type
 MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
-_ANSWER_ARRAYS = {"grown", "loose"}
+_ANSWER_ARRAYS = {"grown", "growing", "loose"}
 _CHECKS = {"check_length", "check_shape", "equal_length"}
 
 BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,

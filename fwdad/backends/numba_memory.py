@@ -70,7 +70,8 @@ def _wants_large_pages(builder: Any, data: Any, size: Any) -> None:
         inside = ir.IRBuilder(function.append_basic_block())
         with inside.if_then(inside.icmp_unsigned(">=", length, word(_LONG)), likely=False):
             address = inside.ptrtoint(start, word)
-            first = inside.and_(inside.add(address, word(_PAGE - 1)), word(-_PAGE))
+            # from the page on that it begins in: mremap takes memory only that was told one thing
+            first = inside.and_(address, word(-_PAGE))
             rest = inside.sub(inside.add(address, length), first)
             arguments = [byte, word, ir.IntType(32)]
             known = cgutils.get_or_insert_function(
@@ -164,8 +165,26 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
 
 
 @intrinsic
+def growing(_typing: Any, length: Any, dtype: Any) -> Any:
+    """A new array of one dimension, whose memory :func:`grown` makes longer where it lies."""
+    if not isinstance(length, types.Integer) or not isinstance(dtype, types.NumberClass):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wanted = context.cast(builder, args[0], sig.args[0], types.intp)
+        return _growing(context, builder, sig.return_type, wanted)._getvalue()
+
+    return types.Array(dtype.dtype, 1, "C")(length, dtype), code
+
+
+@intrinsic
 def grown(_typing: Any, array: Any, needed: Any) -> Any:
-    """A longer array with the same beginning: twice as long, or as long as is needed."""
+    """A longer array with the same beginning: twice as long, or as long as is needed.
+
+    The memory of an array that :func:`growing` made is handed on: nobody may look into the old
+    array, or a window on it, any more. The C library moves the pages of what is long, so there are
+    never two of it. Of an array that Python has handed in, the beginning is copied.
+    """
     if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
         return None
     if not isinstance(needed, types.Integer):
@@ -178,11 +197,47 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         double = builder.add(held, held)
         enough = builder.icmp_signed("<", double, wanted)
         length = builder.select(enough, wanted, double)
-        new, _ = allocate(context, builder, sig.return_type, [length])
-        cgutils.raw_memcpy(builder, new.data, old.data, held, old.itemsize)
-        return new._getvalue()
+        made = cgutils.alloca_once(builder, context.get_value_type(sig.return_type))
+        with builder.if_else(cgutils.is_null(builder, old.parent)) as (own, given):
+            with own:
+                new = _growing(context, builder, sig.return_type, length, old)
+                builder.store(new._getvalue(), made)
+            with given:
+                new = _growing(context, builder, sig.return_type, length)
+                cgutils.raw_memcpy(builder, new.data, old.data, held, old.itemsize)
+                builder.store(new._getvalue(), made)
+        return builder.load(made)
 
     return types.Array(array.dtype, 1, "C")(array, needed), code
+
+
+def _growing(context: Any, builder: Any, array_type: Any, length: Any, old: Any = None) -> Any:
+    """An array whose memory can become longer; with an old one, of its memory."""
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    product = builder.smul_with_overflow(itemsize, length)
+    fits = builder.not_(builder.extract_value(product, 1))
+    require(context, builder, fits, ValueError, "an array cannot have such a length")
+    size = builder.extract_value(product, 0)
+    nrt = context.nrt
+    if old is None:
+        meminfo = nrt.meminfo_new_varsize(builder, size)
+        data = nrt.meminfo_data(builder, meminfo)
+    else:
+        meminfo = old.meminfo
+        data = nrt.meminfo_varsize_realloc(builder, meminfo, size)
+        nrt.incref(builder, types.MemInfoPointer(types.voidptr), meminfo)
+    if sys.platform == "linux":
+        _wants_large_pages(builder, data, size)
+    array = context.make_array(array_type)(context, builder)
+    populate_array(
+        array,
+        data=builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer()),
+        shape=cgutils.pack_array(builder, [length]),
+        strides=cgutils.pack_array(builder, [itemsize]),
+        itemsize=itemsize,
+        meminfo=meminfo,
+    )
+    return array
 
 
 @intrinsic

@@ -17,7 +17,8 @@ def have_numba() -> bool:
 HELPERS = frozenset({
     "broadcast_length", "check_length", "check_shape", "check_stack", "complex_divide",
     "default_snapshots", "divide", "equal_length",
-    "float_floor_divide", "float_power", "float_remainder", "grown", "in_domain", "in_range",
+    "float_floor_divide", "float_power", "float_remainder", "growing", "grown",
+    "in_domain", "in_range",
     "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
     "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
     "places_beside", "snapshots_in", "thinned", "thinned_numbers", "trips",

@@ -1,6 +1,8 @@
 """Stacks in compiled gradients: who shares one, and where room for a loop is made beforehand."""
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,3 +94,32 @@ def test_second_order():
 
     found = fwdad.jit(fwdad.grad(slope))(x)
     assert_allclose(found, fwdad.jacobian(slope, x, mode="forward"), rtol=1e-10)
+
+
+def iterated(x, n):
+    """One number an iteration is kept; nobody knows beforehand how many."""
+    k = 0
+    while k < n:
+        x = math.sin(x)
+        k += 1
+    return x
+
+
+def _resident(word):
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(word))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the pages in use")
+def test_a_stack_that_grows_is_in_memory_once():
+    gradient = fwdad.jit(fwdad.grad(iterated))
+    gradient(1.0, 10)
+    n = 8_500_000  # just over a power of two: copied into twice the memory, the peak is 2.0
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts again
+    except OSError:
+        pytest.skip("this system does not forget a peak")
+    start = _resident("VmRSS")
+    gradient(1.0, n)
+    peak = _resident("VmHWM") - start
+    assert 0.9 * 8 * n < peak < 1.5 * 8 * n
