@@ -7,12 +7,31 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from fwdad import compilation, sweeps
+from fwdad.tape.check import check_program
+
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 # what a test run compiles is its own; tests/backends/test_cache.py has directories of its own
 os.environ["FWDAD_CACHE_DIR"] = ""
+
+
+def _well_formed(make, programs):
+    """Every tape that a test makes is put through the checker, whatever the test is about."""
+
+    def made_and_checked(*args, **kwargs):
+        made = make(*args, **kwargs)
+        for program in programs(made):
+            check_program(program)
+        return made
+
+    return made_and_checked
+
+
+compilation.trace_optimised = _well_formed(compilation.trace_optimised, lambda t: [t.program])
+sweeps.cut = _well_formed(sweeps.cut, lambda halves: [halves.forward, halves.back])
 
 
 @pytest.fixture

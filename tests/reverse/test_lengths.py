@@ -108,3 +108,31 @@ def test_slices_that_are_chosen_are_compiled():
         assert_allclose(compiled(x), fwdad.grad(limited)(x), rtol=1e-14)
         assert_allclose(compiled(x), fwdad.jacobian(limited, x, mode="forward"), rtol=1e-13)
     assert "NumPy" not in fwdad.explain(compiled)
+
+
+def another_length_each_time(u, n):
+    part = u[2:]
+    for k in range(n):
+        v = part[1:] * u[0]
+        part = np.concatenate([v, v])[: len(u) - 4 - k]
+    return np.sum(part**2)
+
+
+def another_length_on_each_side(u, n):
+    if n > 1:
+        part = np.concatenate([u * 2, u])
+        part = part[: len(u) - n]
+    else:
+        part = u[1:]
+    return np.sum(part**3)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+@pytest.mark.parametrize("f", [another_length_each_time, another_length_on_each_side])
+def test_lengths_of_what_a_loop_or_branch_answers(f, n):
+    """The length of the last iteration's array was asked where no iteration may have been."""
+    x = np.arange(10.0) / 5
+    wanted = fwdad.jacobian(lambda x: f(x, n), x, mode="forward")
+    assert_allclose(fwdad.grad(f)(x, n), wanted, rtol=1e-14)
+    _, pullback = fwdad.vjp(f, x, args=(n,))
+    assert_allclose(pullback(1.0), wanted, rtol=1e-14)
