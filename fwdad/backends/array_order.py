@@ -17,6 +17,7 @@ from fwdad.backends.array_functions import (
 )
 from fwdad.backends.array_reductions import loops_over
 from fwdad.backends.elementwise import Term, numpy_number, numpy_term
+from fwdad.backends.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
 from fwdad.tangents.sparse import scatter_add
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, is_array
@@ -61,6 +62,15 @@ def extreme(
             term = w.element(value, at, steps)
             return w.stored(term if of is None else numpy_term(of, [term]), dtype)
 
+        rows = Rows(w, value, lengths, steps)
+        alone = len(ufuncs) == 1 and initial is None and (of is None or is_absolute(of))
+        if alone and axes and axes[-1] == ndim - 1 and rows.fits:
+            rows.compare()
+            with _rows(w, op, lengths, axes, keepdims) as place:
+                made = extreme_of_row(rows, ufuncs[0], of, index, axes, loops_over)
+                if place is not None:
+                    w.line(f"{place} = {made}")
+            return made if place is None else None
         with _rows(w, op, lengths, axes, keepdims) as place:
             w.line(f"{' = '.join(bests)} = {start or element(_first(index, axes))}")
             with loops_over(w, index, lengths, axes):
@@ -138,6 +148,14 @@ def _position(w, op, symbol, a, axis, keepdims):
         where, k = w.temporary("where"), w.temporary("k")
         index = w.index_names(ndim)
         nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
+        rows = Rows(w, value, lengths, steps)
+        if tuple(axes) == (ndim - 1,) and rows.fits and dtype == np.float64:
+            rows.compare()
+            with _rows(w, op, lengths, axes, keepdims) as place:
+                made = place_in_row(rows, symbol, index)
+                if place is not None:
+                    w.line(f"{place} = {made}")
+            return made if place is None else None
         with _rows(w, op, lengths, axes, keepdims) as place:
             first = w.element(value, _first(index, axes), steps)
             w.line(f"{best} = {w.stored(first, dtype)}")

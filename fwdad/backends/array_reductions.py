@@ -18,6 +18,7 @@ from fwdad.backends.array_functions import (
     reading,
 )
 from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term
+from fwdad.backends.vector_rows import Rows, add_rows
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand
 from fwdad.tape.types import Number
@@ -85,11 +86,22 @@ def _reduce(
             return None
         name = w.name(out)
         shape = [("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept]
-        w.new_array(out, shape)
+        rows = Rows(w, value, lengths, steps)
+        at_once = fold is SUM and axes and kept[-1] == ndim - 1 and dtype == FLOAT64 and rows.fits
+        w.new_array(out, shape, zeros=at_once and len(axes) == 1)
         index = w.index_names(ndim)
         place = w.at(
             [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]
         )
+        if at_once:
+            rows.compare()
+            with loops_over(w, index, lengths, kept[:-1]):
+                add_rows(rows, name, place, index, axes, power, loops_over)
+            if mean:
+                with loops_over(w, index, lengths, kept):
+                    total = Term(f"{name}[{place}]", ATOM, numpy_number(dtype))
+                    w.line(f"{name}[{place}] = {_finish(w, total, count, dtype, mean)}")
+            return None
         first = len(w.lines)
         with loops_over(w, index, lengths, kept):
             total = w.temporary("total", numpy_number(wide))

@@ -41,6 +41,7 @@ from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.backends.region_source import write_region
 from fwdad.backends.regions import Plan
+from fwdad.backends.repeats import repeated
 from fwdad.backends.simd import compiled_lanes
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.ops import (
@@ -354,7 +355,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     CannotCompileError
         If an operation has no compiled form; with its line.
     """
-    program = expanded(program)
+    program = repeated(expanded(program))
     writer = NumbaWriter(program)
     given = {p: writer.temporary("stack") for p in writer.stacks.given}
     params = [given[p] if p in given else writer.name(p) for p in program.block.params]

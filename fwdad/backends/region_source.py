@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -16,7 +15,6 @@ from fwdad.tape.ops import Apply, Operand, Value, is_array, values_in
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 _CACHED = 2**17  # bytes of partials that wait in the cache for the lanes
 _LONGEST = 88  # characters of an expression inside another one
-_CALLS = re.compile(r"\bvector_\w+")
 
 
 def write_region(w: Writer, region: Region) -> None:
@@ -81,7 +79,7 @@ class _RegionWriter:
             self.w.spread_region(before, n, " * ".join([*lengths, f"({' + '.join(work)})"]))
 
     def _line(self, text: str, op: Apply | None = None) -> None:
-        self.w.vector_functions.update(_CALLS.findall(text))
+        self.w.vector_functions.update(vector_math.called(text))
         self.w.line(text, op)
 
     # -- before the loops

@@ -171,6 +171,74 @@ def _converted(to: Any, name: str) -> Any:
     return intrinsic(made)
 
 
+@intrinsic(prefer_literal=True)
+def vector_filled(_typing, width, x):
+    """W times a number."""
+    if not isinstance(width, types.IntegerLiteral) or not isinstance(x, types.Float):
+        return None
+    made = VectorType(x, width.literal_value)
+
+    def code(context, builder, sig, args):
+        return spread(context, builder, sig.args[1], args[1], made)
+
+    return made(width, x), code
+
+
+def _items(builder: Any, vector: Any, n: int) -> list[Any]:
+    return [builder.extract_element(vector, ir.IntType(32)(k)) for k in range(n)]
+
+
+def _of_row(symbol: str, name: str) -> Any:
+    def made(_typing, best, odd):
+        if same_float(best) is None or odd != VectorType(types.boolean, best.n):
+            return None
+
+        def lower(context, builder, _sig, args):
+            found, *rest = _items(builder, args[0], best.n)
+            is_odd, *others = _items(builder, args[1], best.n)
+            for item, other in zip(rest, others, strict=True):
+                found = builder.select(builder.fcmp_ordered(symbol, item, found), item, found)
+                is_odd = builder.or_(is_odd, other)
+            nan = context.get_constant(best.dtype, float("nan"))
+            return builder.select(is_odd, nan, found)
+
+        return best.dtype(best, odd), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "The extreme of W numbers, or NaN if one of a mask's bits is set."
+    return intrinsic(made)
+
+
+def _place(symbol: str, name: str) -> Any:
+    def made(_typing, best, where):
+        if same_float(best) is None or where != VectorType(types.float64, best.n):
+            return None
+
+        def lower(context, builder, _sig, args):
+            found, at = None, None
+            places = _items(builder, args[1], best.n)
+            for k, item in enumerate(_items(builder, args[0], best.n)):
+                place = builder.fadd(places[k], context.get_constant(types.float64, k))
+                if found is None:
+                    found, at = item, place
+                    continue
+                odd, both = _is_nan(builder, item), builder.fcmp_ordered("==", item, found)
+                both = builder.or_(both, builder.and_(odd, _is_nan(builder, found)))
+                earlier = builder.and_(both, builder.fcmp_ordered("<", place, at))
+                more = builder.fcmp_ordered(symbol, item, found)
+                more = builder.or_(more, builder.and_(odd, builder.not_(_is_nan(builder, found))))
+                taken = builder.or_(more, earlier)
+                found = builder.select(taken, item, found)
+                at = builder.select(taken, place, at)
+            return builder.fptosi(at, context.get_value_type(types.int64))
+
+        return types.int64(best, where), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "Where the first extreme of W numbers was found, or their first NaN."
+    return intrinsic(made)
+
+
 _TWO: dict[str, tuple[Callable[..., Any], str]] = {
     "scale": (_scaled, "``d * x``; an element of x that is zero stays zero, whatever d is."),
     "maximum": (_extreme(">=", skip_nan=False), "The larger one, or the NaN."),
@@ -190,6 +258,11 @@ FUNCTIONS: dict[str, Any] = {
         vector_read,
         vector_write,
         vector_where,
+        vector_filled,
+        _of_row(">", "vector_largest"),
+        _of_row("<", "vector_smallest"),
+        _place(">", "vector_place_of_largest"),
+        _place("<", "vector_place_of_smallest"),
         _converted(types.float64, "vector_float64"),
         _converted(types.float32, "vector_float32"),
         *(_function(2, same_float, c, doc, f"vector_{f}") for f, (c, doc) in _TWO.items()),

@@ -14,6 +14,7 @@ import ctypes
 import functools
 import os
 import platform
+import re
 
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
@@ -27,6 +28,14 @@ ARGUMENTS = {
 }  # fmt: skip
 
 """How many arguments the functions have that may have a vector form, by their C names."""
+
+
+_CALLS = re.compile(r"\bvector_\w+")
+
+
+def called(text: str) -> list[str]:
+    """The functions of vectors that some source calls."""
+    return _CALLS.findall(text)
 
 
 def is_wanted() -> bool:
