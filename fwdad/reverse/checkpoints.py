@@ -109,16 +109,16 @@ class Checkpoints(Loops):
         given = [Symbol(p, recorder) for p in block.params]
         make: Any = type(self)
         for _ in range(_ATTEMPTS):
-            mark, first = recorder.mark(), len(recorder.block.ops)
-            writer = make(recorder, block, given, active, facts, dict(roots), natural)
-            turns, recorder.turns = recorder.turns, False  # it is not the program's end
-            found = writer.pull(bars, begin)
-            recorder.turns = turns
+            first = len(recorder.block.ops)
+            with recorder.own_lengths():
+                writer = make(recorder, block, given, active, facts, dict(roots), natural)
+                turns, recorder.turns = recorder.turns, False  # it is not the program's end
+                found = writer.pull(bars, begin)
+                recorder.turns = turns
             needed = writer.needed()
             if needed <= facts.restored:
                 return found
             facts.restored |= needed
             del recorder.block.ops[first:]
-            recorder.forget(mark)
         message = "what the way back reads does not settle"
         raise UntraceableError(message)

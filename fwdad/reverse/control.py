@@ -18,7 +18,7 @@ class Control(Checkpoints):
         """Run the operations of a region's source block backwards, into the region."""
         for op in region.source.ops:
             for v in defined_by(op):
-                self.recorder.measure(v)
+                self.recorder.measure(v, anew=True)
         ops = list(region.source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have asked for lengths
             self.settle(region, 0, len(ops))
@@ -70,7 +70,7 @@ class Control(Checkpoints):
         sides = [Region(block, Block(), self.region, op) for block in (op.then, op.other)]
         numbers: dict[Value, None] = {}
         for side in sides:
-            with self.writing(side), self._scope():
+            with self.writing(side), self.recorder.own_lengths():
                 for r, v, bar in zip(side.source.results, op.outputs, bars, strict=False):
                     if bar is not None and isinstance(r, Value):
                         self.add(r, bar)

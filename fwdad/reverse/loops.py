@@ -81,7 +81,7 @@ class Loops(Residuals):
             region.resolved[op.body.params[0]] = counter
         initial = self._ends(op, carried)
         params = [*self._bar_params(op, carried)]
-        with self.writing(region), self._scope():
+        with self.writing(region), self.recorder.own_lengths():
             for v in params:
                 self.recorder.measure(v)
             self._begin(op, carried, region, params)
@@ -222,21 +222,6 @@ class Loops(Residuals):
             for inner in _walk(block)
             for v in inner.writes()
         )
-
-    def _scope(self) -> _Scope:
-        """Lengths of arrays that are defined inside are not known outside."""
-        return _Scope(self.recorder)
-
-
-class _Scope:
-    def __init__(self, recorder: Any) -> None:
-        self.recorder = recorder
-
-    def __enter__(self) -> None:
-        self.mark = self.recorder.mark()
-
-    def __exit__(self, *_: object) -> None:
-        self.recorder.forget(self.mark)
 
 
 def _walk(block: Block) -> Iterator[Any]:

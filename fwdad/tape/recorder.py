@@ -106,7 +106,7 @@ def _tidy(
 
 
 @lru_cache(maxsize=4096)
-def _positional(function: Any) -> list[str]:
+def positional(function: Any) -> list[str]:
     """The names of the parameters that can be given by position."""
     if _is_operator(function):
         return []
@@ -127,7 +127,7 @@ def _with_named_out(
             return args, kwargs
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
-    names = _positional(function) if len(args) > 1 else []  # nobody's first argument
+    names = positional(function) if len(args) > 1 else []  # nobody's first argument
     if "out" not in names[: len(args)]:
         return args, kwargs
     k = names.index("out")
@@ -251,11 +251,35 @@ class Recorder:
         """How many lengths are known by now, to be forgotten back to."""
         return len(self._measured)
 
-    def forget(self, mark: int) -> None:
-        """Forget the lengths of arrays that were written since, and are taken out again."""
+    def forget(self, mark: int) -> dict[Size, tuple[Value, int]]:
+        """Forget the lengths of arrays that were written since, which are not seen from here.
+
+        Returns
+        -------
+        dict
+            What was known, for :meth:`remember`.
+        """
         self.rewinds += 1
-        while len(self._measured) > mark:
-            self._measured.popitem()  # the latest
+        gone = [self._measured.popitem() for _ in range(len(self._measured) - mark)]  # the latest
+        return dict(reversed(gone))
+
+    @contextmanager
+    def own_lengths(self) -> Iterator[None]:
+        """Forget, at the end, what was found out about lengths, and know again what was known.
+
+        What a loop carries may have another length in each iteration, under one ``Size``.
+        """
+        known = dict(self._measured)
+        try:
+            yield
+        finally:
+            self.rewinds += 1
+            self._measured = known
+
+    def remember(self, measured: dict[Size, tuple[Value, int]]) -> None:
+        """Know lengths again, in the block in which they were forgotten."""
+        for d, place in measured.items():
+            self._measured.setdefault(d, place)
 
     # -- the heap
 
@@ -587,10 +611,12 @@ class Recorder:
         total.value.type = t
         return total
 
-    def measure(self, value: Value) -> None:
-        """Note the lengths of an array, so that they can be asked for."""
+    def measure(self, value: Value, *, anew: bool = False) -> None:
+        """Note the lengths of an array, so that they can be asked for; ``anew``: of no other."""
         for axis, d in enumerate(value.type.shape):
             if isinstance(d, Size):
+                if anew:
+                    self._measured[d] = (value, axis)
                 self._measured.setdefault(d, (value, axis))
 
     def resolved(self, t: Type) -> Type:

@@ -252,6 +252,13 @@ def sides_of_other_lengths(x):
     return np.sum(np.sin(y))
 
 
+def shrinking_windows(x):
+    """Lengths are asked for inside the loop and behind it."""
+    while len(x) > 4:
+        x = (x[1:] * x[:-1]).reshape(-1)
+    return np.sum(np.sin(x[:-1].reshape(-1) * 2) * x[1:].ravel())
+
+
 def shrinking_sides(x):
     for _ in range(2):
         x = x[1:] * x[:-1] if x[0] > 0 else np.cos(x[:-1])
@@ -297,4 +304,5 @@ PROGRAMS = [
     (sides_of_other_lengths, LONG),
     (sides_of_other_lengths, -LONG),
     (shrinking_sides, LONG),
+    (shrinking_windows, LONG),
 ]

@@ -187,6 +187,19 @@ def closure(x):
 
 X = np.array([1.2, 0.7, 2.1])
 
+
+def shrinking_windows(x):
+    """A length that the loop's body has, too, each time another one, is asked for behind it."""
+    while len(x) > 2:
+        x = x[1:] * x[:-1]
+    return np.sum(x[:-1].reshape(-1) * np.sin(x[1:]))
+
+
+def sides_of_other_lengths(x):
+    y = x[1:].reshape(-1) * 2 if x[0] > 0 else x[1:].reshape(-1) * x[:-1]
+    return np.sum(np.sin(y))
+
+
 PROGRAMS = {
     "power": (power, (1.3, 4)),
     "power 0": (power, (1.3, 0)),
@@ -203,6 +216,7 @@ PROGRAMS = {
             elementwise, unequal_ranks, recurrence, running_sums, in_place, through_views,
             swapped_buffers, lorenz, tuple_state, record_state, list_of_scalars, growing_slices,
             inactive_side, branch_stores, best_so_far, captured_matrix, closure,
+            shrinking_windows, sides_of_other_lengths,
         )
     },
 }  # fmt: skip

@@ -35,8 +35,8 @@ class Control(Rules):
         self._copy(op)
 
     def _branch(self, op: Branch) -> None:
-        sides, found, scalings = [], [], []
-        condition = self._operand(op.condition)
+        sides, found, scalings, lengths = [], [], [], []
+        condition, mark = self._operand(op.condition), self.recorder.mark()
         for block in op.blocks():
             side = Block()
             outer, self.recorder.block = self.recorder.block, side
@@ -44,12 +44,14 @@ class Control(Rules):
             found.append([self._activity(r) for r in block.results])
             scalings.append([self._scalings(r) for r in block.results])
             self.recorder.block = outer
+            lengths.append(self.recorder.forget(mark))
             sides.append(side)
         kinds = [a or b for a, b in zip(*found, strict=True)]
         joint = [_joint_lanes(a, b, self.n) for a, b in zip(*scalings, strict=True)]
-        for side, block, own in zip(sides, op.blocks(), scalings, strict=True):
+        for side, block, own, inside in zip(sides, op.blocks(), scalings, lengths, strict=True):
             side.results = [self._operand(r) for r in block.results]
             outer, self.recorder.block = self.recorder.block, side
+            self.recorder.remember(inside)
             rows = zip(block.results, op.outputs, kinds, joint, own, strict=True)
             for r, v, kind, lanes, known in rows:
                 if kind and lanes is not None and known is not None:
@@ -57,6 +59,7 @@ class Control(Rules):
                 elif kind:
                     side.results.append(self.recorder.operand(self._lanes(r, v.type)))
             self.recorder.block = outer
+            self.recorder.forget(mark)
         outputs = [self._fresh(v) for v in op.outputs]
         for v, kind, lanes in zip(op.outputs, kinds, joint, strict=True):
             name = f"{v.name}_dot" if v.name else None
@@ -102,7 +105,7 @@ class Control(Rules):
         for k in active:
             lanes = self._lanes(op.initial[k], op.carried[k].type)
             initial.append(self.recorder.operand(lanes))
-        body, test = Block(), None
+        body, test, mark = Block(), None, self.recorder.mark()
         body.params = [self._fresh(p) for p in op.body.params]
         outer = self.recorder.block
         for k in active:
@@ -111,9 +114,11 @@ class Control(Rules):
             body.params.append(made)
             self._hold(p, Symbol(made, self.recorder))
         if op.test is not None:
+            inside = self.recorder.mark()
             test = self.recorder.block = Block()
             self._block(op.test)
             test.results = [self._operand(r) for r in op.test.results]
+            self.recorder.forget(inside)
         self.recorder.block = body
         self._block(op.body)
         for k, r in enumerate(op.body.results[: len(op.carried)]):
@@ -128,6 +133,7 @@ class Control(Rules):
         leave = results[len(op.carried) :]
         body.results = [*results[: len(op.carried)], *next_lanes, *leave]
         self.recorder.block = outer
+        self.recorder.forget(mark)
         outputs = [self._fresh(v) for v in op.outputs]
         count = self._fresh(op.exec_count)
         for k in active:
