@@ -14,7 +14,7 @@ from fwdad.pullbacks import vjp
 from fwdad.rules.registry import function_name
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
-from fwdad.tracing.derivatives import pulled_gradient, value_and_pullback
+from fwdad.tracing.pulled import pulled_gradient, value_and_pullback
 
 
 def explain(f: Function, *args: Any, **kwargs: Any) -> str:

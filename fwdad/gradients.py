@@ -35,14 +35,14 @@ from fwdad.tangents.zero import NoTangent, Zero
 from fwdad.tape.ops import leaves_in
 from fwdad.tape.whole import Whole
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import (
+from fwdad.tracing.loops import without_warnings
+from fwdad.tracing.pulled import (
     check_scalar,
     install,
     pulled_gradient,
     traced_gradient,
     value_alone,
 )
-from fwdad.tracing.loops import without_warnings
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects

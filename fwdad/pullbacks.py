@@ -13,7 +13,7 @@ from fwdad.builder.activity import is_active
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
 from fwdad.builder.forward import explicit_leaves
-from fwdad.errors import NoOutputError, SeedError, UntraceableError
+from fwdad.errors import NoOutputError, SeedError
 from fwdad.evaluators import install_reverse
 from fwdad.gradients import (
     UNTRACED,
@@ -32,7 +32,8 @@ from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import pulled_value, value_alone, value_and_pullback
+from fwdad.tracing.pullbacks import traced_vjp
+from fwdad.tracing.pulled import pulled_value, value_alone, value_and_pullback
 
 
 def vjp(
@@ -528,7 +529,4 @@ def _width(chunk: int | str | None, count: int, leaves: list[Any]) -> int:
     return found if isinstance(found, int) else found(None)
 
 
-@builtin(vjp)
-def _traced_vjp(*_args: Any, **_kwargs: Any) -> Any:
-    message = "vjp inside a traced function is not there: use grad, value_and_grad or jvp"
-    raise UntraceableError(message)
+builtin(vjp)(traced_vjp)

@@ -11,7 +11,7 @@ import fwdad
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.gradients import written_path
 from fwdad.tape.stacks import new_stack, turn
-from fwdad.tracing.derivatives import measured_value
+from fwdad.tracing.pulled import measured_value
 
 
 def recurrence(a):

@@ -17,10 +17,12 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tape import infer
+from fwdad.tape.alias import windows
 from fwdad.tape.ops import (
     Apply,
     Block,
     Branch,
+    Call,
     Check,
     Checkpoint,
     Leaves,
@@ -32,6 +34,7 @@ from fwdad.tape.ops import (
     Store,
     Update,
     Value,
+    is_array,
     map_values,
     values_in,
 )
@@ -364,13 +367,26 @@ class Recorder:
         """Whether a value is what a branch or loop leaves behind."""
         return isinstance(self._definitions.get(value), (Branch, Loop))
 
-    def owner(self, value: Value) -> Value:
-        """The array that another one is a window on, as far as it is known by now."""
-        op = self._definitions.get(value)
-        while isinstance(op, Load) and op.view:
-            value = op.array
-            op = self._definitions.get(value)
-        return value
+    def owners(self, value: Value) -> set[Value]:
+        """The arrays that another one may be memory of, itself among them, as far as is known."""
+        found: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            v = waiting.pop()
+            if v in found or not is_array(v):
+                continue
+            found.add(v)
+            op = self._definitions.get(v)
+            if isinstance(op, Load) and op.view:
+                waiting.append(op.array)
+            elif isinstance(op, Apply):
+                waiting.extend(values_in(windows(op)))
+            elif isinstance(op, (Branch, Loop)):
+                given = [b.results for b in op.blocks()]
+                waiting.extend(values_in([given, op.operands()]))
+            elif isinstance(op, Call):
+                waiting.extend(values_in(op.args))
+        return found
 
     def adopt(self, ops: list[Op]) -> None:
         """Append operations that were written into another block."""

@@ -12,38 +12,37 @@ from fwdad import evaluators as api
 from fwdad.arguments import COMPLEX_ARGUMENT, NOT_HOLOMORPHIC, REAL_ARGUMENT, commutes_with_i
 from fwdad.builder.build import run_on_duals
 from fwdad.errors import (
-    NonScalarOutputError,
     NoOutputError,
     NotHolomorphicError,
     SeedError,
     UnsupportedTypeError,
     UntraceableError,
 )
-from fwdad.reverse.halves import Cut
-from fwdad.reverse.pull import pull_block, write_block, written_outside
+from fwdad.reverse.pull import pull_block, written_outside
 from fwdad.rules.registry import function_name
 from fwdad.tangents.seeds import random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import Basis, push_block
 from fwdad.tape.forward.rule_table import CONSTANT
-from fwdad.tape.ops import Block, Program, Value
+from fwdad.tape.ops import Block, Program, Value, is_array, values_in
 from fwdad.tape.passes import inline, optimise, split_arrays
-from fwdad.tape.stacks import bar_of
+from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import Number, Size, Type
+from fwdad.tape.types import Number, Size
 from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.trees import Tree, flatten, made_in
 
 
-def _dtype(x: Any) -> np.dtype[Any]:
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """The dtype of a symbol, an array or a number."""
     if type(x) is Symbol:
         return x.dtype
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
 
 
-class _Differentiated:
+class Differentiated:
     """A function's value and lanes at a point, written in line.
 
     Parameters
@@ -86,7 +85,7 @@ class _Differentiated:
             found, tree = flatten(args[k], records=True)
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
-        if not any(_dtype(x).kind in "fc" for x in self.leaves):
+        if not any(dtype_of(x).kind in "fc" for x in self.leaves):
             message = "the argument holds nothing to differentiate with respect to"
             raise UnsupportedTypeError(message)
 
@@ -132,7 +131,7 @@ class _Differentiated:
             )
             raise NoOutputError(message)
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
-        if width < n and not any(_dtype(x).kind == "c" for x in self.leaves):
+        if width < n and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
             if made is not None:
                 return *made, tree
@@ -156,7 +155,7 @@ class _Differentiated:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
         optimise(Program("", block))  # what is computed twice would be kept twice
-        active = [_dtype(x).kind in "fc" for x in self.leaves]
+        active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
             self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
         )
@@ -197,9 +196,11 @@ class _Differentiated:
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops
         recorder.derives |= derives
-        changed = [x.value for x, w in zip(outer, written, strict=True) if w]
-        changed += written_outside(block)
+        given = [x.value for x, w in zip(outer, written, strict=True) if w]
+        outside = written_outside(block)
+        changed = [*given, *outside]
         self._check_apart(changed)
+        self._check_one_name(given, outside, block)
         recorder.alone.update(changed)
         own = [
             recorder.apply(np.ndarray.copy, (x,), {}) if w else x
@@ -235,12 +236,32 @@ class _Differentiated:
         """Raise if f writes into an argument that is memory of another one: it has a copy."""
         recorder = self.tracer.recorder
         arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
-        owners = [recorder.owner(v) for v in arrays]
+        owners = [recorder.owners(v) for v in arrays]
         for v in written:
-            if owners.count(recorder.owner(v)) > 1:
+            own = recorder.owners(v)
+            if sum(not own.isdisjoint(others) for others in owners) > 1:
                 message = (
                     f"two arguments of {function_name(self.f)} share memory, and one is written: "
                     "their derivatives cannot be kept apart. Pass a copy of one"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
+    def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
+        """Raise if f knows memory that it writes by two names, one from outside: each is copied.
+
+        ``given`` are the arguments that it writes, ``outside`` what it writes and is not given.
+        """
+        recorder, inside = self.tracer.recorder, all_inside(block)
+        used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
+        free = {v for v in used if is_array(v) and v not in inside}
+        leaves = {recorder.as_symbol(x).value for x in self.leaves}
+        others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
+        for v, names in others.items():
+            own = recorder.owners(v)
+            if any(not own.isdisjoint(recorder.owners(w)) for w in names if is_array(w)):
+                message = (
+                    f"{function_name(self.f)} writes into an array that it knows by two names, and "
+                    "one of them is from outside: pass one array, and take its views inside"
                 )
                 raise UntraceableError(message, self.tracer.location())
 
@@ -264,28 +285,29 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
             yield from _symbols_in(item)
 
 
-def _made(at: _Differentiated, x: Any) -> Any:
+def made_of(at: Differentiated, x: Any) -> Any:
     """A value whose containers the traced program has made: it may return and change them."""
     return made_in(at.tracer.recorder, x)
 
 
-def _positions(argnums: Any) -> tuple[int, ...]:
+def positions(argnums: Any) -> tuple[int, ...]:
+    """Argument numbers as a tuple."""
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
-def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> _Differentiated:
+def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
     outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
     if outputs not in ("returned", "mutated", "both"):
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
         raise ValueError(message)
-    return _Differentiated(
-        tracer, f, args, kwargs or {}, _positions(argnums), outputs, has_aux=has_aux
+    return Differentiated(
+        tracer, f, args, kwargs or {}, positions(argnums), outputs, has_aux=has_aux
     )
 
 
-def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
+def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
     """What :func:`fwdad.arguments.check_holomorphic` asks, written as a check."""
-    kinds = {_dtype(x).kind for x in at.leaves}
+    kinds = {dtype_of(x).kind for x in at.leaves}
     if "c" not in kinds:
         return
     if not holomorphic:
@@ -294,13 +316,13 @@ def _check_holomorphic(at: _Differentiated, *, holomorphic: bool) -> None:
         raise NotHolomorphicError(REAL_ARGUMENT)
     recorder = at.tracer.recorder
     location = at.tracer.location()
-    likes = [np.empty(at.shape(k), _dtype(x)) for k, x in enumerate(at.leaves)]
+    likes = [np.empty(at.shape(k), dtype_of(x)) for k, x in enumerate(at.leaves)]
     seeds = random_seeds(likes, 1, np.random.default_rng(0))
     given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
     primals, lanes, tree = at.run(2, given)
     chosen = at.differentiated(tree, len(primals))
     for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
-        if k in chosen and _dtype(p).kind in "fc":
+        if k in chosen and dtype_of(p).kind in "fc":
             holds = at.tracer.call(commutes_with_i, (recorder.as_symbol(t),), {})
             recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
 
@@ -361,7 +383,7 @@ def _stacked(recorder: Any, v: Symbol, rank: int, *, single: bool) -> Any:
 
 
 def _first(recorder: Any, lanes: Any, p: Any) -> Any:
-    if _dtype(p).kind not in "fc":
+    if dtype_of(p).kind not in "fc":
         return NoTangent
     t = recorder.load(recorder.as_symbol(lanes), 0)
     python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
@@ -369,17 +391,17 @@ def _first(recorder: Any, lanes: Any, p: Any) -> Any:
 
 
 def _tangent(t: Any, p: Any) -> Any:
-    return t if _dtype(p).kind in "fc" else NoTangent
+    return t if dtype_of(p).kind in "fc" else NoTangent
 
 
-def _basis_run(at: _Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
+def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
     sizes = at.sizes()
     starts, total = [], 0
     for x, size in zip(at.leaves, sizes, strict=True):
         starts.append(total)
-        total += size if _dtype(x).kind in "fc" else 0
+        total += size if dtype_of(x).kind in "fc" else 0
     seeds: list[Any] = [
-        Basis(-start, at.shape(k)) if _dtype(at.leaves[k]).kind in "fc" else ZERO
+        Basis(-start, at.shape(k)) if dtype_of(at.leaves[k]).kind in "fc" else ZERO
         for k, start in enumerate(starts)
     ]
     return at.run(total, seeds, options.get("chunk", "auto"))
@@ -418,14 +440,14 @@ def _value_and_jacobian(
 
 
 def _stacked_columns(
-    at: _Differentiated, tree: Tree, primals: list[Any], lanes: list[Any]
+    at: Differentiated, tree: Tree, primals: list[Any], lanes: list[Any]
 ) -> Symbol:
     """All of y by all of x, as one matrix."""
     recorder = at.tracer.recorder
     chosen = at.differentiated(tree, len(primals))
     rows = []
     for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
-        if k in chosen and _dtype(p).kind in "fc":
+        if k in chosen and dtype_of(p).kind in "fc":
             found = recorder.as_symbol(t)
             rank = found.type.ndim - 1
             last = found if not rank else found.transpose((*range(1, rank + 1), 0))
@@ -440,14 +462,14 @@ def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
     return found[1:] if options.get("has_aux") else found[1]
 
 
-def _columns(recorder: Any, at: _Differentiated, lanes: Any, p: Any) -> list[Any]:
+def _columns(recorder: Any, at: Differentiated, lanes: Any, p: Any) -> list[Any]:
     """The Jacobian of one leaf of y with respect to each leaf of x."""
     lanes = recorder.as_symbol(lanes)
     rank = lanes.type.ndim - 1
     last = lanes if not rank else lanes.transpose((*range(1, rank + 1), 0))
     made, start = [], 0
     for k, x in enumerate(at.leaves):
-        if _dtype(x).kind not in "fc" or _dtype(p).kind not in "fc":
+        if dtype_of(x).kind not in "fc" or dtype_of(p).kind not in "fc":
             made.append(NoTangent)
             continue
         shape = at.shape(k)
@@ -473,202 +495,3 @@ def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) 
 @builtin(run_on_duals)
 def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
     return tracer.call(f, args, kwargs)
-
-
-# -- reverse mode
-
-_AT_ONCE: dict[str, Any] = {}
-
-
-def install(gradient: Any) -> None:
-    """Say what differentiates a function that is not being traced.
-
-    Parameters
-    ----------
-    gradient : callable
-        With the parameters of :func:`pulled_gradient`.
-    """
-    _AT_ONCE.update(gradient=gradient)
-
-
-def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """Value and gradient of a function whose value is one real number."""
-    return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
-
-
-def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """The cotangents of arguments, for that of the value, which is the last of ``args``."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
-
-
-def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """A value and the cotangents of arguments, to be cut in two: see ``reverse.halves``."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
-
-
-def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_value`, with a mark where the way back begins."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
-
-
-def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """The value of a function that may write into its arguments: into copies of them."""
-    message = f"the value of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
-
-
-@builtin(value_alone)
-def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    at = _Differentiated(
-        tracer, f, tuple(args), dict(kwargs), _positions(argnums), options["outputs"]
-    )
-    block, own, tree = at.traced()
-    return _made(at, tree(write_block(tracer.recorder, block, own)))
-
-
-@builtin(pulled_gradient)
-def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_gradient` in a trace."""
-    has_aux = options["has_aux"]
-    at = _Differentiated(tracer, f, tuple(args), dict(kwargs), _positions(argnums), has_aux=has_aux)
-
-    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
-        at.differentiated(tree, len(leaves))  # raises if nothing comes beside it
-        places = tree(list(range(len(leaves))))
-        y = places[0] if has_aux else places
-        check_scalar(leaves[y] if isinstance(y, int) else y, f)
-        one = _dtype(leaves[y]).type(1)
-        return [one if k == y else None for k in range(len(leaves))]
-
-    primals, bars, tree = at.pull(seeds)
-    gradient = _cotangents(at, bars)
-    return _made(at, (tree(primals), gradient[0] if isinstance(argnums, int) else tuple(gradient)))
-
-
-@builtin(pulled_value)
-def _traced_pullback(
-    tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
-) -> Any:
-    *given, y_bar = args
-    bars_given, _ = flatten(y_bar, records=True)
-
-    def chosen_bars(chosen: list[Any]) -> list[Any]:
-        if len(chosen) != len(bars_given):
-            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
-            raise SeedError(message)
-        return [b if _dtype(b).kind in "fc" else None for b in bars_given]
-
-    _, parts = _value_and_pullback(tracer, f, argnums, (given, kwargs), options, chosen_bars)
-    return parts
-
-
-def _value_and_pullback(
-    tracer: Any, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
-) -> Any:
-    """A function's value and the cotangents of its arguments.
-
-    ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
-    """
-    args, kwargs = given
-    at = _Differentiated(
-        tracer, f, tuple(args), dict(kwargs), _positions(argnums), options["outputs"]
-    )
-
-    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
-        places = tree(list(range(len(leaves))))
-        y = places[0] if options["has_aux"] else places
-        chosen = [k for k in flatten(y, records=True)[0] if _dtype(leaves[k]).kind in "fc"]
-        found: list[Any] = [None] * len(leaves)
-        for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):
-            found[k] = bar
-        return found
-
-    primals, bars, tree = at.pull(seeds)
-    parts = _cotangents(at, bars)
-    return _made(at, (tree(primals), parts[0] if isinstance(argnums, int) else tuple(parts)))
-
-
-@builtin(value_and_pullback)
-def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    recorder = tracer.recorder
-    types: list[Type] = []
-
-    def bars_of(chosen: list[Any]) -> list[Any]:
-        types[:] = [recorder.as_symbol(leaf).type for leaf in chosen]
-        recorder.turns = True  # the next way back is that of f itself
-        return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
-
-    y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)
-    answers, _ = flatten(parts, records=True)
-    recorder.cut = Cut(types, sum(type(b) is Symbol for b in answers))
-    recorder.turns = False
-    return y, parts
-
-
-@builtin(measured_value)
-def _traced_measured(tracer: Any, *given: Any) -> Any:
-    tracer.recorder.turns = True
-    return _traced_pullback(tracer, *given)
-
-
-def check_scalar(y: Any, f: Any) -> None:
-    """Raise unless a value is one real number.
-
-    Parameters
-    ----------
-    y : object
-        A number, array or symbol, or anything else.
-    f : callable
-        For the message.
-    """
-    name = getattr(f, "__qualname__", function_name(f))
-    what = ""
-    if type(y) is not Symbol and not isinstance(
-        y, (bool, int, float, complex, np.generic, np.ndarray)
-    ):
-        what = f"a {type(y).__name__}"
-    elif getattr(y, "ndim", 0):
-        known: Any = y
-        shape = known.shape
-        plain = all(type(n) is int for n in shape)
-        what = f"shape {shape}" if plain else f"an array of rank {known.ndim}"
-    if what:
-        message = (
-            f"a gradient needs a function that returns one real number; {name} returned {what}. "
-            "Use jacobian or jvp"
-        )
-        raise NonScalarOutputError(message)
-    if _dtype(y).kind == "c":
-        message = f"a gradient needs a real value; {name} returned a complex number"
-        raise NonScalarOutputError(message)
-
-
-def _cotangents(at: _Differentiated, bars: list[Any]) -> list[Any]:
-    """The cotangents of the arguments in their structures, written out."""
-    recorder = at.tracer.recorder
-    found: list[Any] = []
-    for x, b in zip(at.leaves, bars, strict=True):
-        if _dtype(x).kind not in "fc":
-            found.append(NoTangent)
-            continue
-        symbol = recorder.as_symbol(x)
-        if not symbol.is_array:
-            found.append(_as_number(recorder, symbol, b))
-        elif b is None:
-            found.append(recorder.apply(np.zeros_like, (symbol,), {}))
-        elif type(b) is Symbol and b.is_array:
-            found.append(b)
-        else:
-            found.append(recorder.apply(np.full_like, (symbol, b), {}))
-    return [tree.tangent(found[part]) for tree, part in at.trees]
-
-
-def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:
-    python = isinstance(x.type, Number) and x.type.python
-    if b is None or type(b) is not Symbol:
-        value = x.dtype.type(0 if b is None else b)
-        return value.item() if python else value
-    return recorder.apply(complex if x.dtype.kind == "c" else float, (b,), {}) if python else b

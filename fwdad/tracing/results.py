@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.arguments import new_object
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.merge import container_of
-from fwdad.tracing.symbols import Maybe, Optional, Poison
+from fwdad.tracing.symbols import Maybe, OfTrace, Optional, Poison
 
 
 class Run:
@@ -112,9 +113,12 @@ class Results:
         if isinstance(x, Poison):
             message = f"the value that is returned cannot be traced: {x.reason}"
             raise UntraceableError(message)
-        if isinstance(x, (Closure, Method)):
+        if isinstance(x, (Closure, Method, OfTrace)):
             message = "a function that is defined in a traced program cannot be returned"
             raise UntraceableError(message)
+        if isinstance(x, functools.partial):
+            f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
+            return lambda run: functools.partial(f(run), *args(run), **kwargs(run))
         if type(x) is Symbol or isinstance(x, np.ndarray):
             k = len(self.operands)
             self.operands.append(self._recorder.as_symbol(x).value)

@@ -15,6 +15,10 @@ class Held:
         raise TypeError(message)
 
 
+class OfTrace:
+    """Base of what has no meaning when its trace has ended."""
+
+
 class Maybe(Held):
     """The content of a name that is bound on some ways only.
 
