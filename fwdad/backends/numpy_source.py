@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.backends.annotate import annotated
 from fwdad.backends.outer_products import without_outer_sums
+from fwdad.tangents.chunk import scale_lanes, scaled
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
@@ -103,7 +104,11 @@ def numpy_source(program: Program) -> Source:
         The function answers a tuple of the program's results.
     """
     program = without_outer_sums(program)
-    return source_of(program, Writer(program, coalesce=True))
+    made = source_of(program, Writer(program, coalesce=True))
+    if program.quiet:  # it runs in the quiet context, which need not be entered for each product
+        named = {name: scaled for name, f in made.namespace.items() if f is scale_lanes}
+        made.namespace.update(named)
+    return made
 
 
 def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:

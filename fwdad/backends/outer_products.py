@@ -2,7 +2,7 @@
 
 The way back of two products of one matrix with vectors adds two arrays as large as the matrix.
 Under NumPy each of them is written to memory, and then their sum; in compiled code they are one
-loop anyway.
+loop anyway. One that is added to a matrix in place is BLAS's ``ger``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,24 @@ import operator
 
 import numpy as np
 
+from fwdad.rules.adjoints import add_outer
+from fwdad.tape.alias import memory_of
 from fwdad.tape.clone import Cloner
-from fwdad.tape.ops import Apply, Block, Call, Load, Op, Operand, Program, Value, is_array
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Call,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Update,
+    Value,
+    is_array,
+)
 from fwdad.tape.outer import sum_of_outer
 from fwdad.tape.passes.rewrite import blocks_of, count_uses
-from fwdad.tape.types import Dimension
+from fwdad.tape.types import ArrayType, Dimension, Size, number_type
 
 _SUMS = (operator.add, np.add)
 _PRODUCTS = (operator.mul, np.multiply)
@@ -39,7 +52,12 @@ def without_outer_sums(program: Program) -> Program:
     vars(made).update(fields)
     for block in blocks_of(made.block):
         sums = _Sums(made, block)
-        block.ops = [sums.found.get(id(op), op) for op in block.ops if id(op) not in sums.inside]
+        block.ops = [
+            new
+            for op in block.ops
+            if id(op) not in sums.inside
+            for new in sums.found.get(id(op), [op])
+        ]
     return made
 
 
@@ -49,20 +67,23 @@ class _Sums:
     Attributes
     ----------
     found : dict
-        What stands for an operation, by its identity.
+        What stands for an operation, by its identity: a list of operations.
     inside : set of int
         The identities of operations that are parts of one.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
         self._uses = count_uses(program) if _may_have(block) else {}
+        self._program = program
         self._place = {v: k for k, op in enumerate(block.ops) for v in op.outputs}
         self._ops = block.ops
-        self.found: dict[int, Op] = {}
+        self.found: dict[int, list[Op]] = {}
         self.inside: set[int] = set()
         for op in reversed(block.ops if self._uses else []):
             if id(op) not in self.inside and _is(op, _SUMS):
                 self._try(op)
+            elif isinstance(op, Update):
+                self._try_update(op)
 
     def _try(self, op: Op) -> None:
         inside: list[Op] = []
@@ -75,7 +96,41 @@ class _Sums:
             return
         self.inside.update(map(id, inside))
         args = tuple(vectors)
-        self.found[id(op)] = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
+        made = Apply(sum_of_outer, args, outputs=op.outputs, location=op.location)
+        self.found[id(op)] = [made]
+
+    def _try_update(self, op: Update) -> None:
+        """An outer product that is added to a matrix in place."""
+        inner = self._own(op.value) if op.function in _SUMS else None
+        if inner is None or not _is(inner, _PRODUCTS) or not isinstance(inner, Apply):
+            return
+        t = inner.outputs[0].type
+        inside: list[Op] = [inner]
+        if not isinstance(t, ArrayType) or t.ndim != 2 or op.array.type.dtype != np.float64:
+            return
+        pair = self._pair(inner, inside, t.shape)
+        rank = op.array.type.ndim - sum(not isinstance(i, slice) for i in op.index)
+        plain = all(isinstance(i, slice) or _is_number(i) for i in op.index)
+        first = min(self._place[v] for o in inside for v in o.outputs)
+        last = self._ops.index(op)
+        if pair is None or not (op.index == (Ellipsis,) or (plain and rank == 2)):
+            return
+        if any(v.type.dtype != np.float64 or self._may_overlap(v, op.array) for v in pair):
+            return
+        if any(_acts(o) for o in self._ops[first:last]):
+            return
+        window, taken = op.array, []
+        if op.index != (Ellipsis,):
+            window = Value(ArrayType(t.dtype, (Size(), Size())))
+            taken = [Load(op.array, op.index, True, outputs=(window,), location=op.location)]
+        added = Apply(add_outer, (window, *pair), mutated=(0,), location=op.location)
+        self.inside.update(map(id, inside))
+        self.found[id(op)] = [*taken, added]
+
+    def _may_overlap(self, a: Value, b: Value) -> bool:
+        roots, params = memory_of(self._program), set(self._program.block.params)
+        ra, rb = roots.get(a, {a}), roots.get(b, {b})
+        return bool(ra & rb) or bool(ra & params and rb & params)
 
     def _vectors(
         self, op: Op, inside: list[Op], shape: tuple[Dimension, ...]
@@ -132,7 +187,14 @@ class _Sums:
 
 
 def _may_have(block: Block) -> bool:
-    return any(_is(op, _SUMS) and op.outputs[0].type.ndim == 2 for op in block.ops)
+    return any(
+        isinstance(op, Update) or (_is(op, _SUMS) and op.outputs[0].type.ndim == 2)
+        for op in block.ops
+    )
+
+
+def _is_number(i: Operand) -> bool:
+    return not is_array(i) and (isinstance(i, Value) or number_type(i) is not None)
 
 
 def _is(op: Op, functions: tuple[object, ...]) -> bool:

@@ -1,4 +1,7 @@
-"""The adjoints of linear primitives: how one is registered, and what its body is written with."""
+"""The adjoints of linear primitives: how one is registered, and what its body is written with.
+
+Also what the way back of a product of vectors with matrices adds, where it does so in place.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DuplicateRuleError
+from fwdad.rules.lapack import lapack
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import plain
 
@@ -116,3 +120,22 @@ def conjugate(x: Any) -> Any:
 
 
 _COMPLEX = np.dtype(complex)
+
+
+def add_outer(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+    """Add ``u[:, None] * v`` to a matrix in place; where BLAS can, without a temporary array.
+
+    Parameters
+    ----------
+    a : ndarray
+        What is written, ``(m, n)``, of doubles.
+    u, v : ndarray
+        Doubles in other memory, ``(m,)`` and ``(n,)`` or what NumPy broadcasts.
+    """
+    (m, n), (row, step) = a.shape, a.strides
+    if step == 8 and row >= 8 * n and len(u) == m > 1 and len(v) == n > 1 and a.flags.writeable:
+        of_u, of_v = u.strides[0], v.strides[0]
+        if of_u > 0 and of_v > 0 and not (row | of_u | of_v) & 7:
+            lapack().add_outer(a, u, v)
+            return
+    a += u[:, np.newaxis] * v

@@ -48,6 +48,7 @@ _ARGUMENTS = {
     "ztrsm": 11 + 4,
     "dsyr2k": 12 + 2,
     "zher2k": 12 + 2,
+    "dger": 9,
 }
 # How builds of NumPy name LAPACK's routines: wheels, ILP64 builds, Apple's Accelerate, the rest.
 _ILP64_NAMES = ("scipy_{}_64_", "{}_64_", "{}$NEWLAPACK$ILP64")
@@ -95,6 +96,7 @@ class NumpyLapack:
     _zgetrs: Any
     _dtrtrs: Any
     _ztrtrs: Any
+    _dger: Any
 
     def __init__(self, routines: dict[str, Any], integer: Any) -> None:
         for name, routine in routines.items():
@@ -109,6 +111,7 @@ class NumpyLapack:
             )
         }
         self._numbers: dict[int, tuple[Any, int]] = {}  # never written, so shared by all threads
+        self._integer = integer
         self._integers = integer * 3
         self._size = ctypes.sizeof(integer)
         self._pivots = np.dtype(integer)
@@ -168,6 +171,25 @@ class NumpyLapack:
         )
         if info[0] > 0:
             raise np.linalg.LinAlgError(SINGULAR)
+
+    def add_outer(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Add ``u[:, None] * v`` to a matrix of doubles whose rows are dense, without a temporary.
+
+        Parameters
+        ----------
+        a : ndarray
+            ``(m, n)``, written; it shares no memory with the vectors.
+        u, v : ndarray
+            ``(m,)`` and ``(n,)``, doubles with positive steps.
+        """
+        lengths = (self._integer * 5)(
+            len(v), len(u), v.strides[0] // 8, u.strides[0] // 8, a.strides[0] // 8
+        )
+        at, size = ctypes.addressof(lengths), self._size
+        self._dger(
+            *(at, at + size, _UNITY, _at(v), at + 2 * size),
+            *(_at(u), at + 3 * size, _at(a), at + 4 * size),
+        )
 
     def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
         r"""Turn the lower triangle of each lane from Ȧ into L̇; the upper one holds zeros.
@@ -248,6 +270,10 @@ class SciPyLapack:
             raise np.linalg.LinAlgError(SINGULAR)
         columns[...] = solution.T
 
+    def add_outer(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Add ``u[:, None] * v`` to a matrix; SciPy's routine would copy what is a window."""
+        a += u[:, np.newaxis] * v
+
     def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
         """Turn the lower triangle of each lane from Ȧ into L̇ = L Φ(L⁻¹ Ȧ L⁻ᴴ)."""
         is_complex = lower.dtype.kind == "c"
@@ -293,6 +319,8 @@ def _agrees(found: NumpyLapack) -> bool:
         found.trtrs(lower, third)
         lanes = np.tril(lower @ np.conjugate(lower.T))[None]  # for Ȧ = A, L̇ = L / 2
         found.differentiate_cholesky(lower, lanes)
+        window = np.zeros((3, 5))
+        found.add_outer(window[:, 1:4], matrix.real[:, 1], matrix.real[2])
         wide = _block_lower(BASE + 7).astype(matrix.dtype) * field
         np.einsum("ii->i", wide)[...] = 2.0
         blocks = np.tril(wide @ np.conjugate(wide.T))[None]
@@ -303,6 +331,8 @@ def _agrees(found: NumpyLapack) -> bool:
             and np.allclose(third, b, rtol=1e-12)
             and np.allclose(lanes[0], 0.5 * lower, rtol=1e-12)
             and np.allclose(blocks[0], 0.5 * wide, rtol=1e-12)
+            and np.allclose(window[:, 1:4], np.outer(matrix.real[:, 1], matrix.real[2]))
+            and not window[:, ::4].any()
         ):
             return False
     return True

@@ -63,6 +63,7 @@ def _all_finite(d: Any) -> bool:
 
 
 _KNOWN = {float, np.ndarray}
+_DOUBLE = np.dtype(np.float64)
 
 
 def scale_lanes(d: Any, lanes: Any) -> Any:
@@ -82,6 +83,25 @@ def scale_lanes(d: Any, lanes: Any) -> Any:
                     return d * lanes
                 return x.recorder.apply(scale_lanes, (d, lanes), {})
     return quiet()(_product if _all_finite(d) else _select_scaled, d, lanes)
+
+
+def scaled(d: Any, lanes: Any) -> Any:
+    """What :func:`scale_lanes` answers, in the quiet context and mostly for arrays: sooner.
+
+    Parameters
+    ----------
+    d : scalar or array
+        The partial.
+    lanes : scalar or array
+        What is scaled.
+    """
+    if type(d) is np.ndarray:
+        if d.dtype == _DOUBLE and d.ndim == 1 and type(lanes) is np.ndarray:
+            return lanes * d if math.isfinite(d.dot(d)) else _select_scaled(d, lanes)
+    elif type(d) is np.float64 or type(d) is float:
+        if math.isfinite(d) and (type(lanes) is np.ndarray or type(lanes) is np.float64):
+            return lanes * d
+    return scale_lanes(d, lanes)
 
 
 def _product(d: Any, lanes: Any) -> Any:
