@@ -11,6 +11,8 @@ import os
 import sys
 import sysconfig
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -69,6 +71,33 @@ def _characters(line: str, utf8_offset: int) -> int:
     return len(line.encode()[:utf8_offset].decode(errors="replace"))
 
 
+GENERATED: dict[str, list[Location | None]] = {}
+"""The user's location of each line of the sources that were generated, by their names."""
+
+
+class _Running(threading.local):
+    place: Location | None = None
+
+
+_RUNNING = _Running()
+
+
+@contextmanager
+def running(place: Location | None) -> Iterator[None]:
+    """While generated source runs one operation, know the user's place that it came from.
+
+    Parameters
+    ----------
+    place : Location or None
+        None tells nothing; the line of the generated source does then.
+    """
+    outer, _RUNNING.place = _RUNNING.place, place
+    try:
+        yield
+    finally:
+        _RUNNING.place = outer
+
+
 def locate(frame: FrameType | None = None) -> Location | None:
     """Find the innermost frame of user code, and the expression that it is running.
 
@@ -88,6 +117,10 @@ def locate(frame: FrameType | None = None) -> Location | None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
             return _frame_location(frame)
+        if filename in GENERATED:
+            place = _RUNNING.place or GENERATED[filename][frame.f_lineno - 1]
+            if place is not None:
+                return place
         if fallback is None and not filename.startswith((_PACKAGE, "<frozen", "<fwdad ")):
             fallback = frame
         frame = frame.f_back

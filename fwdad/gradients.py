@@ -441,7 +441,7 @@ def _pull_whole(
         remaining = iter(leaves)
         own_args, own_kwargs = _with(active, (args, kwargs), remaining)
         if isinstance(function, Whole):
-            y = function(*own_args, **own_kwargs)  # type: ignore[operator]
+            y = function(*own_args, **own_kwargs)
         else:
             y = call(function, *own_args, **own_kwargs)
         parts = list(leaves_in(y))

@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.backends.annotate import annotated
 from fwdad.backends.outer_products import without_outer_sums
+from fwdad.errors import GENERATED
 from fwdad.tangents.chunk import scale_lanes, scaled
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Program
@@ -154,6 +155,7 @@ def defined(source: Source) -> Callable[..., Any]:
     name = filename(source)
     lines = source.code.splitlines(keepends=True)
     linecache.cache[name] = (len(source.code), None, lines, name)
+    GENERATED[name] = source.places
     namespace = dict(source.namespace)
     exec(compile(source.code, name, "exec"), namespace)  # noqa: S102  (our own text)
     return namespace[source.name]

@@ -114,7 +114,10 @@ def _compile(code: CodeType, source: Source) -> CodeType:
     if isinstance(node, ast.Lambda):
         statement: ast.stmt = ast.Return(node)
     else:
-        node.decorator_list = []
+        # not applied again, but the code's first line, which its lines count from, is theirs
+        node.decorator_list = [
+            ast.copy_location(ast.Constant(None), d) for d in node.decorator_list[:1]
+        ]
         node.returns = None
         statement = node
     before: list[ast.stmt] = []
@@ -138,7 +141,7 @@ def _compile(code: CodeType, source: Source) -> CodeType:
     tree = ast.fix_missing_locations(ast.Module([body], []))
     compiled = compile(tree, code.co_filename, "exec", source.flags, dont_inherit=True)
     lifted = _find(compiled, code.co_name, PREFIX + "factory")
-    return lifted.replace(co_firstlineno=code.co_firstlineno, co_qualname=code.co_qualname)
+    return lifted.replace(co_qualname=code.co_qualname)
 
 
 def _find(code: CodeType, name: str, factory: str) -> CodeType:

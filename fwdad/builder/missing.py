@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from types import FrameType
 from typing import Any
 
 from fwdad.builder.activity import is_active
-from fwdad.errors import MissingRuleError
+from fwdad.errors import MissingRuleError, is_library_file
 from fwdad.rules.registry import function_name
 
 
 def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MissingRuleError:
     """The error for a function that has neither a rule nor a source."""
     name = function_name(f)
-    short = name.rpartition(".")[2]
     where = _first_active(f, args, kwargs)
+    asked = _called_by_the_user()
+    within = f", within {asked}" if asked is not None else ""
+    wanted = name if asked is None else asked
+    short = wanted.rpartition(".")[2]
     message = (
-        f"no frule for {name} ({where} carries a derivative), and its source is not Python. "
-        f"Write one:\n    @fwdad.frule({_public(name)})\n"
+        f"no frule for {name} ({where} carries a derivative){within}, and its source is not "
+        f"Python. Write one:\n    @fwdad.frule({_public(wanted)})\n"
         f"    def {short}_frule(primals, tangents):\n"
         "        ...\n        return y, y_dot\n"
         "or say fwdad.stop_gradient(...) where no derivative is wanted"
     )
     return MissingRuleError(message)
+
+
+def _called_by_the_user() -> str | None:
+    """The function of a library that the user's code has called and that is running, if any.
+
+    A rule for it is what the user can write: what it calls may be none of his business.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    found = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_library_file(filename):
+            break
+        home = frame.f_globals.get("__name__", "")
+        public = ".".join(part for part in home.split(".") if not part.startswith("_"))
+        name = frame.f_code.co_name
+        if home.split(".")[0] != "fwdad" and inspect.isfunction(
+            getattr(sys.modules.get(public), name, None)
+        ):
+            found = f"{public}.{name}"
+        frame = frame.f_back
+    return found
 
 
 def _public(name: str) -> str:

@@ -314,6 +314,7 @@ class Rules(Cotangents):
         given = [b is not None for b in bars]
         types = [v.type for v in active]
         pull = PullWhole(ruled_function(op), marks, given, types, reason)
+        pull.location = op.location
         made = [Value(t) for t in types]
         args = (
             self.recorder.operand(self.symbols(op.args)),

@@ -69,6 +69,7 @@ class Structure:
         self.holder: dict[int, Op] = {}  # by the id of a block: the operation that it is in
         self.written: set[Value] = set()
         self._enter(top)
+        self._in_place = self._with_companions()
         self._active: set[Value] = set(wrt)
         self._active_memory = {root for v in wrt for root in self.roots(v)}
         while self._spread(top):
@@ -105,8 +106,20 @@ class Structure:
         return self.memory.get(v, {v}) if is_array(v) else set()
 
     def is_memory(self, v: Value) -> bool:
-        """Whether an array's elements are written by the program."""
-        return bool(self.roots(v) & self.written)
+        """Whether an array's elements are written by the program, or its cotangent's are.
+
+        The latter if a name may mean this array or one that is written: the cotangent of the name
+        is memory, whichever array it is.
+        """
+        return bool(self.roots(v) & self._in_place)
+
+    def _with_companions(self) -> set[Value]:
+        """The memory that is written, and what some name may be instead of it."""
+        groups = [roots for roots in self.memory.values() if len(roots) > 1]
+        found = set(self.written)
+        while added := [roots for roots in groups if roots & found and not roots <= found]:
+            found.update(*added)
+        return found
 
     # -- activity
 

@@ -117,7 +117,7 @@ def function_name(function: Any) -> str:
         return name  # made by numpy.frompyfunc, or by another library
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    name = str(name or repr(function))
+    name = str(name or repr(function)).removeprefix("function ")  # f2py's says so
     if module.startswith("scipy."):
         public = [part for part in module.split(".") if not part.startswith("_")]
         module = ".".join(public[:2])

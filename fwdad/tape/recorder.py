@@ -494,7 +494,7 @@ class Recorder:
         options = {key: self.operand(a) for key, a in kwargs.items()}
         found = self._infer(function, inputs, options)
         if isinstance(found, (str, bytes)):
-            return UnknownText("…")
+            return UnknownText(self.place())
         made, values = self.symbols(found)
         if isinstance(found, (tuple, list)) and (len(found) < 2 or len(values) != len(found)):
             function = Leaves(function)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.rules.partials import SINGLE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -205,9 +205,23 @@ _NARROW = {"f": np.float32, "c": np.complex64}
 
 
 class UnknownText(str):
-    """A text that says numbers which are not known yet: the message of an exception."""
+    """A text that says numbers which are not known yet: the message of an exception.
 
-    __slots__ = ()
+    Attributes
+    ----------
+    place : Location or None
+        Where the user makes it.
+    """
+
+    __slots__ = ("place",)
+
+    place: Location | None
+
+    def __new__(cls, place: Location | None) -> Self:
+        """A text to come."""
+        made = super().__new__(cls, "…")
+        made.place = place
+        return made
 
 
 class Length:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, UntraceableError
+from fwdad.errors import ChunkMismatchError, Location, UntraceableError, running
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -36,7 +36,24 @@ def install(call: Callable[..., Any], build_frule: Callable[..., Any]) -> None:
 
 
 class Whole:
-    """A function that is run whole, and so differentiated whole."""
+    """A function that is run whole, and so differentiated whole.
+
+    Attributes
+    ----------
+    location : Location or None
+        Where the user calls it.
+    """
+
+    location: Location | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it; an error names the user's place."""
+        with running(self.location):
+            return self.run(*args, **kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        raise NotImplementedError
 
 
 class PushWhole(Whole):
@@ -77,7 +94,7 @@ class PushWhole(Whole):
         name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
         self.__name__ = f"push_{name}"
 
-    def __call__(self, args: tuple[Any, ...], lanes: tuple[Any, ...], **kwargs: Any) -> Any:
+    def run(self, args: tuple[Any, ...], lanes: tuple[Any, ...], **kwargs: Any) -> Any:
         """Values of the function, and then the lanes of each value that can have some."""
         dots = _tangents(self.active, iter(lanes))
         nested = any(hasattr(x, "__fwdad_tag__") for x in (*leaves_in((args, kwargs)), *lanes))

@@ -339,7 +339,7 @@ class Calls(Attributes):
         if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
-            return UnknownText("…")
+            return UnknownText(self.location())
         self._refuse_impure(cls)
         made = self.native(lambda: cls(*args, **kwargs))
         if hasattr(made, "__dict__"):
@@ -393,7 +393,7 @@ class Calls(Attributes):
             raise UntraceableError(message, self.location())
         symbolic = mentions_symbols((args, kwargs))
         if symbolic and (isinstance(owner, str) or f in TEXTS):
-            return UnknownText("…")
+            return UnknownText(self.location())
         if not symbolic:
             self._refuse_impure(f)
         if not symbolic and not makes_arrays(f):

@@ -122,10 +122,10 @@ class Expressions(Conditions):
         """An operator on two values."""
         a, b = self.number(a), self.number(b)
         if function is operator.mod and type(a) in (str, UnknownText) and mentions_symbols((a, b)):
-            return UnknownText("…")  # a text with numbers to come, as an f-string
+            return UnknownText(self.location())  # a text with numbers to come, as an f-string
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
             if function is operator.add:
-                return UnknownText("…")
+                return UnknownText(self.location())
             self.refuse_text()
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
@@ -360,7 +360,7 @@ class Expressions(Conditions):
             converted = convert(value)
             spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
             parts.append(format(converted, spec))
-        return UnknownText("…") if unknown else "".join(parts)
+        return UnknownText(self.location()) if unknown else "".join(parts)
 
     def eval_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:

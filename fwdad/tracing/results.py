@@ -125,7 +125,7 @@ class Results:
             return lambda run: run.values[k]
         if isinstance(x, UnknownText):
             message = "a text of numbers that are not known yet cannot be returned"
-            raise UntraceableError(message)
+            raise UntraceableError(message, x.place)
         if isinstance(x, Maybe):
             message = "an attribute or name that is bound on some ways only cannot be returned"
             raise UntraceableError(message)

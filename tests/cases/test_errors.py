@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg as sl
 
 import fwdad
 import fwdad.errors
@@ -234,3 +235,40 @@ def test_traceback_points_at_the_users_lines():
         (f_line, "f", "return helper(x * 2.0)"),
         (helper_line, "helper", "raise ValueError(str(y.shape))"),
     ]
+
+
+def plainly(f):
+    return f
+
+
+@plainly
+@plainly
+def decorated(x):
+    y = x * 2.0
+    return y + int(x[0])
+
+
+def test_location_in_a_decorated_function():
+    """Lines of code count from the first decorator's."""
+    with pytest.raises(fwdad.DualLeakError) as caught:
+        fwdad.jacobian(decorated, X)
+    place = caught.value.filename, caught.value.lineno, caught.value.offset
+    assert place == find(decorated, "int(")
+    assert "return y + int" in caught.value.text
+
+
+def within_a_library(x):
+    a = np.outer(x, x) - 9 * np.eye(len(x))
+    b = sl.schur(a)[0]
+    return np.sum(b * b)
+
+
+@pytest.mark.parametrize("of", [fwdad.jacfwd, fwdad.grad, lambda f: fwdad.jit(fwdad.grad(f))])
+def test_rule_to_write_is_that_of_the_function_the_user_calls(of):
+    with pytest.raises(
+        fwdad.MissingRuleError, match=r"@fwdad.frule\(scipy.linalg.schur\)"
+    ) as caught:
+        of(within_a_library)(X)
+    error = caught.value
+    where, line, _ = find(within_a_library, "sl.schur")
+    assert (error.filename, error.lineno) == (where, line)

@@ -265,6 +265,23 @@ def shrinking_sides(x):
     return np.sum(x * x)
 
 
+def written_or_read(x):
+    """A name for an array that is written, or for one that is not."""
+    y, z = np.zeros_like(x), x * 2.0
+    y[2] += np.sin(x[0])
+    if x[0] > 0:
+        y = z
+    return y[0] * 3 + y[2]
+
+
+def read_after_a_loop(x):
+    y, z = np.zeros_like(x), x * 2.0
+    y[0] = np.cos(x[1])
+    for _ in range(int(x[0] > 0)):
+        y = z
+    return y[1] * z[0] + y[0]
+
+
 X = np.array([1.2, 0.5, 2.0])
 LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
@@ -305,4 +322,8 @@ PROGRAMS = [
     (sides_of_other_lengths, -LONG),
     (shrinking_sides, LONG),
     (shrinking_windows, LONG),
+    (written_or_read, X),
+    (written_or_read, -X),
+    (read_after_a_loop, X),
+    (read_after_a_loop, -X),
 ]

@@ -216,6 +216,7 @@ class Rules(Memory):
         active = (note(dots[0]), note(dots[1]))
         function = ruled_function(op)
         push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
+        push.location = op.location
         if may_be_window(op.function):  # what may be a window on an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)
