@@ -29,7 +29,7 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     Returns
     -------
     Reversible
-        ``f(y, x, n)`` adds to ``y`` the state n steps after ``x``, n at least 1.
+        ``f(y, x, n)`` adds to ``y`` the state n steps after ``x``.
 
     Notes
     -----
@@ -51,10 +51,20 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
 
     @reversible
     def iterated(y, x, n):  # type: ignore[no-untyped-def]
-        _iterate(y, x, advance, n, k)
+        if _is_step(n):
+            _iterate(y, x, advance, n, k)
+        else:
+            y += x
 
     made: Reversible = iterated
     return made
+
+
+def _is_step(n: Any) -> bool:
+    """Whether there is a step."""
+    if n < 0:
+        raise ValueError("a step is iterated 0 times or more often")
+    return bool(n > 0)
 
 
 def _added(step: Callable[..., Any]) -> Reversible:
@@ -74,7 +84,7 @@ def _iterate(y, x, advance, n, k):  # type: ignore[no-untyped-def]
         part = (n + k - 1) // k
         parts = (n + part - 1) // part
         with compute():
-            states = ancilla(np.zeros((parts, *np.shape(x))))
+            states = ancilla(np.zeros((parts, *np.shape(x)), np.result_type(x)))
             states[0] += x
             for j in range(parts - 1):
                 _iterate(states[j + 1], states[j], advance, part, k)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from fwdad.reversible.kinds import Function, Kind, Other, Record
+from fwdad.reversible.kinds import Function, Kind, Other, Record, kind_of
 from fwdad.reversible.places import leaves, text
-from fwdad.reversible.program import Call
-from fwdad.reversible.records import variables
+from fwdad.reversible.program import Call, Fields
+from fwdad.reversible.records import leaf_kinds
 from fwdad.reversible.run_checks import Checks
 
 
@@ -31,28 +31,27 @@ class Calls(Checks):
         """What a call is given: the fields of records, no functions."""
         found: list[tuple[ast.expr, Kind]] = []
         for a, kind in zip(s.args, kinds, strict=True):
-            places = s.places(a)
-            if isinstance(kind, Record) and places != [a]:
-                found += zip(places, (k for _, k in kind.fields), strict=True)
-            elif isinstance(kind, Record):
-                for name, k in variables(text(a), kind):
-                    found.append((ast.Name(name, ast.Load()), k))
-            else:
-                found.append((a, kind))
+            found += zip(s.places(a), leaf_kinds(kind), strict=True)
         return [(a, k) for a, k in found if is_value(k)]
 
     def argument_kind(self, a: ast.expr, s: Call) -> Kind:
         """The kind of an argument of a call, which may be a function."""
+        if isinstance(a, ast.UnaryOp):  # the inverse of a function
+            return Function(~self.argument_kind(a.operand, s).value)
         own = s.own.get(a.id) if isinstance(a, ast.Name) else None
         if own is not None:
-            return Record(own[0], tuple((name, self.env[v]) for name, v in own[1].items()))
+            return self._record(own)
         if isinstance(a, ast.Name) and a.id in self.env:
             return self.env[a.id]
-        if isinstance(a, ast.Name) and isinstance(self.kinds.get(a.id), Record):
-            return self.kinds[a.id]
         if isinstance(a, (ast.Name, ast.Attribute)) and not leaves(a, self.numeric):
-            return Function(self.outside(a))
+            return kind_of(self.outside(a))
         return self.kind(a)
+
+    def _record(self, own: Fields) -> Record:
+        parts = (
+            (f, self.env[v] if isinstance(v, str) else self._record(v)) for f, v in own[1].items()
+        )
+        return Record(own[0], tuple(parts))
 
 
 def is_value(kind: Kind) -> bool:

@@ -49,6 +49,12 @@ def check(program: Program) -> None:
     _Checker(program).run()
 
 
+def check_call(program: Program, s: Call) -> None:
+    """Check that the arguments of a call are apart: a method's owner is one of them."""
+    s.apart = []
+    _Checker(program).arguments(s)
+
+
 class _Checker:
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -168,9 +174,14 @@ class _Checker:
                 s.apart.append(found)
 
     def _call(self, s: Call | Instruct, _after: Block) -> None:
-        updated = written_places(s)
+        self.arguments(s)
+
+    def arguments(self, s: Call | Instruct) -> None:
+        """The places that a call updates must be apart."""
+        owner = s.owner if isinstance(s, Call) else None  # known to be one with its class
+        updated = [p for p in written_places(s) if p is not owner]
         for k, place in enumerate(updated):
-            if isinstance(place, ast.Name) and place.id not in self.names:
+            if root_of(place) not in self.names:
                 continue  # a function
             others = [*updated[k + 1 :], *(i for p in updated for i in self.indices(p))]
             if isinstance(s, Instruct):

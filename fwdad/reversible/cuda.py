@@ -14,7 +14,8 @@ from fwdad.backends.numpy_source import numpy_source
 from fwdad.compilation import Jitted
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.adjoint import SAMPLES
-from fwdad.reversible.function import Definition, Reversible, Written
+from fwdad.reversible.definition import Definition, Written
+from fwdad.reversible.function import Reversible
 from fwdad.reversible.kinds import Kind, Numeric
 from fwdad.reversible.lines import make_function
 from fwdad.tangents.chunk import scale_lanes

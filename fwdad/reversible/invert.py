@@ -53,7 +53,9 @@ _INVERSES: dict[type, Any] = {
         s.node, s.variable, s.start, s.stop, s.step, inverted_block(s.body), not s.backwards,
         s.moving,
     ),
-    Call: lambda s: Call(s.node, s.function, s.args, not s.inverse, s.own),
+    Call: lambda s: Call(
+        s.node, s.function, s.args, not s.inverse, s.keywords, s.owner, s.meant, s.own
+    ),
     Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
     Require: lambda s: Require(s.node, s.test, s.what, s.variable, s.found, s.expected),
     Unchecked: lambda s: Unchecked(s.node, inverted_block(s.body)),

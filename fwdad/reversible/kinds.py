@@ -164,6 +164,11 @@ def kind_of(x: Any) -> Kind:  # noqa: PLR0911  (one return for each kind)
     raise UnsupportedTypeError(message)
 
 
+def is_number(x: Any) -> bool:
+    """Whether a value is a number or an array of numbers."""
+    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, ExactNumber))
+
+
 def field_names(x: Any) -> list[str]:
     """The names of a record's fields; none if it is no record."""
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
@@ -172,7 +177,10 @@ def field_names(x: Any) -> list[str]:
         return list(x._fields)
     if type(x).__module__ == "builtins" or isinstance(x, (tuple, list, dict)):
         return []
-    return list(getattr(x, "__dict__", {}))
+    slots = [getattr(cls, "__slots__", ()) for cls in reversed(type(x).__mro__)]
+    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
+    held = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(x, n)]
+    return held + list(getattr(x, "__dict__", ()))
 
 
 def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None:
@@ -186,6 +194,8 @@ def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None
             ndim += 1
         elif isinstance(part, ast.Constant) and part.value is Ellipsis:
             continue
+        elif isinstance(part, (ast.List, ast.ListComp)):
+            return None
         else:
             found = kind_of_expression(part)
             if found.is_array or np.dtype(found.dtype).kind == "b":

@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import InvertibilityError, UnsupportedTypeError
-from fwdad.reversible.function import Reversible
+from fwdad.reversible.function import Bound, Reversible
 from fwdad.reversible.kinds import Exact, kind_of
 from fwdad.reversible.numbers import log_of, value_of
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
 
 
-def check_inverse(f: Reversible, *args: Any, rtol: float = 1e-9, atol: float = 0.0) -> float:
+def check_inverse(
+    f: Reversible | Bound, *args: Any, rtol: float = 1e-9, atol: float = 0.0
+) -> float:
     """Undo a reversible function, and compare with the arguments.
 
     Parameters
     ----------
-    f : Reversible
+    f : Reversible or method
         The function.
     *args : object
         Its arguments.
@@ -36,6 +38,7 @@ def check_inverse(f: Reversible, *args: Any, rtol: float = 1e-9, atol: float = 0
     InvertibilityError
         If a value is further off, or if a check fails on the way.
     """
+    f, args = _unbound(f, args)
     found = f(*args)
     between = found if len(args) > 1 else (found,)
     back = (~f)(*between)
@@ -69,13 +72,13 @@ def check_inverse(f: Reversible, *args: Any, rtol: float = 1e-9, atol: float = 0
 
 
 def check_gradient(
-    f: Reversible, *args: Any, rtol: float = 1e-6, rng: np.random.Generator | None = None
+    f: Reversible | Bound, *args: Any, rtol: float = 1e-6, rng: np.random.Generator | None = None
 ) -> float:
     """Compare the cotangents of a reversible function with finite differences.
 
     Parameters
     ----------
-    f : Reversible
+    f : Reversible or method
         The function.
     *args : object
         Its arguments; it must be smooth around them.
@@ -96,6 +99,7 @@ def check_gradient(
     AssertionError
         If it is further off.
     """
+    f, args = _unbound(f, args)
     rng = np.random.default_rng(0) if rng is None else rng
     kinds = tuple(kind_of(a) for a in args)
     flat = flat_kinds(kinds)
@@ -141,6 +145,11 @@ def check_gradient(
         )
         raise AssertionError(message)
     return off
+
+
+def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]]:
+    """A method as a function, with its object as the first argument."""
+    return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 
 
 def _value(kind: Any, kept: Any) -> Any:

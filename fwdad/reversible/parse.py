@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 from types import FunctionType
 from typing import Any
 
@@ -52,13 +53,34 @@ AROUND: dict[Any, Any] = {}
 """For a reversible function what its calls check, and whether it is an inverse of that order."""
 
 
-def parse(f: FunctionType) -> Program:
-    """Read a function under ``@reversible``.
+def read(f: FunctionType) -> ast.FunctionDef:
+    """The definition of a function under ``@reversible``.
+
+    Raises
+    ------
+    IrreversibleError
+        If its source is not found.
+    """
+    source = find_source(f)
+    filename = f.__code__.co_filename
+    if source is None or not isinstance(source.node, ast.FunctionDef):
+        message = (
+            f"@reversible reads the source of a function that 'def' defines; that of {f.__name__} "
+            "is not found"
+        )
+        raise IrreversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
+    return source.node
+
+
+def parse(f: FunctionType, node: ast.FunctionDef) -> Program:
+    """Read a function under ``@reversible``, with the meaning that names from outside have now.
 
     Parameters
     ----------
     f : function
-        Its source must be found.
+        The function.
+    node : ast.FunctionDef
+        Its definition.
 
     Returns
     -------
@@ -69,15 +91,7 @@ def parse(f: FunctionType) -> Program:
     IrreversibleError
         If a statement is not one of the language; with its place.
     """
-    source = find_source(f)
-    filename = f.__code__.co_filename
-    if source is None or not isinstance(source.node, ast.FunctionDef):
-        message = (
-            f"@reversible reads the source of a function that 'def' defines; that of {f.__name__} "
-            "is not found"
-        )
-        raise IrreversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
-    return _Parser(f, source.node, filename).program()
+    return _Parser(f, node, f.__code__.co_filename).program()
 
 
 class _Parser:
@@ -100,10 +114,13 @@ class _Parser:
 
     def program(self) -> Program:
         a = self.node.args
-        if a.vararg or a.kwarg or a.kwonlyargs:
-            message = "a reversible function takes named, positional parameters only"
+        if a.vararg or a.kwarg:
+            message = "a reversible function takes named parameters only: no * and no **"
             raise self.refuse(message, self.node)
-        params = [p.arg for p in (*a.posonlyargs, *a.args)]
+        params = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        if "inplace" in params:
+            message = "a parameter cannot be called 'inplace': that is an option of every call"
+            raise self.refuse(message, self.node)
         self.locals |= set(params)
         self.names |= set(params)
         body = [Contains(self).visit(copy.deepcopy(n)) for n in self.node.body]
@@ -216,9 +233,7 @@ class _Parser:
         raise self.refuse(message, node)
 
     def _allocate(self, node: ast.Assign, target: ast.expr, value: ast.Call) -> Statement | Block:
-        if len(value.args) != 1 or value.keywords:
-            message = "fwdad.ancilla takes one value"
-            raise self.refuse(message, value)
+        (began,) = self.given(words.ancilla, value, "fwdad.ancilla takes one value")
         if not isinstance(target, ast.Name):
             message = f"an ancilla is a name of its own; '{text(target)}' is not"
             raise self.refuse(message, target)
@@ -226,11 +241,23 @@ class _Parser:
         if name in self.scope() or name in self.parameters():
             message = f"'{name}' has a value already"
             raise self.refuse(message, target)
-        made = self._container(value.args[0])
+        made = self._container(began)
         if made is not None:
-            return self._begin_container(node, name, made, value.args[0])
+            return self._begin_container(node, name, made, began)
         variable = self.live[-1][name] = Variable(name)
-        return Allocate(node, variable, value.args[0])
+        return Allocate(node, variable, began)
+
+    def given(self, function: Any, call: ast.Call, message: str) -> list[ast.expr]:
+        """The arguments of a call in the order of the parameters."""
+        stars = any(isinstance(a, ast.Starred) for a in call.args)
+        named = {k.arg: k.value for k in call.keywords if k.arg is not None}
+        if stars or len(named) != len(call.keywords):
+            raise self.refuse("no call here has * or **: its arguments are written out", call)
+        try:
+            bound = inspect.signature(function).bind(*call.args, **named)
+        except TypeError as error:
+            raise self.refuse(f"{message} ({error})", call) from None
+        return list(bound.arguments.values())
 
     def _container(self, value: ast.expr) -> type | None:
         """The class, if an expression makes an ancilla of several variables."""
@@ -255,13 +282,14 @@ class _Parser:
             return lambda name: placed_at(field_of(owner, name), owner)
         return lambda name: placed_at(ast.Name(own[1][name], ast.Load()), owner)
 
-    def _move(self, node: ast.Expr, args: list[ast.expr], *, push: bool) -> Block:
+    def _move(self, node: ast.Expr, call: ast.Call, *, push: bool) -> Block:
         """``push(s, v)`` and ``pop(s, v)``, which undo one another."""
         word = "push" if push else "pop"
-        if len(args) != 2 or not isinstance(args[0], (ast.Name, ast.Attribute)):
-            message = f"fwdad.{word} takes a stack and a place: {word}(s, v)"
+        message = f"fwdad.{word} takes a stack and a place: {word}(s, v)"
+        stack, place = self.given(words.push, call, message)
+        if not isinstance(stack, (ast.Name, ast.Attribute)):
             raise self.refuse(message, node)
-        stack, place = args[0], self.place(args[1])
+        self.place(place)
         self.place(stack)
         fields = self.fields(stack)
         block = pushed(node, text(stack), fields("values"), fields("count"), place)
@@ -275,25 +303,27 @@ class _Parser:
         function, inverse = call.func, False
         if isinstance(function, ast.UnaryOp) and isinstance(function.op, ast.Invert):
             function, inverse = function.operand, True
-        if call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
-            message = "a reversible call takes positional arguments, one by one"
-            raise self.refuse(message, call)
         meant = self.meaning(function)
         if meant is words.free:
             return self._free(node, call)
         if meant in (words.push, words.pop):
-            return self._move(node, call.args, push=(meant is words.push) != inverse)
+            return self._move(node, call, push=(meant is words.push) != inverse)
         instruction = instruction_of(meant)
         if instruction is not None:
-            if len(call.args) != instruction.arity:
-                message = f"{text(function)} takes {instruction.arity} arguments"
+            message = f"{text(function)} takes {instruction.arity} arguments"
+            args = self.given(meant, call, message)
+            if len(args) != instruction.arity:
                 raise self.refuse(message, call)
-            places = [self.place(a) for a in call.args[: instruction.updated]]
-            args = [*places, *call.args[instruction.updated :]]
+            for a in args[: instruction.updated]:
+                self.place(a)
             return Instruct(node, text(function), instruction, args, inverse)
-        made = self._call(node, function, call.args, inverse)
         around = AROUND.get(meant) if callable(meant) else None
-        return made if around is None else self._checked(node, made, call.args, around, inverse)
+        if around is None:
+            return self._call(node, function, call, inverse)
+        args = self.given(meant, call, f"{text(function)} takes other arguments")
+        plain = ast.copy_location(ast.Call(function, args, []), call)
+        made = self._call(node, function, plain, inverse)
+        return self._checked(node, made, args, around, inverse)
 
     def _checked(
         self, node: ast.Expr, made: Block, args: list[ast.expr], around: Any, inverse: bool
@@ -308,17 +338,18 @@ class _Parser:
         return [*before, *made, *after]
 
     def _free(self, node: ast.Expr, call: ast.Call) -> Statement | Block:
-        if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
-            message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
+        message = "fwdad.free takes an ancilla and the value that it must have: free(t, 0.0)"
+        ends, value = self.given(words.free, call, message)
+        if not isinstance(ends, ast.Name):
             raise self.refuse(message, call)
-        name = call.args[0].id
-        if name in self.own and self._container(call.args[1]) is self.own[name][0]:
+        name = ends.id
+        if name in self.own and self._container(value) is self.own[name][0]:
             _, parts = self.own[name]
             if all(part in self.live[-1] for part in parts.values()):
                 del self.own[name]
                 self.ended.add(name)
                 return [
-                    Free(node, self.live[-1].pop(part), beginning(call.args[1], f))
+                    Free(node, self.live[-1].pop(part), beginning(value, f))
                     for f, part in reversed(parts.items())
                 ]
         variable = self.live[-1].pop(name, None)
@@ -328,21 +359,26 @@ class _Parser:
             else:
                 message = f"'{name}' is no ancilla of this block, or it is freed already"
             raise self.refuse(message, call)
-        return Free(node, variable, call.args[1])
+        return Free(node, variable, value)
 
-    def _call(
-        self, node: ast.Expr, function: ast.expr, args: list[ast.expr], inverse: bool
-    ) -> Block:
+    def _call(self, node: ast.Expr, function: ast.expr, call: ast.Call, inverse: bool) -> Block:
         """A call; an argument that is no place is an ancilla around it."""
         before: Block = []
         after: Block = []
         places: list[ast.expr] = []
-        own = {a.id: self.own[a.id] for a in args if isinstance(a, ast.Name) and a.id in self.own}
+        if any(isinstance(a, ast.Starred) for a in call.args) or not all(
+            k.arg for k in call.keywords
+        ):
+            raise self.refuse("no call here has * or **: its arguments are written out", call)
+        args = [*call.args, *(k.value for k in call.keywords)]
+        own: dict[str, Any] = {
+            a.id: self.own[a.id] for a in args if isinstance(a, ast.Name) and a.id in self.own
+        }
         for a in args:
             if isinstance(a, ast.Name) and a.id in self.ended and a.id not in self.own:
                 message = f"'{a.id}' has no value here: it has been freed"
                 raise self.refuse(message, a)
-            if self._is_place(a) or self.is_function(a):
+            if self._is_place(a) or self.is_function(a) or self._may_be_function(a):
                 places.append(a)
                 continue
             variable = Variable(self.fresh("value"))
@@ -350,7 +386,16 @@ class _Parser:
             before.append(Allocate(a, variable, a))
             after.append(Free(a, variable, a))
             places.append(name)
-        return [*before, Call(node, function, places, inverse, own), *after]
+        keywords = tuple(k.arg for k in call.keywords if k.arg)
+        method = isinstance(function, ast.Attribute) and self._is_place(function.value)
+        owner = function.value if method else None  # type: ignore[attr-defined]
+        made = Call(node, function, places, inverse, keywords, owner, own=own)
+        return [*before, made, *after]
+
+    def _may_be_function(self, node: ast.expr) -> bool:
+        """Whether an argument is ``~g`` of a parameter, which may be a function."""
+        inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
+        return inverted and self._is_place(node.operand)  # type: ignore[attr-defined]
 
     def _if(self, node: ast.If) -> Statement:
         pre, post = self.conditions(node.test)
@@ -465,10 +510,9 @@ class _Parser:
 
     def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
         if isinstance(test, ast.Call) and self.meaning(test.func) is words.cond:
-            if len(test.args) != 2 or test.keywords:
-                message = "fwdad.cond takes the condition before and the condition after"
-                raise self.refuse(message, test)
-            return test.args[0], test.args[1]
+            message = "fwdad.cond takes the condition before and the condition after"
+            pre, post = self.given(words.cond, test, message)
+            return pre, post
         return test, test
 
     def place(self, node: ast.expr) -> ast.expr:
@@ -494,7 +538,7 @@ class _Parser:
 
     def parameters(self) -> set[str]:
         a = self.node.args
-        return {p.arg for p in (*a.posonlyargs, *a.args)}
+        return {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
 
     def fresh(self, name: str) -> str:
         while name in self.names:
@@ -505,6 +549,9 @@ class _Parser:
 
     def meaning(self, node: ast.expr) -> Any:
         """What a name of the world outside refers to now, or a mark that there is nothing."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            f = self.meaning(node.operand)
+            return ~f if callable(f) and hasattr(f, "__invert__") else _MISSING
         if isinstance(node, ast.Attribute):
             owner = self.meaning(node.value)
             return _MISSING if owner is _MISSING else getattr(owner, node.attr, _MISSING)

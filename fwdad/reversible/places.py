@@ -182,7 +182,8 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
     -------
     bool or list
         True or False if it is known; else the pairs of indices that must all be equal for it,
-        each with the array and axis, as the expression of its length.
+        each with the array and axis, as the expression of its length. The second may be a slice
+        with one end, which the index stands beside.
     """
     root_a, path_a = steps(a)
     root_b, path_b = steps(b)
@@ -199,10 +200,10 @@ def overlap(a: ast.expr, b: ast.expr) -> bool | list[tuple[ast.expr, ast.expr, a
         for axis, (i, j) in enumerate(zip(_indices(p), _indices(q), strict=False)):
             if _apart(i, j):
                 return False
-            if text(i) == text(j) or isinstance(i, ast.Slice) or isinstance(j, ast.Slice):
-                continue
-            length = ast.parse(f"{text(p.value)}.shape[{axis}]", mode="eval").body
-            conditions.append((load(i), load(j), length))
+            unsure = _unsure(i, j)
+            if unsure is not None:
+                length = ast.parse(f"{text(p.value)}.shape[{axis}]", mode="eval").body
+                conditions.append((load(unsure[0]), load(unsure[1]), length))
     return conditions or True
 
 
@@ -242,11 +243,48 @@ def _apart(i: ast.expr, j: ast.expr) -> bool:
     """Whether two indices, or slices, cannot meet."""
     if isinstance(i, ast.Slice) and isinstance(j, ast.Slice):
         return _is_unit(i) and _is_unit(j) and (_ends_before(i, j) or _ends_before(j, i))
-    if isinstance(i, ast.Slice) or isinstance(j, ast.Slice):
-        return False
+    if isinstance(i, ast.Slice):
+        i, j = j, i
     a, m = _offset(i)
+    if isinstance(j, ast.Slice):
+        if not _is_unit(j):
+            return False
+        b, n = ("", None) if j.lower is None else _offset(j.lower)
+        before = a == b == "" and n is not None and m < n and (m < 0) == (n < 0)
+        b, n = ("", None) if j.upper is None else _offset(j.upper)
+        if n is None or a != b:
+            return before
+        return before or m == n or (a == "" and n < m and (m < 0) == (n < 0))
     b, n = _offset(j)
     return a == b == "" and m != n and (m < 0) == (n < 0)
+
+
+def _unsure(i: ast.expr, j: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """Two indices that may be one; an index, and the end of a slice that it stands beside."""
+    if isinstance(i, ast.Slice):
+        i, j = j, i
+    if not isinstance(j, ast.Slice):
+        return None if text(i) == text(j) else (i, j)
+    if isinstance(i, ast.Slice) or not _is_unit(j):
+        return None
+    if j.lower is not None and (distance(j.lower, i) or 0) > 0:
+        return i, ast.Slice(j.lower)
+    if j.upper is not None and (distance(i, j.upper) or 0) > 0:
+        return i, ast.Slice(None, j.upper)
+    return None
+
+
+def meet(i: ast.expr, j: ast.expr, length: str) -> str:
+    """The test whether an index is another one, or inside a slice that it stands beside."""
+    a = text(i)
+    if isinstance(j, ast.Slice):
+        if j.upper is not None:
+            return f"0 <= {a} < {distance(i, j.upper)}"
+        return f"-{distance(j.lower or i, i)} <= {a} < 0"
+    gap = distance(i, j)
+    if gap is not None:  # they meet where one of them counts from the end
+        return f"{length} == {abs(gap)}"
+    return f"({a} - ({text(j)}) in (0, {length}, -{length}))"
 
 
 def distance(i: ast.expr, j: ast.expr) -> int | None:

@@ -7,7 +7,8 @@ or a field, something that can be updated.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -131,25 +132,48 @@ class For(Statement):
     moving: bool = False
 
 
+Fields = tuple[type, dict[str, "str | Fields"]]
+"""Of a name that stands for several variables: its class, and its fields with theirs."""
+
+
 @dataclass(eq=False)
 class Call(Statement):
     """A call of a reversible function, which updates all its arguments.
 
-    ``own`` names the ancillas among them that are several variables: their class, and its fields
-    with the variables.
+    Attributes
+    ----------
+    keywords : tuple of str
+        The parameters that the last arguments are for.
+    owner : ast.expr or None
+        Where a method is looked up that ``function`` may be.
+    meant : object
+        The function, once it is known; then the arguments are in its order, a method's owner first.
+    own : dict
+        The arguments that are several variables.
     """
 
     function: ast.expr
     args: list[Place]
     inverse: bool
-    own: dict[str, tuple[type, dict[str, str]]] = field(default_factory=dict)
+    keywords: tuple[str, ...] = ()
+    owner: Place | None = None
+    meant: Any = None
+    own: dict[str, Fields] = field(default_factory=dict)
 
     def places(self, argument: ast.expr) -> list[Place]:
         """The places that an argument is."""
         own = self.own.get(argument.id) if isinstance(argument, ast.Name) else None
-        if own is None:
-            return [argument]
-        return [ast.copy_location(ast.Name(v, ast.Load()), argument) for v in own[1].values()]
+        return [argument] if own is None else _variables(own, argument)
+
+
+def _variables(own: Fields, node: ast.expr) -> list[Place]:
+    found: list[Place] = []
+    for v in own[1].values():
+        if isinstance(v, str):
+            found.append(ast.copy_location(ast.Name(v, ast.Load()), node))
+        else:
+            found += _variables(v, node)
+    return found
 
 
 @dataclass(eq=False)
@@ -222,6 +246,21 @@ def walk(block: Block) -> Iterator[Statement]:
             yield from walk(inner)
 
 
+def expanded(block: Block, call: Callable[[Call], Block]) -> Block:
+    """A block with other statements for its calls; its variables are the same."""
+    found: Block = []
+    for s in block:
+        if isinstance(s, Call):
+            found += call(s)
+            continue
+        made = copy.copy(s)
+        for name in ("body", "orelse", "inside"):
+            if hasattr(s, name):
+                setattr(made, name, expanded(getattr(s, name), call))
+        found.append(made)
+    return found
+
+
 def root_of(place: ast.expr) -> str:
     """The variable that a place belongs to."""
     while isinstance(place, (ast.Subscript, ast.Attribute)):
@@ -236,7 +275,8 @@ def written_places(statement: Statement) -> list[Place]:
     if isinstance(statement, Swap):
         return [statement.a, statement.b]
     if isinstance(statement, Call):
-        return [p for a in statement.args for p in statement.places(a)]
+        owner = [statement.owner] if statement.owner is not None else []
+        return [*owner, *(p for a in statement.args for p in statement.places(a))]
     if isinstance(statement, Instruct):
         return list(statement.args[: statement.instruction.updated])
     return []

@@ -8,29 +8,23 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.kinds import Exact, Function, Kind, Other, Record
+from fwdad.reversible.lines import Names
 from fwdad.reversible.numbers import made_of
-from fwdad.reversible.program import Block, Program, Statement
+from fwdad.reversible.program import Block, Call, Fields, Program, Statement, walk
 
 
-def field_variable(owner: str, name: str) -> str:
-    """The variable that a field becomes."""
-    return f"{owner}_{name}"
-
-
-def variables(name: str, kind: Kind) -> list[tuple[str, Kind]]:
-    """A parameter's variables: itself, or one for each field."""
+def leaf_kinds(kind: Kind) -> list[Kind]:
+    """The kinds of a parameter's variables: its own, or those of its fields."""
     if not isinstance(kind, Record):
-        return [(name, kind)]
-    found = []
-    for f, k in kind.fields:
-        found.extend(variables(field_variable(name, f), k))
-    return found
+        return [kind]
+    return [leaf for _, k in kind.fields for leaf in leaf_kinds(k)]
 
 
 def flat_kinds(kinds: tuple[Kind, ...]) -> list[Kind]:
     """The kinds of values that generated code is given."""
-    found = [k for kind in kinds for _, k in variables("", kind)]
+    found = [k for kind in kinds for k in leaf_kinds(kind)]
     return [k for k in found if not isinstance(k, (Function, Other))]
 
 
@@ -65,6 +59,66 @@ def rebuilt(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any
     return found
 
 
+def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[Any]) -> list[Any]:
+    """Arguments, whose objects have got the new values; arrays have been updated already."""
+    found: list[Any] = []
+    for a, k in zip(args, kinds, strict=True):
+        if not isinstance(k, Record):
+            found += rebuilt((a,), (k,), values)
+            continue
+        inner = tuple(getattr(a, name) for name, _ in k.fields)
+        new = put_back(inner, tuple(kind for _, kind in k.fields), values)
+        for (name, kind), value, before in zip(k.fields, new, inner, strict=True):
+            is_number = not isinstance(kind, (Record, Function, Other)) and not kind.is_array
+            if is_number and value is not before and not isinstance(a, tuple):
+                setattr(a, name, value)
+        found.append(a)
+    return found
+
+
+def check_mutable(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[int]) -> None:
+    """Raise if a number is updated that is a field of an object that cannot be changed."""
+    for a, kind, numbers in _records(args, kinds):
+        options = getattr(kind.cls, "__dataclass_params__", None)
+        frozen = options is not None and options.frozen
+        if numbers & updated and (frozen or isinstance(a, tuple)):
+            message = (
+                f"inplace=True cannot update the numbers of a {kind.cls.__name__}, which cannot be "
+                "changed: use what the function answers"
+            )
+            raise UnsupportedTypeError(message)
+
+
+def shared_records(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[int]) -> bool:
+    """Whether one object stands at two places, and a number of it is updated."""
+    seen: dict[int, bool] = {}
+    for a, _, numbers in _records(args, kinds):
+        changes = bool(numbers & updated)
+        if id(a) in seen and (changes or seen[id(a)]):
+            return True
+        seen[id(a)] = changes
+    return False
+
+
+def _records(
+    args: tuple[Any, ...], kinds: tuple[Kind, ...], at: int = 0
+) -> Iterator[tuple[Any, Record, set[int]]]:
+    """Every record, its kind, and where its own numbers stand among the values."""
+    for a, kind in zip(args, kinds, strict=True):
+        leaves = [k for k in leaf_kinds(kind) if not isinstance(k, (Function, Other))]
+        if isinstance(kind, Record):
+            numbers, here = set(), at
+            for _, k in kind.fields:
+                own = [leaf for leaf in leaf_kinds(k) if not isinstance(leaf, (Function, Other))]
+                if own == [k] and not k.is_array:
+                    numbers.add(here)
+                here += len(own)
+            yield a, kind, numbers
+            inner = tuple(getattr(a, name) for name, _ in kind.fields)
+            yield from _records(inner, tuple(k for _, k in kind.fields), at)
+        at += len(leaves)
+
+
 def _with_fields(a: Any, kind: Record, new: list[Any]) -> Any:
     by_name = dict(zip((name for name, _ in kind.fields), new, strict=True))
     if isinstance(a, tuple):
@@ -81,20 +135,26 @@ def flattened(program: Program, kinds: dict[str, Kind]) -> Program:
     Parameters
     ----------
     program : Program
-        As it was read.
+        Its calls are resolved.
     kinds : dict
         The kinds of its parameters; those of the fields are added.
     """
-    records = {p: k for p, k in kinds.items() if isinstance(k, Record)}
-    if not records:
+    if not any(isinstance(kinds[p], Record) for p in program.params):
         return program
-    params = []
+    names = Names(program.names)
+    rename = _Fields()
+    params: list[str] = []
     for p in program.params:
-        for name, kind in variables(p, kinds[p]):
-            params.append(name)
-            kinds[name] = kind
-    rename = _Fields(records)
+        kind = kinds[p]
+        if isinstance(kind, Record):
+            params += rename.spread(p, kind, kinds, names)
+        else:
+            params.append(p)
     body = mapped(program.body, lambda e: rename.visit(copy.deepcopy(e)))
+    for s in walk(body):
+        if isinstance(s, Call):
+            given = [a.id for a in s.args if isinstance(a, ast.Name)]
+            s.own = s.own | {name: rename.own[name] for name in given if name in rename.own}
     return Program(program.name, params, body, program.filename, program.names | set(params))
 
 
@@ -122,18 +182,39 @@ def _mapped(s: Statement, f: Any) -> Statement:
 
 
 class _Fields(ast.NodeTransformer):
-    """Variables for fields."""
+    """Variables for fields.
 
-    def __init__(self, records: dict[str, Record]) -> None:
-        self.records = dict(records)
+    Attributes
+    ----------
+    own : dict
+        The variables of each record.
+    variables : dict
+        The variable of each field, which may be a record again.
+    """
+
+    def __init__(self) -> None:
+        self.own: dict[str, Fields] = {}
+        self.variables: dict[tuple[str, str], str] = {}
+
+    def spread(self, name: str, kind: Record, kinds: dict[str, Kind], names: Names) -> list[str]:
+        """Name a record's variables, and answer those that are no records."""
+        found: list[str] = []
+        parts: dict[str, str | Fields] = {}
+        for f, k in kind.fields:
+            made = self.variables[name, f] = names.fresh(f"{name}_{f}")
+            kinds[made] = k
+            if isinstance(k, Record):
+                found += self.spread(made, k, kinds, names)
+                parts[f] = self.own[made]
+            else:
+                found.append(made)
+                parts[f] = made
+        self.own[name] = kind.cls, parts
+        return found
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         value = self.visit(node.value)
-        record = self.records.get(value.id) if isinstance(value, ast.Name) else None
-        kinds = dict(record.fields) if record is not None else {}
-        if node.attr in kinds:
-            name = field_variable(value.id, node.attr)
-            if isinstance(kinds[node.attr], Record):
-                self.records[name] = kinds[node.attr]
-            return ast.copy_location(ast.Name(name, node.ctx), node)
+        found = self.variables.get((value.id, node.attr)) if isinstance(value, ast.Name) else None
+        if found is not None:
+            return ast.copy_location(ast.Name(found, node.ctx), node)
         return ast.copy_location(ast.Attribute(value, node.attr, node.ctx), node)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from fwdad.errors import InvertibilityError
 from fwdad.reversible.expressions import Expressions
 from fwdad.reversible.kinds import Kind
-from fwdad.reversible.places import distance, names_in, text
+from fwdad.reversible.places import meet, names_in, text
 from fwdad.reversible.program import Block, Call, Statement, root_of
 
 
@@ -46,14 +46,7 @@ class Checks(Expressions):
         if not self.checked:
             return
         for pairs in s.apart:
-            tests = []
-            for i, j, length in pairs:
-                a, b, n = text(i), text(j), text(length)
-                gap = distance(i, j)
-                if gap is not None:  # they meet where one of them counts from the end
-                    tests.append(f"{n} == {abs(gap)}")
-                else:
-                    tests.append(f"({a} - ({b}) in (0, {n}, -{n}))")
+            tests = [meet(i, j, text(length)) for i, j, length in pairs]
             self.line(f"if {' and '.join(tests)}:")
             what = "an element that is updated and read at once, at the indices"
             self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))

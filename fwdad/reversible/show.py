@@ -82,7 +82,11 @@ def _compute(s: Compute) -> list[str]:
 
 def _called(s: Call | Instruct) -> list[str]:
     name = text(s.function) if isinstance(s, Call) else s.name
-    return [f"{f'(~{name})' if s.inverse else name}({', '.join(map(text, s.args))})"]
+    keywords = s.keywords if isinstance(s, Call) else ()
+    plain = len(s.args) - len(keywords)
+    args = [*map(text, s.args[:plain])]
+    args += [f"{k}={text(a)}" for k, a in zip(keywords, s.args[plain:], strict=True)]
+    return [f"{f'(~{name})' if s.inverse else name}({', '.join(args)})"]
 
 
 _LINES: dict[type[Statement], Any] = {

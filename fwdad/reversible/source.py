@@ -46,7 +46,18 @@ class Writer(Control):
         elif op == "^":
             message = f"'^=' is for integers and bools; '{text(s.place)}' is {kind.dtype}"
             raise self.refuse(message, s)
+        elif not kind.is_complex and self.is_complex(s.value):
+            message = f"'{text(s.place)}' is {kind.dtype}: what is added to it is complex"
+            raise self.refuse(message, s)
         self.line(f"{text(s.place)} {op}= {self.code(s.value)}")
+
+    def is_complex(self, value: ast.expr) -> bool:
+        """Whether an expression is complex; not asked of those that begin with real numbers."""
+        from_reads = any(k.is_complex for _, k in self.parts(value)[0])
+        constants = (n.value for n in ast.walk(value) if isinstance(n, ast.Constant))
+        if from_reads or any(isinstance(c, complex) for c in constants):
+            return bool(self.kind_of_expression(value).is_complex)
+        return False
 
     def whole_numbers(self, s: Update) -> Update:
         """An update of real or imaginary parts, as one of the complex numbers."""

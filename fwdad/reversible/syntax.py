@@ -13,17 +13,25 @@ from fwdad.reversible import words
 from fwdad.reversible.stack import contained, field_of, placed_at
 
 
-def outside(f: FunctionType, name: str, default: Any = None) -> Any:
-    """What a name means in a function that does not assign it."""
+def place_outside(f: FunctionType, name: str) -> tuple[Any, ...] | None:
+    """Where a name stands that a function does not assign, as tapes write it; not for builtins."""
     code = f.__code__
     if name in code.co_freevars and f.__closure__ is not None:
-        try:
-            return f.__closure__[code.co_freevars.index(name)].cell_contents
-        except ValueError:
-            return default
-    if name in f.__globals__:
+        return ("cell", f.__closure__[code.co_freevars.index(name)])
+    return ("item", f.__globals__, name) if name in f.__globals__ else None
+
+
+def outside(f: FunctionType, name: str, default: Any = None) -> Any:
+    """What a name means in a function that does not assign it."""
+    place = place_outside(f, name)
+    if place is None:
+        return getattr(builtins, name, default)
+    if place[0] == "item":
         return f.__globals__[name]
-    return getattr(builtins, name, default)
+    try:
+        return place[1].cell_contents
+    except ValueError:
+        return default
 
 
 def location(filename: str, node: ast.AST) -> Location | None:
@@ -77,7 +85,7 @@ def beginning(value: ast.expr, name: str) -> ast.expr:
 class OwnFields(ast.NodeTransformer):
     """Variables for the fields of ancillas."""
 
-    def __init__(self, own: dict[str, dict[str, str]]) -> None:
+    def __init__(self, own: dict[str, dict[str, Any]]) -> None:
         self.own = own
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
@@ -101,8 +109,6 @@ class Contains(ast.NodeTransformer):
         self.generic_visit(node)
         if self.parser.meaning(node.func) is not words.contains:
             return node
-        if len(node.args) != 2 or node.keywords:
-            message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
-            raise self.parser.refuse(message, node)
-        d, key = node.args
+        message = "fwdad.contains takes a dictionary and a key: contains(d, key)"
+        d, key = self.parser.given(words.contains, node, message)
         return placed_at(contained(lambda name: field_of(d, name), key), node)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.builder.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
-from fwdad.reversible.function import Loss, Reversible
+from fwdad.reversible.function import Bound, Loss, Reversible
 from fwdad.reversible.kinds import Kind, kind_of
 from fwdad.reversible.recorded import run_recorded_call
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
@@ -28,12 +28,21 @@ def _whole(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:
     return kinds, f.definition.whole(kinds, f.inverse, adjoint)
 
 
-@on_call(Reversible)
-def _call_on_duals(f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Under an evaluator that runs at once: the generated source, on duals, or one operation."""
-    if kwargs:
-        message = "inplace=True cannot be differentiated: use what the function answers"
+def _arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function, and an argument for each of its parameters."""
+    if isinstance(f, Bound):
+        f, args = f.function, (f.owner, *args)
+    kwargs = dict(kwargs)
+    if kwargs.pop("inplace", False):
+        message = "inplace=True cannot be differentiated or traced: use what the function answers"
         raise UnsupportedTypeError(message)
+    return f, f.arguments(args, kwargs)
+
+
+@on_call(Reversible, Bound)
+def _call_on_duals(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Under an evaluator that runs at once: the generated source, on duals, or one operation."""
+    f, args = _arguments(f, args, kwargs)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
     found = run_recorded_call(f, kinds, values)
@@ -53,15 +62,14 @@ def _answer(f: Reversible, args: tuple[Any, ...], kinds: tuple[Kind, ...], found
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def _traced(tracer: Any, f: Reversible, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _traced(tracer: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """In a trace: a program that is called, whose adjoint is the inverse with cotangents."""
-    if kwargs:
-        message = "inplace=True cannot be traced: use what the function answers"
-        raise UnsupportedTypeError(message)
+    f, args = _arguments(f, args, kwargs)
     args = tuple(tracer.recorder.as_symbol(a) if isinstance(a, np.ndarray) else a for a in args)
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
     updated = sorted(f.definition.updated(kinds))
+    tracer.guards += f.definition.assumed(set())
     outputs = _called(tracer, written, values, [values[k] for k in updated])
     op = tracer.recorder.block.ops[-1]
     op.adjoint = functools.partial(_adjoint, tracer, f, kinds)
@@ -115,7 +123,7 @@ def _adjoint(
     return [next(found) if kind.active else None for kind in given]
 
 
-CALLED[Reversible] = _traced
+CALLED[Reversible] = CALLED[Bound] = _traced
 
 
 @on_call(Loss)

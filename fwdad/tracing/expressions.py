@@ -16,7 +16,7 @@ from fwdad.tape.types import Number
 from fwdad.tracing import iteration
 from fwdad.tracing.conditions import Conditions
 from fwdad.tracing.control import AlwaysRaises
-from fwdad.tracing.frame import Closure, Frame
+from fwdad.tracing.frame import WORLD, Closure, Frame
 from fwdad.tracing.kinds import mentions_symbols
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
@@ -78,7 +78,9 @@ class Expressions(Conditions):
             return self.captured(cell.cell_contents, ("cell", cell), name)
         held = self.frame.globals.get(name, UNBOUND)
         if held is not UNBOUND:
-            return self.captured(held, ("item", self.frame.globals, name), name)
+            world = self.frame.globals.get(WORLD)
+            path = ("item", self.frame.globals, name) if world is None else world(name)
+            return held if path is None else self.captured(held, path, name)
         held = self.frame.find_builtin(name)
         if held is UNBOUND:
             raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))

@@ -11,6 +11,9 @@ from typing import Any
 from fwdad.builder.source import Definition, children_of
 from fwdad.tape.symbol import UNBOUND
 
+WORLD = "__fwdad_world__"
+"""In the namespace of generated code: where a name of it stands in the user's world, or None."""
+
 FLOW = ("$break", "$continue", "$return")
 
 

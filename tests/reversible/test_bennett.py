@@ -125,3 +125,16 @@ def test_recursion_on_parts_of_an_array():
     np.testing.assert_allclose((~halves)(y, same)[0], 0.0, atol=1e-15)
     for run in (fwdad.grad(halves, argnums=1), fwdad.jit(fwdad.grad(halves, argnums=1))):
         np.testing.assert_allclose(run(0.0, x), np.cos(x), rtol=1e-15)
+
+
+def test_no_step_complex_states_and_fewer_than_none():
+    f = fwdad.bennett(lambda z: z * z + 0.1j, k=2)
+    z = 0.1 + 0.2j
+    assert f(0j, z, 0)[0] == z
+    expected = z
+    for _ in range(7):
+        expected = expected * expected + 0.1j
+    np.testing.assert_allclose(f(0j, z, 7)[0], expected, rtol=1e-14)
+    fwdad.check_gradient(f, 0j, z, 7)
+    with pytest.raises(ValueError, match="0 times or more"):
+        f(0j, z, -1)

@@ -542,3 +542,76 @@ def test_a_gather_is_read():
     expected = fwdad.jacobian(loss, x)
     for run in (fwdad.grad(loss), fwdad.jit(fwdad.grad(loss), backend="numpy")):
         np.testing.assert_allclose(run(x), expected, rtol=1e-14)
+
+
+# -- an element beside a slice
+
+
+@fwdad.reversible
+def forward_substitution(x, a):
+    for i in range(len(x)):
+        x[i] -= np.dot(a[i, :i], x[:i])
+
+
+@fwdad.reversible
+def backward_substitution(x, a):
+    for i in range(len(x) - 1, -1, -1):
+        x[i] -= np.sum(a[i, i + 1 :] * x[i + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("f", "triangle"),
+    [(forward_substitution, np.tril), (backward_substitution, np.triu)],
+    ids=["forwards", "backwards"],
+)
+def test_an_element_beside_a_slice(f, triangle):
+    rng = np.random.default_rng(0)
+    a, x = rng.normal(size=(4, 4)), rng.normal(size=4)
+    m = triangle(a) - np.diag(np.diag(a)) + np.eye(4)
+    np.testing.assert_allclose(f(x, a)[0], np.linalg.solve(m, x), rtol=1e-12)
+    fwdad.check_inverse(f, x, a)
+    fwdad.check_gradient(f, x, a)
+    gradient = fwdad.jit(fwdad.grad(lambda x: np.sum(f(x, a)[0])))(x)
+    np.testing.assert_allclose(gradient, np.linalg.solve(m.T, np.ones(4)), rtol=1e-12)
+
+
+def test_an_element_that_a_slice_contains_raises():
+    @fwdad.reversible
+    def behind(x, i):
+        x[i] += np.sum(x[i + 1 :])
+
+    @fwdad.reversible
+    def before(x, i):
+        x[i + 2] += np.sum(x[:i])
+
+    x = np.arange(4.0)
+    for f, element, part in (
+        (behind, lambda i: i, lambda i: slice(i + 1, None)),
+        (before, lambda i: i + 2, lambda i: slice(None, i)),
+    ):
+        for i in range(-4, 4):
+            if element(i) >= 4:
+                continue
+            if element(i) % 4 in range(4)[part(i)]:
+                with pytest.raises(InvertibilityError, match="two different elements"):
+                    f(x, i)
+            else:
+                np.testing.assert_allclose(f(x, i)[0][element(i)], x[element(i)] + sum(x[part(i)]))
+
+
+def test_what_is_complex_is_not_added_to_real_elements():
+    @fwdad.reversible
+    def f(x, z):
+        x[0] += z
+
+    with pytest.raises(IrreversibleError, match=r"'x\[0\]' is float64.*complex"):
+        f(np.arange(2.0), 1j)
+
+
+def test_an_array_of_indices_is_refused():
+    @fwdad.reversible
+    def f(x):
+        x[[0, 1]] += 1.0
+
+    with pytest.raises(IrreversibleError, match="array for an index"):
+        f(np.arange(2.0))
