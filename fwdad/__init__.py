@@ -7,6 +7,7 @@ from fwdad.checkpoints import checkpoint
 from fwdad.compilation import cache_info, jit, show
 from fwdad.errors import (
     AliasedArgumentError,
+    CapacityError,
     ChunkMismatchError,
     ChunkOperationError,
     DeadDualError,
@@ -92,6 +93,7 @@ from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_gra
 __all__ = [
     "ZERO",
     "AliasedArgumentError",
+    "CapacityError",
     "Chunk",
     "ChunkMismatchError",
     "ChunkOperationError",

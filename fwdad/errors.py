@@ -307,5 +307,9 @@ class InvertibilityError(FwdadError, ArithmeticError):
         self.found = found
 
 
+class CapacityError(InvertibilityError):
+    """A stack or a dictionary of a reversible program is full."""
+
+
 class UntraceableError(FwdadError):
     """A program cannot be written down as a tape: a value would have to be known beforehand."""

@@ -141,7 +141,7 @@ class Control(Calls):
     def _write_require(self, s: Require) -> None:
         if self.checked:
             self.line(f"if not ({self.code(s.test)}):")
-            self.raise_it(s, s.what, s.variable, repr(s.expected), self.code(s.found))
+            self.raise_it(s, s.what, s.variable, repr(s.expected), self.code(s.found), s.error)
 
 
 def own_variables(block: Block) -> set[str]:

@@ -16,6 +16,7 @@ from fwdad.errors import IrreversibleError
 from fwdad.reversible.adjoint import AdjointWriter
 from fwdad.reversible.calls import is_value
 from fwdad.reversible.check import check
+from fwdad.reversible.containers import FIRST_ROOM
 from fwdad.reversible.expressions import infer_kinds
 from fwdad.reversible.instructions import instruction_of
 from fwdad.reversible.invert import inverted_program
@@ -80,6 +81,8 @@ class Definition:
         What it does, and the inverse.
     version : int
         How often it had to be read again.
+    room : int
+        How many numbers stacks and dictionaries have room for that have no capacity.
     """
 
     def __init__(self, f: FunctionType, *, checked: bool, tolerance: float) -> None:
@@ -88,11 +91,12 @@ class Definition:
         self.tolerance = tolerance
         self.node = read(f)
         self.version = 0
+        self.room = FIRST_ROOM
         self._begin()
 
     def _begin(self) -> None:
         """Read it, with what names from outside mean now."""
-        self.forward = parse(self.f, self.node)
+        self.forward = parse(self.f, self.node, self.room)
         check(self.forward)
         self.backward = inverted_program(self.forward, f"{self.f.__name__}_inverse")
         self.local = local_names(self.forward)
@@ -113,6 +117,20 @@ class Definition:
         if not self.stands(set()):
             self._begin()
             self.version += 1
+
+    def make_room(self, seen: set[Definition]) -> bool:
+        """Have more room in stacks and dictionaries without a capacity; whether there are any."""
+        if self in seen:
+            return False
+        seen.add(self)
+        found = self.forward.grows
+        for d in list(self.uses):
+            found |= d.make_room(seen)
+        if self.forward.grows:
+            self.room *= 2
+            self._begin()
+            self.version += 1
+        return found
 
     def stands(self, seen: set[Definition]) -> bool:
         """Whether what was written is right, and that of what it calls, but those seen already."""
@@ -168,6 +186,8 @@ class Definition:
         for node, f in self.baked:
             if isinstance(node, ast.Attribute):
                 yield ("attribute", self._evaluated(node.value), node.attr), f
+        if self.forward.grows:
+            yield ("attribute", self, "room"), self.room
         for d in self.uses:
             yield from d.assumed(seen)
 

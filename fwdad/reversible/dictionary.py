@@ -8,29 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.containers import Container
 from fwdad.reversible.function import reversible
 from fwdad.reversible.parse import AROUND
 from fwdad.reversible.places import text
 from fwdad.reversible.program import Block, Require
-from fwdad.reversible.stack import CONTAINERS, contained, is_zero, parsed, room
+from fwdad.reversible.stack import contained, is_zero, parsed, room
 from fwdad.reversible.words import ancilla, compute, copy_out, unchecked
-from fwdad.tangents.registrations import Registration, register
 
 
-class Dict:
+class Dict(Container):
     """A dictionary of numbers under ints, for data that values decide about.
 
     In a reversible program ``fwdad.insert(d, key, v)`` moves the number v into the dictionary d
     and leaves zero, ``fwdad.delete(d, key, v)`` moves the number under the key to v, which must be
     zero, and ``fwdad.contains(d, key)`` asks. A dictionary is a parameter, or an ancilla:
-    ``d = fwdad.ancilla(fwdad.Dict(100))``, which is freed empty by ``fwdad.free(d,
-    fwdad.Dict(100))``.
+    ``d = fwdad.ancilla(fwdad.Dict())``, which is freed empty by ``fwdad.free(d, fwdad.Dict())``.
 
     Parameters
     ----------
-    capacity : int
-        How many numbers it can hold: one more raises ``InvertibilityError``.
+    capacity : int, optional
+        How many numbers it can hold: one more raises ``CapacityError``. Without one it grows as a
+        :class:`fwdad.Stack` does.
     dtype : dtype, default float
         That of its numbers.
 
@@ -56,18 +55,11 @@ class Dict:
     (0.5, 0.0)
     """
 
-    __fwdad_record__ = "values"  # the attribute whose tangents are the dictionary's
+    __fwdad_fields__ = ("keys", "values", "count")
 
-    def __init__(self, capacity: int, dtype: Any = float) -> None:
-        self.keys = np.zeros(capacity, np.int64)
-        self.values = np.zeros(capacity, dtype)
-        if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
-            message = "a Dict has a capacity, an int, and holds numbers"
-            raise UnsupportedTypeError(message)
-        self.count = 0
-
-    def __len__(self) -> int:
-        return self.count
+    def __init__(self, capacity: int | None = None, dtype: Any = float) -> None:
+        super().__init__(capacity, dtype)
+        self.keys = np.zeros(len(self.values), np.int64)
 
     def __contains__(self, key: int) -> bool:
         return key in self.keys[: self.count].tolist()
@@ -81,22 +73,6 @@ class Dict:
         pairs = zip(self.keys[: self.count].tolist(), self.values.tolist(), strict=False)
         held = ", ".join(f"{key}: {value!r}" for key, value in pairs)
         return f"<Dict of {self.count} among {len(self.values)}: {{{held}}}>"
-
-
-def _made(rest: Any, values: Any) -> Dict:
-    made = Dict.__new__(Dict)
-    (made.keys, made.count), made.values = rest, values
-    return made
-
-
-register(
-    Dict,
-    Registration(
-        lambda d: ((d.values,), (d.keys, d.count)),
-        lambda rest, parts: _made(rest, parts[0]),
-        tangent=lambda _, parts: parts[0],
-    ),
-)
 
 
 @reversible
@@ -155,6 +131,5 @@ def _around(
     return before, after
 
 
-CONTAINERS[Dict] = ("keys", "values", "count")
 AROUND[insert] = _around, False
 AROUND[delete] = _around, True

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import AliasedArgumentError, UnsupportedTypeError
+from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError
 from fwdad.reversible.definition import Definition
 from fwdad.reversible.kinds import Kind, kind_of
 from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
@@ -23,6 +23,7 @@ from fwdad.reversible.records import (
     put_back,
     rebuilt,
     shared_records,
+    with_room,
 )
 from fwdad.reversible.show import show_program
 
@@ -91,6 +92,9 @@ class Reversible:
             All arguments in their order, new where they were updated; one alone as it is.
         """
         args = self.arguments(args, kwargs)
+        return growing(self, args, lambda given: self._run(given, inplace), inplace=inplace)
+
+    def _run(self, args: tuple[Any, ...], inplace: bool) -> Any:
         self.definition.refresh()
         kinds = tuple(kind_of(a) for a in args)
         written = self.definition.source(kinds, self.inverse, False)
@@ -146,6 +150,41 @@ class Reversible:
                         "them: give it a copy"
                     )
                     raise AliasedArgumentError(message)
+
+
+def growing(
+    f: Reversible,
+    args: tuple[Any, ...],
+    run: Callable[[tuple[Any, ...]], Any],
+    *,
+    inplace: bool = False,
+) -> Any:
+    """Run a function again with more room, while stacks or dictionaries are full that may grow.
+
+    Parameters
+    ----------
+    f : Reversible
+        The function.
+    args : tuple
+        Its arguments.
+    run : callable
+        ``run(args)`` runs it, and leaves the arguments as they are if it raises.
+    inplace : bool, default False
+        Whether containers among the arguments themselves get more room, or copies.
+    """
+    last: Any = None
+    while True:
+        try:
+            return run(args)
+        except CapacityError as error:
+            full = (error.variable, error.line, error.found)
+            if full == last:  # more room elsewhere has not helped: this one does not grow
+                raise
+            grown = with_room(args, inplace=inplace)
+            if not f.definition.make_room(set()) and grown is None:
+                raise
+            args = args if grown is None else grown
+            last = full
 
 
 class Bound:

@@ -57,7 +57,9 @@ _INVERSES: dict[type, Any] = {
         s.node, s.function, s.args, not s.inverse, s.keywords, s.owner, s.meant, s.own
     ),
     Compute: lambda s: Compute(s.node, s.body, inverted_block(s.inside)),
-    Require: lambda s: Require(s.node, s.test, s.what, s.variable, s.found, s.expected),
+    Require: lambda s: Require(
+        s.node, s.test, s.what, s.variable, s.found, s.expected, s.error
+    ),
     Unchecked: lambda s: Unchecked(s.node, inverted_block(s.body)),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
+from fwdad.reversible.containers import Container
 from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
 from fwdad.reversible.places import steps
 from fwdad.tangents.chunk import plain
@@ -171,6 +172,8 @@ def is_number(x: Any) -> bool:
 
 def field_names(x: Any) -> list[str]:
     """The names of a record's fields; none if it is no record."""
+    if isinstance(x, Container):
+        return list(x.__fwdad_fields__)
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return [f.name for f in dataclasses.fields(x)]
     if isinstance(x, tuple) and hasattr(x, "_fields"):

@@ -11,6 +11,7 @@ from typing import Any
 from fwdad.builder.source import find_source
 from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
+from fwdad.reversible.containers import CONTAINERS
 from fwdad.reversible.instructions import instruction_of
 from fwdad.reversible.invert import inverted_block
 from fwdad.reversible.places import text
@@ -33,7 +34,7 @@ from fwdad.reversible.program import (
     Variable,
     While,
 )
-from fwdad.reversible.stack import CONTAINERS, field_of, placed_at, pushed
+from fwdad.reversible.stack import field_of, placed_at, pushed
 from fwdad.reversible.syntax import (
     Contains,
     OwnFields,
@@ -72,7 +73,7 @@ def read(f: FunctionType) -> ast.FunctionDef:
     return source.node
 
 
-def parse(f: FunctionType, node: ast.FunctionDef) -> Program:
+def parse(f: FunctionType, node: ast.FunctionDef, room: int) -> Program:
     """Read a function under ``@reversible``, with the meaning that names from outside have now.
 
     Parameters
@@ -81,6 +82,8 @@ def parse(f: FunctionType, node: ast.FunctionDef) -> Program:
         The function.
     node : ast.FunctionDef
         Its definition.
+    room : int
+        How many numbers stacks and dictionaries have room for that have no capacity.
 
     Returns
     -------
@@ -91,11 +94,13 @@ def parse(f: FunctionType, node: ast.FunctionDef) -> Program:
     IrreversibleError
         If a statement is not one of the language; with its place.
     """
-    return _Parser(f, node, f.__code__.co_filename).program()
+    return _Parser(f, node, f.__code__.co_filename, room).program()
 
 
 class _Parser:
-    def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str) -> None:
+    def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str, room: int) -> None:
+        self.room = room
+        self.grows = False
         self.f = f
         self.node = node
         self.filename = filename
@@ -129,6 +134,7 @@ class _Parser:
             body.pop()
         program = Program(self.node.name, params, [], self.filename, self.names)
         program.body = self.block(body)
+        program.grows = self.grows
         return program
 
     def _check_return(self, node: ast.Return, params: list[str]) -> None:
@@ -160,10 +166,13 @@ class _Parser:
                 self.defined.pop()
                 return [*found, made]
             found.extend(made if isinstance(made, list) else [made])
-            new = {name: self.own[name][1] for name in self.own.keys() - known}
-            if new:
-                nodes[k + 1 :] = [OwnFields(new).visit(copy.deepcopy(n)) for n in nodes[k + 1 :]]
+            nodes[k + 1 :] = self._with_own(nodes[k + 1 :], known)
         return found
+
+    def _with_own(self, nodes: list[ast.stmt], known: set[str]) -> list[ast.stmt]:
+        """Statements with variables for the fields of ancillas that have begun since."""
+        new: dict[str, Any] = {name: self.own[name][1] for name in self.own.keys() - known}
+        return [OwnFields(new).visit(copy.deepcopy(n)) for n in nodes] if new else nodes
 
     def inner(self, nodes: list[ast.stmt], node: ast.AST) -> Block:
         """A block whose ancillas end in it."""
@@ -264,8 +273,24 @@ class _Parser:
         meant = self.meaning(value.func) if isinstance(value, ast.Call) else None
         return meant if isinstance(meant, type) and meant in CONTAINERS else None
 
+    def _with_room(self, value: ast.expr, cls: type) -> ast.expr:
+        """The expression of a container, with the capacity that it has now if it gives none."""
+        if not isinstance(value, ast.Call):
+            return value
+        bound = inspect.signature(cls).bind(
+            *value.args, **{k.arg or "": k.value for k in value.keywords}
+        )
+        given = bound.arguments.get("capacity")
+        if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+            return value
+        self.grows = True
+        bound.arguments["capacity"] = ast.Constant(self.room)
+        keywords = [ast.keyword(name, e) for name, e in bound.arguments.items()]
+        return placed_at(ast.Call(value.func, [], keywords), value)
+
     def _begin_container(self, node: ast.Assign, name: str, cls: type, value: ast.expr) -> Block:
         """A stack or a dictionary is several variables: its memory and its count."""
+        value = self._with_room(value, cls)
         parts = {f: self.fresh(f"{name}_{f}") for f in CONTAINERS[cls]}
         self.own[name] = cls, parts
         self.locals |= set(parts.values())
@@ -344,7 +369,8 @@ class _Parser:
             raise self.refuse(message, call)
         name = ends.id
         if name in self.own and self._container(value) is self.own[name][0]:
-            _, parts = self.own[name]
+            cls, parts = self.own[name]
+            value = self._with_room(value, cls)
             if all(part in self.live[-1] for part in parts.values()):
                 del self.own[name]
                 self.ended.add(name)
@@ -497,7 +523,9 @@ class _Parser:
             inside = last.body
             body.pop()
         self.live.append({})
+        known = set(self.own)
         made = Compute(node, self.block(body), [])
+        inside = self._with_own(inside, known)
         made.inside = self.inner(inside, last)
         self.live.pop()  # what is still live is undone with the block
         return made

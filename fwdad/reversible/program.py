@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fwdad.errors import InvertibilityError
+
 Place = ast.expr
 Block = list["Statement"]
 
@@ -193,6 +195,7 @@ class Require(Statement):
     variable: str
     found: ast.expr
     expected: str
+    error: type = InvertibilityError
 
 
 @dataclass(eq=False)
@@ -218,6 +221,8 @@ class Program:
         Where its source stands.
     names : set of str
         All names that its source mentions: generated ones must differ.
+    grows : bool
+        Whether it begins stacks or dictionaries without a capacity.
     """
 
     name: str
@@ -225,6 +230,7 @@ class Program:
     body: Block
     filename: str
     names: set[str] = field(default_factory=set)
+    grows: bool = False
 
 
 def children(statement: Statement) -> list[Block]:

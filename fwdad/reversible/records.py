@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.errors import UnsupportedTypeError
-from fwdad.reversible.kinds import Exact, Function, Kind, Other, Record
+from fwdad.reversible.containers import may_grow
+from fwdad.reversible.kinds import Exact, Function, Kind, Other, Record, kind_of
 from fwdad.reversible.lines import Names
 from fwdad.reversible.numbers import made_of
 from fwdad.reversible.program import Block, Call, Fields, Program, Statement, walk
@@ -74,6 +75,32 @@ def put_back(args: tuple[Any, ...], kinds: tuple[Kind, ...], values: Iterator[An
                 setattr(a, name, value)
         found.append(a)
     return found
+
+
+def with_room(args: tuple[Any, ...], *, inplace: bool) -> tuple[Any, ...] | None:
+    """Arguments with more room in the containers that may grow; None if there are none.
+
+    With ``inplace`` these are the very arguments.
+    """
+    found = [_with_room(a, inplace) for a in args]
+    if all(new is None for new in found):
+        return None
+    return tuple(a if new is None else new for a, new in zip(args, found, strict=True))
+
+
+def _with_room(a: Any, inplace: bool) -> Any:
+    if may_grow(a):
+        made = a if inplace else copy.copy(a)
+        made.make_room()
+        return made
+    kind = kind_of(a)
+    if not isinstance(kind, Record):
+        return None
+    inner = tuple(getattr(a, name) for name, _ in kind.fields)
+    new = with_room(inner, inplace=inplace)
+    if new is None:
+        return None
+    return a if inplace else _with_fields(a, kind, list(new))
 
 
 def check_mutable(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[int]) -> None:

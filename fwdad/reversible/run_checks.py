@@ -51,9 +51,17 @@ class Checks(Expressions):
             what = "an element that is updated and read at once, at the indices"
             self.raise_it(s, what, text(pairs[0][0]), "'two different elements'", text(pairs[0][0]))
 
-    def raise_it(self, s: Statement, what: str, variable: str, expected: str, found: str) -> None:
+    def raise_it(
+        self,
+        s: Statement,
+        what: str,
+        variable: str,
+        expected: str,
+        found: str,
+        cls: type = InvertibilityError,
+    ) -> None:
         """The line that raises."""
-        error = self.given("InvertibilityError", InvertibilityError)
+        error = self.given(cls.__name__, cls)
         place = (self.program.filename, getattr(s.node, "lineno", 0))
         with self.indented():
             self.line(

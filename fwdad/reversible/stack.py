@@ -5,28 +5,27 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import CapacityError
+from fwdad.reversible.containers import Container
 from fwdad.reversible.places import text
 from fwdad.reversible.program import Block, Require, Swap, Update
-from fwdad.tangents.registrations import Registration, register
 
 
-class Stack:
+class Stack(Container):
     """A stack of numbers for traces whose length depends on values.
 
     In a reversible program ``fwdad.push(s, v)`` moves the number v onto the stack s and leaves
     zero, and ``fwdad.pop(s, v)`` moves the latest one to v, which must be zero. A stack is a
-    parameter, or an ancilla: ``s = fwdad.ancilla(fwdad.Stack(100))``, which is freed empty, by
-    ``fwdad.free(s, fwdad.Stack(100))``.
+    parameter, or an ancilla: ``s = fwdad.ancilla(fwdad.Stack())``, which is freed empty, by
+    ``fwdad.free(s, fwdad.Stack())``.
 
     Parameters
     ----------
-    capacity : int
-        How many numbers it can hold: one more raises ``InvertibilityError``.
+    capacity : int, optional
+        How many numbers it can hold: one more raises ``CapacityError``. Without one it grows where
+        Python runs the program; under ``jit`` and other transformations, which fix the lengths of
+        arrays, it has room for 64 numbers, or for as many as the program has needed in Python.
     dtype : dtype, default float
         That of its numbers.
 
@@ -38,41 +37,11 @@ class Stack:
         How many there are.
     """
 
-    __fwdad_record__ = "values"  # the attribute whose tangents are the stack's
-
-    def __init__(self, capacity: int, dtype: Any = float) -> None:
-        self.values = np.zeros(capacity, dtype)
-        if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
-            message = "a Stack has a capacity, an int, and holds numbers"
-            raise UnsupportedTypeError(message)
-        self.count = 0
-
-    def __len__(self) -> int:
-        return self.count
+    __fwdad_fields__ = ("values", "count")
 
     def __repr__(self) -> str:
         held = ", ".join(map(repr, self.values[: self.count].tolist()))
         return f"<Stack of {self.count} among {len(self.values)}: [{held}]>"
-
-
-def _made(count: int, values: Any) -> Stack:
-    made = Stack.__new__(Stack)
-    made.values, made.count = values, count
-    return made
-
-
-register(
-    Stack,
-    Registration(
-        lambda s: ((s.values,), s.count),
-        lambda count, parts: _made(count, parts[0]),
-        tangent=lambda _, parts: parts[0],
-    ),
-)
-
-
-CONTAINERS: dict[type, tuple[str, ...]] = {Stack: ("values", "count")}
-"""Classes of ancillas that are several variables, one for each field; the count begins at zero."""
 
 
 # -- statements on stacks
@@ -105,7 +74,8 @@ def room(node: ast.AST, what: str, name: str, count: ast.expr, values: ast.expr)
     """There must be room for one more."""
     test = parsed(f"{text(count)} < len({text(values)})", node)
     size = f"the length of {what}, which does not grow beyond its capacity,"
-    return Require(node, test, size, name, count, "less than that")
+    expected = "less than that: give it a larger one"
+    return Require(node, test, size, name, count, expected, CapacityError)
 
 
 def is_zero(node: ast.AST, place: ast.expr) -> Require:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.builder.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
-from fwdad.reversible.function import Bound, Loss, Reversible
+from fwdad.reversible.function import Bound, Loss, Reversible, growing
 from fwdad.reversible.kinds import Kind, kind_of
 from fwdad.reversible.recorded import run_recorded_call
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
@@ -43,6 +43,10 @@ def _arguments(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _call_on_duals(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Under an evaluator that runs at once: the generated source, on duals, or one operation."""
     f, args = _arguments(f, args, kwargs)
+    return growing(f, args, lambda given: _run_on_duals(f, given))
+
+
+def _run_on_duals(f: Reversible, args: tuple[Any, ...]) -> Any:
     kinds, written = _whole(f, args)
     values = flat_values(args, kinds)
     found = run_recorded_call(f, kinds, values)

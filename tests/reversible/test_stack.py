@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import InvertibilityError, Stack, ancilla, cond, free, pop, push
+from fwdad import (
+    CapacityError,
+    InvertibilityError,
+    Stack,
+    ancilla,
+    compute,
+    cond,
+    copy_out,
+    free,
+    pop,
+    push,
+)
 
 
 @fwdad.reversible
@@ -95,3 +106,72 @@ def test_what_breaks_a_stack_raises():
             run(*args)
         assert caught.value.variable == variable
     assert pops(full, 0.0)[1] == 2.0
+
+
+# -- growing
+
+
+@fwdad.reversible
+def many(s, n):
+    for i in range(n):
+        t = ancilla(0.0)
+        t += i + 1
+        push(s, t)
+        free(t, 0.0)
+
+
+@fwdad.reversible
+def kept(y, x, n):
+    with compute():
+        s = ancilla(Stack())
+        for i in range(n):
+            t = ancilla(0.0)
+            t += x * i
+            push(s, t)
+            free(t, 0.0)
+        with copy_out():
+            for i in range(n):
+                y += s.values[i]
+
+
+@fwdad.reversible
+def two(s, d, n):
+    for i in range(n):
+        t = ancilla(0.0)
+        t += i + 1
+        fwdad.insert(d, -i, t)
+        free(t, 0.0)
+        many(s, 1)
+
+
+def test_a_stack_without_a_capacity_grows():
+    s, n = many(Stack(), 1000)
+    assert s.values[:1000].tolist() == list(range(1, 1001))
+    assert len((~many)(s, n)[0]) == 0
+    s = Stack()
+    many(s, 1000, inplace=True)
+    assert len(s) == 1000
+
+
+def test_an_ancilla_without_a_capacity_grows():
+    assert kept(0.0, 2.0, 300)[0] == 2 * sum(range(300))
+    assert fwdad.jvp(lambda x: kept(0.0, x, 500)[0], 2.0, 1.0)[1] == sum(range(500))
+    assert fwdad.grad(kept, argnums=1)(0.0, 2.0, 500) == sum(range(500))
+
+
+def test_a_capacity_is_a_limit():
+    with pytest.raises(CapacityError, match=r"'s', which does not grow .* is 10; .*line \d+"):
+        many(Stack(10), 11)
+    with pytest.raises(CapacityError, match=r"the dictionary 'd'.* is 90;"):
+        two(Stack(), fwdad.Dict(90), 91)
+    s, d, _ = two(Stack(), fwdad.Dict(), 91)
+    assert (len(s), len(d)) == (91, 91)
+    assert [d[-i] for i in range(91)] == list(range(1, 92))
+
+
+def test_compiled_code_names_the_capacity_that_it_has():
+    pushed = fwdad.jit(lambda s, n: many(s, n)[0])
+    assert len(pushed(Stack(), 64)) == 64
+    with pytest.raises(CapacityError, match=r"is 64; it must be less than that: give it a larger"):
+        pushed(Stack(), 65)
+    assert len(pushed(Stack(100), 65)) == 65

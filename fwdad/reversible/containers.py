@@ -1,0 +1,82 @@
+"""What stacks and dictionaries have in common: memory for numbers, and a count of them.
+
+Where Python runs a reversible program, one without a capacity of its own grows: the run begins
+again with more room, which nobody sees, since arguments are copied.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fwdad.errors import UnsupportedTypeError
+from fwdad.tangents.registrations import Registration, register
+
+FIRST_ROOM = 64
+"""How many numbers there is room for at first, where no capacity is given."""
+
+
+class Container:
+    """Memory for numbers, and how many there are.
+
+    Parameters
+    ----------
+    capacity : int, optional
+        How many numbers it can hold.
+    dtype : dtype, default float
+        That of its numbers.
+    """
+
+    __slots__ = ("fixed",)  # whether it does not grow; no field of a program
+    __fwdad_record__ = "values"  # the attribute whose tangents are the container's
+    __fwdad_fields__: ClassVar[tuple[str, ...]]
+
+    values: Any
+    count: int
+
+    def __init__(self, capacity: int | None = None, dtype: Any = float) -> None:
+        made = np.zeros(FIRST_ROOM if capacity is None else capacity, dtype)
+        self.values = made  # noqa: PLE0237  (subclasses have a __dict__)
+        if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
+            message = f"a {type(self).__name__} has a capacity, an int, and holds numbers"
+            raise UnsupportedTypeError(message)
+        self.count = 0  # type: ignore[misc]  # noqa: PLE0237
+        self.fixed = capacity is not None
+
+    def __init_subclass__(cls) -> None:
+        CONTAINERS[cls] = cls.__fwdad_fields__
+        register(cls, Registration(_parts, _made, tangent=lambda _, parts: parts[0]))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def make_room(self) -> None:
+        """Have room for twice as many numbers."""
+        for name in self.__fwdad_fields__:
+            if name != "count":
+                held = getattr(self, name)
+                more = np.zeros(max(len(held), FIRST_ROOM), held.dtype)
+                setattr(self, name, np.concatenate([held, more]))
+
+
+CONTAINERS: dict[type, tuple[str, ...]] = {}
+"""Classes of ancillas that are several variables, one for each field; the count begins at zero."""
+
+
+def _parts(x: Container) -> tuple[tuple[Any, ...], Any]:
+    rest = copy.copy(x)
+    del rest.values
+    return (x.values,), rest
+
+
+def _made(rest: Container, parts: tuple[Any, ...]) -> Container:
+    made = copy.copy(rest)
+    made.values = parts[0]
+    return made
+
+
+def may_grow(x: Any) -> bool:
+    """Whether something is a container without a capacity of its own."""
+    return isinstance(x, Container) and not getattr(x, "fixed", False)
