@@ -154,6 +154,7 @@ def _new_stack(w: Writer, op: Apply) -> None:
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
     held.top = w.temporary(f"{held.name}_top", INT)
+    w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
     w.line(f"{held.name} = {_memory(w, held.type)}", op)
     w.line(f"{held.top} = 0")
     if isinstance(held.type, ArrayType) and held.type.ndim:
@@ -172,6 +173,7 @@ def given(w: Writer, stack: Value, name: str) -> None:
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
     held.top = w.temporary(f"{held.name}_top", INT)
+    w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
     w.line(f"{_parts(held)} = {name}")

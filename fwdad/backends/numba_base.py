@@ -82,6 +82,7 @@ class BaseWriter(Writer):
         self._temporaries = temporaries(program, self._roots)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
+        self.ahead: dict[Op, str] = {}  # functions of numbers that stand in a strip, and where
         self.popped = {
             v
             for op in program.walk()

@@ -23,6 +23,7 @@ from fwdad.backends.elementwise import (
     round_term,
 )
 from fwdad.backends.numba_base import BaseWriter, Ready, name_of
+from fwdad.backends.vector_terms import library_name
 from fwdad.tangents.chunk import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape import snapshots
@@ -176,6 +177,8 @@ class NumberWriter(BaseWriter):
             raise self.cannot(f"keywords of {name_of(f)}")
         ufunc = as_ufunc(f)
         terms = [self.term(a) for a in op.args]
+        if op in self.ahead:
+            terms = [self.atom(t) for t in terms]
         made: Term | None = None
         if ufunc is not None:
             if result.python and all(t.type.python for t in terms):
@@ -206,6 +209,9 @@ class NumberWriter(BaseWriter):
             made = math_term(f.__name__, [self.atom(t) for t in terms], result)
         if made is None:
             raise self.cannot(f"the function {name_of(f)}")
+        if op in self.ahead:
+            call = f"math.{library_name(f)}({terms[0].text})"
+            made = made._replace(text=made.text.replace(call, self.ahead[op]))
         self.note_helpers(made.text)
         return cast(made, result.dtype)._replace(type=result, bits=made.bits)
 

@@ -43,6 +43,7 @@ from fwdad.backends.region_source import write_region
 from fwdad.backends.regions import Plan
 from fwdad.backends.repeats import repeated
 from fwdad.backends.simd import compiled_lanes
+from fwdad.backends.strips import ahead_of, write_ahead
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.ops import (
     Apply,
@@ -260,6 +261,22 @@ class NumbaWriter(StoreWriter):
         self.places[loop.start : loop.start] = [op.location] * len(made)
         if spread is not None:
             spread.finish()
+
+    def _for(self, op: Loop) -> None:
+        """Begin a loop over a range; of functions of numbers, a strip of iterations at a time."""
+        ahead = ahead_of(self, op)
+        if ahead is None:
+            super()._for(op)
+            return
+        start, stop = write_ahead(self, op, ahead)
+        counter = self.name(op.body.params[0])
+        self.line(f"for {counter} in range({start}, {stop}):", op)
+        self._indent += 1
+        place = self.temporary("k")
+        self.line(f"{place} = {counter} - {start}")
+        self.inside.append(place)
+        for call in ahead.calls:
+            self.ahead[call] += f"[{place}]"
 
     def _known_lengths(self) -> dict[Dimension, str]:
         """Source for the lengths of the arrays that have been written, by what is known of them."""

@@ -91,6 +91,15 @@ def is_transcendental(op: Apply) -> bool:
     return as_ufunc(op.function) in _LIBRARY and small_power(op) is None
 
 
+def library_name(function: Any) -> str | None:
+    """The C library's name of a function of one number, of NumPy or :mod:`math`, or None."""
+    ufunc = as_ufunc(function)
+    if ufunc is None and getattr(function, "__module__", "") == "math":
+        name: str = function.__name__
+        return name if vector_math.ARGUMENTS.get(name) == 1 else None
+    return _LIBRARY.get(ufunc) if ufunc is not None and ufunc.nin == 1 else None
+
+
 def small_power(op: Apply) -> int | None:
     """The exponent if an operation is a square or a cube, which are products."""
     if as_ufunc(op.function) is not np.power or isinstance(op.args[1], Value):

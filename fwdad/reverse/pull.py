@@ -23,6 +23,7 @@ from fwdad.reverse.lowering import lower
 from fwdad.reverse.names import copy_windows
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
+from fwdad.reverse.sinking import sink_updates
 from fwdad.reverse.structure import Structure
 from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.clone import Cloner
@@ -157,6 +158,7 @@ class Pullback(Control):
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
         found = [self.take(p) if self.structure.is_active(p) else None for p in params]
+        sink_updates(back)
         recorder.block, recorder.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
         outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *turned, *back.ops]

@@ -380,10 +380,10 @@ class Writer:
         counted = bool(self._uses[op.exec_count])
         if counted:
             self.line(f"{self.name(op.exec_count)} = 0")
+        outer = self._indent
         if op.span is not None:
             self._name_counter(op.body.params[0])
-            self.line(f"for {self.name(op.body.params[0])} in {self._range(op.span)}:", op)
-            self._indent += 1
+            self._for(op)
         else:
             assert op.test is not None
             self._while(op)
@@ -403,7 +403,13 @@ class Writer:
             self.flush()
         if len(self.lines) == before and not counted:
             self.line("pass")
-        self._indent -= 1
+        self._indent = outer
+
+    def _for(self, op: Loop) -> None:
+        """Begin a loop over a range."""
+        assert op.span is not None
+        self.line(f"for {self.name(op.body.params[0])} in {self._range(op.span)}:", op)
+        self._indent += 1
 
     def _name_counter(self, counter: Value) -> None:
         if counter not in self._groups and not self._uses[counter] and self.coalesce:
