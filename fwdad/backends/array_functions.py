@@ -313,10 +313,11 @@ def _linspace(w, op, start, stop, num=50, endpoint=True):
 
 
 @handles(np.array, np.asarray, np.asanyarray, np.ascontiguousarray)
-def _array(w, op, a, dtype=None):  # noqa: ARG001
+def _array(w, op, a, dtype=None, copy=True):  # noqa: ARG001
     out = op.outputs[0]
     if is_array(a):
-        keep = op.function is not np.array and a.type.dtype == out.type.dtype
+        anew = op.function is np.array and copy is True
+        keep = not anew and a.type.dtype == out.type.dtype
         if keep and (op.function is not np.ascontiguousarray or w.is_written(a)):
             if op.function is np.ascontiguousarray:
                 message = "of an array that is written"

@@ -37,7 +37,7 @@ def _diagonal(w, op, a, offset=0, axis1=0, axis2=1):
     """A copy, where nobody writes into the matrix and could tell."""
     ndim, (out,) = a.type.ndim, op.outputs
     axes = [axis1 % ndim, axis2 % ndim]
-    if not isinstance(offset, int) or w.is_written(out):
+    if not isinstance(offset, int) or w.is_written_later(out):
         message = "that is written into, or at a place that is not known"
         raise TypeError(message)
     name, matrix, made = w.name(out), w.array(a), w.temporary("n")

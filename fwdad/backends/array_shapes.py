@@ -53,10 +53,11 @@ def _reshape(w, op, a, shape, order="C"):
 
 @handles(np.ravel)
 def _ravel(w, op, a, order="C"):
-    if order != "C" or not a.type.ndim or w.is_written(op.outputs[0]):
+    if order != "C" or w.is_written(op.outputs[0]):
         message = f"in order {order}"
         raise TypeError(message)
-    return _reshaped(w, a, "-1")
+    a = as_array(w, a)
+    return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
 
 
 @handles(np.ndarray.flatten)

@@ -231,7 +231,7 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
     if ufunc in _INFIX:
         symbol, level = _INFIX[ufunc]
         return f"{terms[0].at(level + (level == 0))} {symbol} {terms[1].at(level + 1)}", level
-    if ufunc is np.power:
+    if ufunc in (np.power, np.float_power):
         return _power_text(terms, kind)
     if ufunc is np.negative:
         return f"-{terms[0].at(7)}", 7

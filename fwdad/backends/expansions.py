@@ -8,6 +8,7 @@ as it is.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,8 @@ def _inside(op: Op) -> Op:
 def _simpler(op: Apply) -> list[Op] | None:
     """The operations that a call stands for; None where it is left."""
     function = _EXPANSIONS.get(_name(op.function))
+    if function is None and isinstance(op.function, np.ufunc) and set(op.kwargs) == {"dtype"}:
+        function = functools.partial(_of_dtype, op.function)
     if function is None:
         return None
     recorder = Recorder()
@@ -77,7 +80,9 @@ def _simpler(op: Apply) -> list[Op] | None:
         recorder.measure(v)
     try:
         args, kwargs = map_values(given.__getitem__, [op.args, op.kwargs])
-        found = function(*args, **{k: a for k, a in kwargs.items() if (k, a) != ("dtype", None)})
+        found = function(
+            *args, **{k: a for k, a in kwargs.items() if k != "dtype" or a is not None}
+        )
     except (TypeError, UntraceableError):  # arguments that it does not have
         return None
     answers = found if isinstance(found, tuple) else (found,)
@@ -92,7 +97,17 @@ def _simpler(op: Apply) -> list[Op] | None:
     for new in recorder.block.ops:
         new.outputs = tuple(renamed.get(v, v) for v in new.outputs)
         new.replace(lambda v: renamed.get(v, v))
-    return recorder.block.ops
+    return _of_block(recorder.block).ops
+
+
+def _of_dtype(function: np.ufunc, *args: Any, dtype: Any) -> Any:
+    """A ufunc whose loop is chosen."""
+    return function(
+        *(
+            a.astype(dtype) if _kind(a) != "O" and a.is_array and a.dtype != dtype else a
+            for a in args
+        )
+    )
 
 
 def _name(function: Any) -> str:
@@ -202,6 +217,13 @@ def _of_number(a: Any) -> Any:
     if not isinstance(a, Symbol) or a.is_array or _kind(a) not in "fc":
         return None
     return a.recorder.apply(a.dtype.type, (a,), {})
+
+
+@expands("numpy.any", "numpy.all")
+def _truth(a: Any, axis: Any = None) -> Any:  # noqa: ARG001 (a number has one answer)
+    if not isinstance(a, Symbol) or a.is_array:
+        return None
+    return a.recorder.apply(np.bool_, (a,), {})
 
 
 @expands("numpy.sum")

@@ -28,6 +28,7 @@ from fwdad.backends import (
     compiled_linalg,
     compiled_math,
     numba_parallel,
+    place_expansions,  # noqa: F401
     special_functions,
     vector_functions,
 )

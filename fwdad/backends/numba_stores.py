@@ -31,6 +31,16 @@ class StoreWriter(LoopWriter):
             index = self.scalar_index(op.index, op.array)
             self._define(op, f"{array}[{index}]", ATOM, block, k)
             return
+        if op.view and not value.type.ndim and op.array.type.ndim:
+            if self.is_written_later(value):
+                raise self.cannot("a window without axes on an array that is written")
+            at = tuple(i for i in op.index if i is not Ellipsis)
+            item, dtype = (
+                f"{array}[{self.scalar_index(at, op.array)}]",
+                self.dtype(value.type.dtype),
+            )
+            self._define(op, f"np.full((), {item}, {dtype})", ATOM, block, k)
+            return
         if op.view:
             found = _shape_of_view(op.array.type.shape, op.index)
             for d, same in zip(value.type.shape, found, strict=True):

@@ -53,7 +53,7 @@ def places_of(space):
 @transpose(np.take)
 def take_transpose(y_bar, a, indices, axis=None, out=None, mode="raise"):
     """Add each element up where it was taken."""
-    return scatter_add(y_bar, np.take(places_of(a), indices, axis=axis, mode=mode), a)
+    return scatter_add(y_bar, apply(np.take, places_of(a), indices, axis=axis, mode=mode), a)
 
 
 @transpose(np.take_along_axis)

@@ -5,6 +5,7 @@ Only what NumPy does in C, or what NumPy's own source would do many times slower
 """
 
 import inspect
+import itertools
 import math
 
 import numpy as np
@@ -183,10 +184,10 @@ def concatenate_transpose(y_bar, arrays, axis=0, **options):
     shapes = [_shape_of_item(a) for a in items]
     lengths = [math.prod(s) if axis is None else s[axis] for s in shapes]
     before = (slice(None),) * (0 if axis is None else axis % y_bar.ndim)
-    ends = np.cumsum(lengths, dtype=int).tolist()
+    ends = list(itertools.accumulate(lengths))
     parts = [
-        np.reshape(y_bar[(*before, slice(end - length, end))], shape)
-        for end, length, shape in zip(ends, lengths, shapes, strict=True)
+        np.reshape(y_bar[(*before, slice(start, end))], shape)
+        for start, end, shape in zip([0, *ends], ends, shapes, strict=False)
     ]
     return _cotangent_of_items(parts, arrays)
 

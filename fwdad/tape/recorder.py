@@ -40,7 +40,7 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
-from fwdad.tape.types import INT, ArrayType, Number, Size, Type, number_type, sliced
+from fwdad.tape.types import INT, ArrayType, Dimension, Number, Size, Type, number_type, sliced
 
 
 def _dtype_of(x: Any) -> Any:
@@ -85,7 +85,7 @@ def _tidy(
     """A call without the arguments that only repeat defaults; what is left of options is named."""
     kwargs = {key: a for key, a in kwargs.items() if a is not _NO_VALUE and key != "out"}
     if kwargs and not isinstance(function, np.ufunc):
-        named = _named_defaults(function)
+        named = {**dict(_parameters(function) or ()), **_named_defaults(function)}
         kwargs = {
             key: a for key, a in kwargs.items() if not (key in named and _is_default(a, named[key]))
         }
@@ -154,6 +154,8 @@ STATIC: dict[Any, Callable[..., Any]] = {
     np.isrealobj: lambda x: _dtype_of(x).kind != "c",
     np.ndim: lambda a: a.ndim if type(a) is Symbol else np.ndim(a),
     np.shape: lambda a: a.shape if type(a) is Symbol else np.shape(a),
+    np.size: lambda a: a.size if type(a) is Symbol else np.size(a),
+    np.isscalar: lambda element: type(element) is Symbol and not element.is_array,
     np.result_type: lambda *parts: np.result_type(
         *(p.dtype if type(p) is Symbol else p for p in parts)
     ),
@@ -539,16 +541,24 @@ class Recorder:
         raise UntraceableError(message, self.place()) from reason
 
     def _assume_lengths(self, operands: Operand) -> bool:
-        """Take the lengths of inputs that a function is called with as those of the example."""
+        """Take the lengths of inputs, and of their slices, as those of the example."""
         if not self.assumes:
             return False
         found = False
         for v in values_in(operands):
             for axis, d in enumerate(v.type.shape):
-                if isinstance(d, Size) and d.origin and d.hint is not None and d not in self.known:
+                if isinstance(d, Size) and d not in self.known and self._is_of_inputs(d):
                     self.known_length(Symbol(v, self), axis)
                     found = True
         return found
+
+    def _is_of_inputs(self, d: Dimension) -> bool:
+        """Whether the example tells a length."""
+        while isinstance(d, Size) and d not in self.known and d in self._sliced:
+            d = self._sliced[d][0]
+        if not isinstance(d, Size) or d in self.known:
+            return True
+        return d.origin is not None and d.hint is not None
 
     def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
         """Write a call of a function whose result's type is known."""

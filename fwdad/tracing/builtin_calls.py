@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import FLOAT, Number
 from fwdad.tracing import iteration
@@ -278,6 +279,12 @@ def _type(tracer: Any, x: Any, *rest: Any) -> Any:
 def _print(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     """Output is not part of the tape."""
     tracer.recorder.prints = True
+
+
+@builtin(warnings.warn)
+def _warn(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
+    """Nor are warnings; a library's are no reason to record a run instead."""
+    tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
 
 
 @builtin(getattr)

@@ -10,6 +10,7 @@ import inspect
 import types
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape.infer import keeps_arguments
 from fwdad.tape.ops import Block
-from fwdad.tape.recorder import Recorder, set_content
+from fwdad.tape.recorder import Recorder, positional, set_content
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import number_type
 from fwdad.tracing.attributes import Attributes, BoundArrayMethod, class_attribute
@@ -34,12 +35,14 @@ from fwdad.tracing.kinds import (
     NUMPY_FUNCTION,
     STATIC_OPTIONS,
     TEXTS,
+    is_computed,
     is_known,
     makes_arrays,
     mentions_symbols,
     public_module,
 )
 from fwdad.tracing.merge import mutables
+from fwdad.tracing.numpy_sources import SOURCES
 from fwdad.tracing.purity import is_impure
 from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.symbols import Maybe, Optional
@@ -139,6 +142,8 @@ class Calls(Attributes):
             return self._call_numba(f, args, kwargs)
         if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
+        if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
+            return self._call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
             method = class_attribute(type(f), "__call__")
             if isinstance(method, types.FunctionType):
@@ -161,12 +166,25 @@ class Calls(Attributes):
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
-    def _call_function(self, f: types.FunctionType, args: Any, kwargs: Any) -> Any:
+    def _call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """A function of NumPy's without a rule: what it is in Python, in line."""
+        written = SOURCES.get(f) or getattr(f, "_implementation", None)
+        if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
+            return self._call_function(written, args, kwargs, f)
+        return self.call_native(f, args, kwargs)
+
+    def _call_function(
+        self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
+    ) -> Any:
+        """A function in Python; ``public`` is what it does the work of."""
         if find_rule(f) is not None:
             return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
         if library and not mentions_symbols((args, kwargs)):
             return self.call_native(f, args, kwargs)
+        written: Any = SOURCES.get(f)
+        if written is not None:
+            f, public = written, f
         numba = f.__globals__.get("__name__", "").startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
         if source is None:
@@ -184,20 +202,25 @@ class Calls(Attributes):
             owner=cells_of(f).get("__class__"),
         )
         bound = self._bind(source.node, f.__defaults__ or (), f.__kwdefaults__ or {}, args, kwargs)
-        if library and self.frame is not None and not is_library_file(self.frame.filename):
-            return self._inline_or_apply(f, (frame, source.node, bound, f.__code__), args, kwargs)
+        inside = self.frame is not None and is_library_file(self.frame.filename)
+        if library and self.frame is not None and (not inside or public in SOURCES):
+            public = public or getattr(importlib.import_module(public_module(f)), f.__name__, f)
+            run = (frame, source.node, bound, f.__code__)
+            return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
 
-    def _inline_or_apply(self, f: Any, run: Any, args: Any, kwargs: Any) -> Any:
+    def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
         """A library's function in line; one that cannot be traced is one operation."""
         block = Block()
         try:
             with self.recorder.region(block) as region:
                 y = self._run_frame(*run)
+                if y is NotImplemented:
+                    message = f"these arguments of {function_name(public)} cannot be traced"
+                    raise UntraceableError(message, self.location())  # noqa: TRY301
                 changes = region.changes()
                 region.undo()
         except UntraceableError as error:
-            public = getattr(importlib.import_module(public_module(f)), f.__name__, f)
             try:
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
@@ -398,6 +421,8 @@ class Calls(Attributes):
             self._refuse_impure(f)
         if not symbolic and not makes_arrays(f):
             return self.made(self.native(lambda: f(*args, **kwargs)))
+        if not symbolic and is_computed(f):
+            return self._constants(self.native(lambda: f(*args, **kwargs)))
         if f in MUTATING:
             target, *others = args
             target = self.recorder.as_symbol(target)
@@ -407,6 +432,15 @@ class Calls(Attributes):
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.location())
+
+    def _constants(self, found: Any) -> Any:
+        """What is computed when the program is traced; arrays are made anew whenever it runs."""
+        if isinstance(found, np.ndarray):
+            return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
+        if type(found) in (list, tuple):
+            parts = [self._constants(part) for part in found]
+            return tuple(parts) if type(found) is tuple else self.made(parts)
+        return found
 
     def _refuse_impure(self, f: Any) -> None:
         """What depends on more than its arguments must be called whenever the program runs."""
@@ -423,4 +457,10 @@ class Calls(Attributes):
             key: self.known(value) if key in STATIC_OPTIONS else value
             for key, value in kwargs.items()
         }
+        if any(type(a) is Symbol and not a.is_array for a in args[1:]):
+            names = positional(f)
+            args = tuple(
+                self.known(a) if name in STATIC_OPTIONS else a
+                for a, name in zip_longest(args, names[: len(args)])
+            )
         return args, made

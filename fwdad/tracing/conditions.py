@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol, UnknownText
-from fwdad.tape.types import BOOL
+from fwdad.tape.types import BOOL, Number
 from fwdad.tracing import iteration
 from fwdad.tracing.calls import Calls
 from fwdad.tracing.control import branch, truth
@@ -89,13 +89,7 @@ class Conditions(Calls):
             return self._is(a, b, isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             found = self._contains(b, a)
-            if isinstance(op, ast.In):
-                return found
-            return (
-                self.recorder.apply(operator.not_, (found,), {})
-                if type(found) is Symbol
-                else not found
-            )
+            return found if isinstance(op, ast.In) else self._negated(found)
         function = _COMPARISONS[type(op)]
         if (isinstance(a, Optional) and b is None) or (isinstance(b, Optional) and a is None):
             return self._is(a, b, isinstance(op, ast.Eq))
@@ -151,6 +145,31 @@ class Conditions(Calls):
             return self.truth(self.call(method, (container, item), {}))
         return self.native(operator.contains, container, item)
 
+    def _same_items(self, a: Any, b: Any) -> Any:
+        """Whether two tuples or two lists are equal, shapes above all; None of anything else."""
+        if type(a) is not type(b) or not isinstance(a, (tuple, list)):
+            return None
+        if len(a) != len(b):
+            return False
+        found: Any = True
+        for x, y in zip(a, b, strict=True):
+            if _same_length(x, y):
+                continue
+            same = self.truth(self.binary(operator.eq, x, y))
+            if type(same) is not Symbol:
+                if not same:
+                    return False
+            elif found is True:
+                found = same
+            else:
+                found = self.recorder.apply(operator.and_, (found, same), {})
+        return found
+
+    def _negated(self, held: Any) -> Any:
+        if type(held) is not Symbol:
+            return not held
+        return self.recorder.apply(operator.not_, (held,), {})
+
     def eval_IfExp(self, node: ast.IfExp) -> Any:
         condition = self.truth(self.evaluate(node.test))
         self.at(node)
@@ -160,6 +179,16 @@ class Conditions(Calls):
             lambda: self.evaluate(node.body),
             lambda: self.evaluate(node.orelse),
         )
+
+
+def _same_length(x: Any, y: Any) -> bool:
+    """Whether two values are lengths that are known to be equal."""
+    if type(x) is not Symbol or type(y) is not Symbol:
+        return False
+    m, n = x.type, y.type
+    if not isinstance(m, Number) or not isinstance(n, Number):
+        return False
+    return m.size is not None and m.size is n.size
 
 
 _UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}

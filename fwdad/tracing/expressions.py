@@ -140,6 +140,10 @@ class Expressions(Conditions):
                 value = self.call(method, (x, y), {})
                 if value is not NotImplemented:
                     return value
+        if function in _EQUALITIES and mentions_symbols((a, b)):
+            same = self._same_items(a, b)
+            if same is not None:
+                return same if function is operator.eq else self._negated(same)
         if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
             b = self.force(b)  # that many copies
         if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
@@ -380,6 +384,9 @@ class Expressions(Conditions):
                 kwargs[keyword.arg] = value
         self.at(node)
         return self.call(f, tuple(args), kwargs)
+
+
+_EQUALITIES = (operator.eq, operator.ne)
 
 
 def _is_int(x: Any) -> bool:

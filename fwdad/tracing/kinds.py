@@ -73,6 +73,21 @@ def makes_arrays(f: Any) -> bool:
     )
 
 
+def is_computed(f: Any) -> bool:
+    """Whether a function of known numbers is called once, when the program is traced.
+
+    NumPy's that are written in Python (``np.hamming``, ``np.triu_indices``), other than those of
+    which compiled code has a loop.
+    """
+    module = getattr(f, "__module__", None) or ""
+    written = getattr(f, "_implementation", f)
+    in_python = module.split(".")[0] == "numpy" and isinstance(written, types.FunctionType)
+    return in_python and f not in _LOOPS and find_rule(f) is None
+
+
+_LOOPS = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
+
+
 _SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
            np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
 

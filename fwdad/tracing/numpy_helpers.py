@@ -11,7 +11,11 @@ import numpy as np
 from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
+from fwdad.tracing import numpy_sources, numpy_statistics  # noqa: F401 (its sources are registered)
 from fwdad.tracing.builtin_calls import builtin, method
+from fwdad.tracing.kinds import mentions_symbols
+
+builtin(numpy_sources.known)(lambda tracer, x: tracer.known(x))
 
 # -- methods of ufuncs that have other names
 
@@ -126,6 +130,37 @@ def _example(number: Any) -> Any:
 @builtin(type(np.s_).__getitem__)
 def _index_expression(_tracer: Any, o: Any, item: Any) -> Any:
     return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
+
+
+@builtin(np.array)
+def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
+    made = tracer.call_native(np.array, (x, *args), options)
+    if not mentions_symbols(ndmin) and not ndmin:
+        return made
+    while made.type.ndim < tracer.known(ndmin):
+        made = tracer.recorder.load(made, (None, Ellipsis))
+    return made
+
+
+def _of_vectors(function: Any) -> Callable[..., Any]:
+    """Products of vectors, whose lengths say what is computed."""
+
+    def call(tracer: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+        a, b = _as_value(tracer, a), _as_value(tracer, b)
+        names = ("axisa", "axisb")
+        given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
+        for x, name in zip((a, b), names, strict=True):
+            axis = given.get("axis")
+            axis = tracer.known(given.get(name, -1) if axis is None else axis)
+            if type(x) is Symbol and x.is_array and x.type.ndim:
+                tracer.recorder.known_length(x, axis % x.type.ndim)
+        return tracer.call_native(function, (a, b, *args), kwargs)
+
+    return call
+
+
+for _function in (np.cross, np.linalg.cross):
+    builtin(_function)(_of_vectors(_function))
 
 
 # -- all places of an array

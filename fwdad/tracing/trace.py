@@ -15,6 +15,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.draw import dot_source
 from fwdad.tape.ops import Op, Program, Value
+from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.picture import draw_program
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
@@ -292,6 +293,7 @@ def _trace(
     rebuild.answer(y)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
+    _settle_lengths(recorder)
     program = Program(function_name(f).split(".")[-1], recorder.block)
     code = getattr(f, "__code__", None)
     program.filename = code.co_filename if code is not None else ""
@@ -315,6 +317,15 @@ def _trace(
         ),
         recorder.cut,
     )
+
+
+def _settle_lengths(recorder: Recorder) -> None:
+    """Give values the lengths that are assumed by now."""
+    if not recorder.known:
+        return
+    for block in blocks_of(recorder.block):
+        for v in (*block.params, *(v for op in block.ops for v in defined_by(op))):
+            v.type = recorder.resolved(v.type)
 
 
 def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:

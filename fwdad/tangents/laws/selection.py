@@ -17,7 +17,7 @@ from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
 from fwdad.tangents.placed import rearranged
 from fwdad.tangents.shapes import broadcast_shapes
-from fwdad.tangents.symbolic import arange, is_known, zeros
+from fwdad.tangents.symbolic import arange, is_known, recorder_of
 from fwdad.tangents.zero import ZERO, Zero
 
 
@@ -186,11 +186,13 @@ def _diag(v_dot: Chunk, k: int = 0) -> Chunk:
     n = v_dot.shape[0] + abs(k)
     rows = arange(v_dot.shape[0]) + max(-k, 0)
     lanes = v_dot.lanes
-    placed = zeros((v_dot.n, n, n), plain(lanes).dtype)
-    if hasattr(placed, "__fwdad_symbolic__"):
+    shape, dtype = (v_dot.n, n, n), plain(lanes).dtype
+    recorder = recorder_of(n, plain(lanes))
+    if recorder is not None:
+        placed = recorder.apply(np.zeros, (shape, dtype), {})
         placed[:, rows, rows + k] = lanes
         return Chunk(placed)
-    return Chunk(_scatter(placed, (rows, rows + k), lanes))
+    return Chunk(_scatter(np.zeros(shape, dtype), (rows, rows + k), lanes))
 
 
 def _scatter(zeros: np.ndarray, index: tuple[Any, ...], lanes: Any) -> Any:
