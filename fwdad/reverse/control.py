@@ -16,9 +16,9 @@ class Control(Checkpoints):
 
     def reverse(self, region: Region) -> None:
         """Run the operations of a region's source block backwards, into the region."""
-        for op in region.source.ops:
-            for v in defined_by(op):
-                self.recorder.measure(v, anew=True)
+        inside = [v for op in region.source.ops for v in defined_by(op)]
+        for v in (*region.source.params, *inside):
+            self.recorder.measure(v, anew=True)
         ops = list(region.source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have asked for lengths
             self.settle(region, 0, len(ops))
