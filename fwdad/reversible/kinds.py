@@ -15,7 +15,7 @@ import numpy as np
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.containers import Container
 from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
-from fwdad.reversible.places import steps
+from fwdad.reversible.places import PARTS, steps
 from fwdad.tangents.chunk import plain
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType
@@ -229,6 +229,8 @@ def place_kind(place: ast.expr, env: dict[str, Kind], of: Any) -> Kind | None:
                 return None
             continue
         message = f"'{ast.unparse(step)}' is no place of a reversible program"
+        if step.attr in PARTS:  # type: ignore[attr-defined]
+            message += ": a part of complex numbers is updated by += and -=; an ancilla can hold it"
         raise UnsupportedTypeError(message)
     return kind
 

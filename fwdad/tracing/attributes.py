@@ -100,7 +100,7 @@ class Attributes:
             if t.dtype.kind != "c" and name == "real":
                 return o
             if isinstance(t, Number) and t.python:
-                cls = float if t.dtype.kind == "c" else int
+                cls = int if t.dtype.kind in "biu" else float
                 part = self.recorder.apply(getattr(np, name), (o,), {})
                 return self.recorder.apply(cls, (part,), {})
             return self.recorder.apply(getattr(np, name), (o,), {})
