@@ -18,7 +18,7 @@ from fwdad.backends.array_functions import (
     reading,
 )
 from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term
-from fwdad.backends.vector_rows import Rows, add_rows
+from fwdad.backends.vector_rows import Rows, add_rows, sum_of_row
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand
 from fwdad.tape.types import Number
@@ -84,35 +84,80 @@ def _reduce(
             w.line(f"{name} = {w.empty(['1'] * out.type.ndim, dtype)}")
             w.line(f"{name}[{w.at(['0'] * out.type.ndim)}] = {made}")
             return None
-        name = w.name(out)
-        shape = [("1" if k in axes else lengths[k]) for k in range(ndim) if keepdims or k in kept]
         rows = Rows(w, value, lengths, steps)
-        at_once = fold is SUM and axes and kept[-1] == ndim - 1 and dtype == FLOAT64 and rows.fits
-        w.new_array(out, shape, zeros=at_once and len(axes) == 1)
-        index = w.index_names(ndim)
-        place = w.at(
-            [("0" if k in axes else index[k]) for k in range(ndim) if keepdims or k in kept]
-        )
-        if at_once:
+        _Along(op, fold, axes, kept, keepdims, count, mean).write(w, rows, element, power)
+    return None
+
+
+class _Along:
+    """A reduction along some of the axes: the result is an array.
+
+    Parameters
+    ----------
+    op : Apply
+        The call.
+    fold : _Fold
+        What it does.
+    axes, kept : sequence of int
+        The axes that are reduced, and the others.
+    keepdims : bool
+        Whether the result has axes of length one for them.
+    count : str
+        How many elements become one.
+    mean : bool
+        Whether their sum is divided by that.
+    """
+
+    def __init__(
+        self, op: Apply, fold: _Fold, axes: Sequence[int], kept: Sequence[int], keepdims: bool,
+        count: str, mean: bool,
+    ) -> None:  # fmt: skip
+        self.op = op
+        self.fold = fold
+        self.axes = axes
+        self.kept = kept
+        self.there = [k for k in range(len(axes) + len(kept)) if keepdims or k in kept]
+        self.count = count
+        self.mean = mean
+        self.dtype = op.outputs[0].type.dtype
+
+    def write(self, w: Writer, rows: Rows, element: Any, power: int) -> None:
+        """Write the loops over what is read."""
+        out, lengths = self.op.outputs[0], rows.lengths
+        ndim = len(lengths)
+        index, name = w.index_names(ndim), w.name(out)
+        place = w.at(["0" if k in self.axes else index[k] for k in self.there])
+        adds = self.fold is SUM and bool(self.axes) and self.dtype == FLOAT64
+        vectors = adds and rows.fits
+        over_rows = vectors and self.kept[-1] == ndim - 1
+        shape = ["1" if k in self.axes else lengths[k] for k in self.there]
+        w.new_array(out, shape, zeros=over_rows and len(self.axes) == 1)
+        if vectors:
             rows.compare()
-            with loops_over(w, index, lengths, kept[:-1]):
-                add_rows(rows, name, place, index, axes, power, loops_over)
-            if mean:
-                with loops_over(w, index, lengths, kept):
-                    total = Term(f"{name}[{place}]", ATOM, numpy_number(dtype))
-                    w.line(f"{name}[{place}] = {_finish(w, total, count, dtype, mean)}")
-            return None
+        if over_rows:
+            with loops_over(w, index, lengths, self.kept[:-1]):
+                add_rows(rows, name, place, index, self.axes, power, loops_over)
+            if self.mean:
+                with loops_over(w, index, lengths, self.kept):
+                    w.line(f"{name}[{place}] = {self._made(w, f'{name}[{place}]', self.dtype)}")
+            return
+        wide = WIDE.get(self.dtype, self.dtype)
         first = len(w.lines)
-        with loops_over(w, index, lengths, kept):
+        with loops_over(w, index, lengths, self.kept):
             total = w.temporary("total", numpy_number(wide))
-            w.line(f"{total} = {start}")
-            with loops_over(w, index, lengths, axes):
-                w.line(fold.step(w, total, element(index), wide))
-            made = _finish(w, Term(total, ATOM, numpy_number(wide)), count, dtype, mean)
-            w.line(f"{name}[{place}] = {made}")
+            if vectors and ndim > 2 and power == 1:
+                sum_of_row(rows, total, index, self.axes, loops_over)
+            else:
+                w.line(f"{total} = {literal(self.fold.identity, numpy_number(wide))}")
+                with loops_over(w, index, lengths, self.axes):
+                    w.line(self.fold.step(w, total, element(index), wide))
+            w.line(f"{name}[{place}] = {self._made(w, total, wide)}")
         if w.spreads and lengths:
             parallel_sums.spread_rows(w, first)
-    return None
+
+    def _made(self, w: Writer, text: str, dtype: np.dtype[Any]) -> str:
+        term = Term(text, ATOM, numpy_number(dtype))
+        return _finish(w, term, self.count, self.dtype, self.mean)
 
 
 def spread(w: Writer, start: int, fold: _Fold, dtype: np.dtype[Any]) -> None:

@@ -30,6 +30,7 @@ from fwdad.backends.vectors import (
 )
 
 types: Any = _types
+_INT32 = ir.IntType(32)
 
 
 def _function(
@@ -184,8 +185,33 @@ def vector_filled(_typing, width, x):
     return made(width, x), code
 
 
+@intrinsic
+def vector_total(_typing, vector):
+    """The sum of W numbers."""
+    if not isinstance(vector, VectorType) or same_float(vector) is None:
+        return None
+
+    def code(_context, builder, _sig, args):
+        (made,), n = args, vector.n
+        while n > 1:
+            n //= 2
+            unset = ir.Constant(made.type, ir.Undefined)
+            parts = [
+                builder.shuffle_vector(
+                    made,
+                    unset,
+                    ir.Constant(ir.VectorType(_INT32, n), list(range(k, k + n))),
+                )
+                for k in (0, n)
+            ]
+            made = builder.fadd(*parts)
+        return builder.extract_element(made, _INT32(0))
+
+    return vector.dtype(vector), code
+
+
 def _items(builder: Any, vector: Any, n: int) -> list[Any]:
-    return [builder.extract_element(vector, ir.IntType(32)(k)) for k in range(n)]
+    return [builder.extract_element(vector, _INT32(k)) for k in range(n)]
 
 
 def _of_row(symbol: str, name: str) -> Any:
@@ -259,6 +285,7 @@ FUNCTIONS: dict[str, Any] = {
         vector_write,
         vector_where,
         vector_filled,
+        vector_total,
         _of_row(">", "vector_largest"),
         _of_row("<", "vector_smallest"),
         _place(">", "vector_place_of_largest"),

@@ -46,7 +46,7 @@ class Rows:
         self.lengths = lengths
         self.stop = lengths[-1] if lengths else ""
         self.dtype = value.type.dtype
-        self._steps = steps
+        self.steps = steps
         self.width = lanes_of(self.dtype) if self.dtype in _FLOATS else 0
 
     @property
@@ -72,14 +72,14 @@ class Rows:
         arrays = list(filter(is_array, op.args))
         waiting = [self.w._lazy[a] for a in arrays if a in self.w._lazy]
         ends = [(self.w.array(a), a.type.ndim - 1) for a in arrays if a not in self.w._lazy]
-        return not any(end in self._steps for end in ends) and all(map(self._has_form, waiting))
+        return not any(end in self.steps for end in ends) and all(map(self._has_form, waiting))
 
     def compare(self) -> None:
         """Make sure, once, that every element that will be read is there."""
         w = self.w
         values = w._leaf_values(self.value) if self.value in w._lazy else []
         leaves = [Leaf(w.array(v), v.type.shape, v) for v in values]
-        w.compare(leaves, self.lengths, self._steps)
+        w.compare(leaves, self.lengths, self.steps)
 
     def at(self, index: Sequence[str]) -> Term:
         """The W elements that begin at a place."""
@@ -100,8 +100,8 @@ class Rows:
             given = [self._elements(x, index) for x in op.args]
             if any(x.is_vector for x in given):
                 return Elements(vector_term(op, given, self._atom), True)
-            return Elements(w._element_of(op, index, self._steps), False)
-        own = w.index_into(w.array(a), a.type.shape, index, self._steps)
+            return Elements(w._element_of(op, index, self.steps), False)
+        own = w.index_into(w.array(a), a.type.shape, index, self.steps)
         t = numpy_number(a.type.dtype)
         if not a.type.ndim or a.type.shape[-1] == 1:
             return Elements(Term(f"{w.array(a)}[{w.at(own)}]", ATOM, t), False)
@@ -240,6 +240,41 @@ def add_rows(
             new = term()
             old = f"vector_read({rows.width}, {there})"
             rows.line(f"vector_write({old} + {new.at(6)}, {there})")
+
+
+def sum_of_row(
+    rows: Rows, total: str, index: Sequence[str], axes: Sequence[int], loops: Callable[..., Any]
+) -> None:
+    """Add up along the last axis and others: of many short rows, which LLVM adds one by one.
+
+    Parameters
+    ----------
+    rows : Rows
+        What is read, of doubles.
+    total : str
+        The name of the sum.
+    index : sequence of str
+        The indices of all axes.
+    axes : sequence of int
+        Those that are reduced, the last among them.
+    loops : callable
+        As in :func:`extreme_of_row`.
+    """
+    w = rows.w
+    totals, whole = w.temporary("totals"), w.temporary("whole")
+    rows.line(f"{totals} = vector_filled({rows.width}, 0.0)")
+    w.line(f"{whole} = {rows.stop} - {rows.stop} % {rows.width}")
+    with loops(w, index, rows.lengths, axes[:-1]):
+        w.line(f"for {index[-1]} in range(0, {whole}, {rows.width}):")
+        with w.indented():
+            rows.line(f"{totals} = {totals} + {rows.at(index).at(6)}")
+    rows.line(f"{total} = vector_total({totals})")
+    with loops(w, index, rows.lengths, axes[:-1]):
+        w.line(f"for {index[-1]} in range({whole}, {rows.stop}):")
+        with w.indented():
+            term = w.element(rows.value, index, rows.steps)
+            w.note_helpers(term.text)
+            w.line(f"{total} = {total} + {term.at(6)}")
 
 
 def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:

@@ -31,6 +31,7 @@ def sums(x, y):
     return (
         np.sum(x, axis=0), np.mean(x * x[:1], axis=0, keepdims=True), np.sum(part, axis=(0, 1)),
         np.sum(part, axis=1), np.sum(x[:, ::-1], axis=0), np.sum(x > 0.0, axis=0),
+        np.sum(y * 2.0, axis=2), np.sum(y, axis=(0, 2), keepdims=True), np.mean(part, axis=-1),
     )  # fmt: skip
 
 
