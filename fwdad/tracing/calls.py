@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-import importlib
 import inspect
 import types
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from fwdad.tracing.kinds import (
     is_known,
     makes_arrays,
     mentions_symbols,
-    public_module,
+    public_function,
 )
 from fwdad.tracing.merge import mutables
 from fwdad.tracing.numpy_sources import SOURCES
@@ -204,7 +203,7 @@ class Calls(Attributes):
         bound = self._bind(source.node, f.__defaults__ or (), f.__kwdefaults__ or {}, args, kwargs)
         inside = self.frame is not None and is_library_file(self.frame.filename)
         if library and self.frame is not None and (not inside or public in SOURCES):
-            public = public or getattr(importlib.import_module(public_module(f)), f.__name__, f)
+            public = public or public_function(f)
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)

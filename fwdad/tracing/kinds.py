@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -107,6 +108,8 @@ def is_known(f: Any) -> bool:
     return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
 
 
-def public_module(f: Any) -> str:
-    """The module in which users find a function of a library."""
-    return f.__module__.partition("._")[0]
+def public_function(f: Any) -> Any:
+    """A library's function as users find it; a function of generated code is itself."""
+    if f.__code__.co_filename.startswith("<"):
+        return f
+    return getattr(sys.modules.get(f.__module__.partition("._")[0]), f.__name__, f)

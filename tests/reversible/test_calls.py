@@ -1,5 +1,6 @@
 """Calls of reversible functions: keywords, defaults, methods, fields that are functions."""
 
+import linecache
 import pickle
 from collections import namedtuple
 from dataclasses import dataclass
@@ -372,3 +373,14 @@ def test_cells_are_read_when_it_runs():
     assert f(0.0, 1.0)[0] == 6.0
     c = np.array([1.0, 2.0])
     assert np.array_equal(f(np.zeros(2), 1.0)[0], [1.0, 2.0])
+
+
+def test_a_function_of_a_module_that_cannot_be_imported():
+    code = "@fwdad.reversible\ndef nowhere(y, x):\n    y += x * x\n"
+    space = {"__name__": "a_module_that_is_not_there", "fwdad": fwdad}
+    linecache.cache["<nowhere>"] = (len(code), None, code.splitlines(keepends=True), "<nowhere>")
+    exec(compile(code, "<nowhere>", "exec"), space)
+    f = space["nowhere"]
+    for g in (fwdad.grad(f, argnums=1), fwdad.jit(fwdad.grad(f, argnums=1))):
+        assert g(0.0, 3.0) == 6.0
+    assert fwdad.jit(lambda x: f(0.0, x)[0])(3.0) == 9.0
