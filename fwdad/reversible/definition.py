@@ -108,6 +108,7 @@ class Definition:
         self.spaces: list[dict[str, Any]] = []
         self.programs: dict[World, Program] = {}
         self.updates: dict[World, set[str]] = {}
+        self.positions: dict[tuple[Kind, ...], set[int]] = {}
         self.guess: tuple[World, set[str]] | None = None
 
     # -- the world outside
@@ -214,10 +215,14 @@ class Definition:
 
     def updated(self, kinds: tuple[Kind, ...]) -> set[int]:
         """The positions of the values that are updated, among those that its source is given."""
-        known = dict(zip(self.forward.params, kinds, strict=True))
-        written = self.updated_paths(world_of(known))
-        found = [path for p, kind in known.items() for path in value_paths(p, kind)]
-        return {at for at, path in enumerate(found) if touches(written, path)}
+        found = self.positions.get(kinds)
+        if found is None:
+            known = dict(zip(self.forward.params, kinds, strict=True))
+            written = self.updated_paths(world_of(known))
+            paths = [path for p, kind in known.items() for path in value_paths(p, kind)]
+            found = {at for at, path in enumerate(paths) if touches(written, path)}
+            self.positions[kinds] = found
+        return found
 
     def updated_paths(self, world: World, caller: Definition | None = None) -> set[str]:
         """The parameters, and fields of them, that are updated.

@@ -13,7 +13,7 @@ import numpy as np
 
 from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError
 from fwdad.reversible.definition import Definition
-from fwdad.reversible.kinds import Kind, kind_of
+from fwdad.reversible.kinds import Kind, Record, kind_of
 from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
 from fwdad.reversible.program import Program
 from fwdad.reversible.records import (
@@ -102,7 +102,8 @@ class Reversible:
         flat = flat_kinds(kinds)
         updated = self.definition.updated(kinds)
         self._check_apart(values, flat, updated)
-        if shared_records(args, kinds, updated):
+        has_records = any(isinstance(k, Record) for k in kinds)
+        if has_records and shared_records(args, kinds, updated):
             message = f"two arguments of {self.__name__} are one object, and it updates it"
             raise AliasedArgumentError(message)
         if inplace:

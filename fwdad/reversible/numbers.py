@@ -103,7 +103,8 @@ class Fixed(Grid):
     bits : int
         Binary digits behind the point, 1 to 52. Numbers are smaller than ``2**(53 - bits)`` (1024
         for 43 bits); what would reach that raises, ``InvertibilityError`` in a program and
-        ``OverflowError`` outside.
+        ``OverflowError`` outside. With the checks off nothing wraps around, but what is beyond has
+        lost digits, and is not undone to the last bit.
 
     Notes
     -----
