@@ -53,15 +53,47 @@ class _Writer:
         shape = [1 if k == axis else n for k, n in enumerate(s) if keep or k != axis]
         self.write(f"{a}.sum(axis={axis}, keepdims={keep})", shape)
 
-    def stored(self, a, s):
-        b, t = self.pick(lambda t: t in (s, s[1:], ()))
-        if b is None:
-            return
-        k, op = self.rng.integers(s[0]), ("=", "+=", "*=")[self.rng.integers(3)]
+    def fresh(self, a, s):
+        """An array of its own that may be written into: made in one of many ways, of one shape."""
+        every = list(range(s[0]))
+        forms = (
+            "{a}.copy()", "{a} + 0", "np.array({a})", f"{{a}}[{every[::-1]}]",
+            "np.sort({a}, axis=0)", f"np.take({{a}}, {every}, axis=0)",
+            "np.where({a} > 1, {a}, 0.5)", "{a}.flatten().reshape({s})", "np.zeros({s})",
+            "np.concatenate([{a}[1:], {a}[:1]])", "np.stack(list({a}))", "np.flip({a}, 0) * 1",
+            "np.repeat({a}, 2, axis=0)[::2]", "np.broadcast_to({a}, (2, *{s}))[1].copy()",
+            "np.tile({a}.reshape(-1), 2)[:{a}.size].reshape({s})", "np.roll({a}, 1, axis=0)",
+            "{a}[np.argsort({a}.reshape({m}, -1)[:, 0])]", "np.full({s}, {a}.reshape(-1)[0])",
+            "np.empty_like({a})",
+        )  # fmt: skip
+        form = forms[self.rng.integers(len(forms))]
         name = f"v{len(self.lines)}"
-        target, value = (f"{name}[{k}:]", f"{b}[-1:]") if t == s else (f"{name}[{k}]", b)
-        self.lines += [f"{name} = {a}.copy()", f"{target} {op} {value}"]
+        self.lines.append(f"{name} = " + form.format(a=a, s=s, m=s[0]))
+        if "empty" in form:
+            self.lines.append(f"{name}[...] = 2 * {a}")
         self.values.append((name, s))
+        return name
+
+    def target(self, name, s):
+        """Where something is stored, and the shape of what fits there."""
+        n, k = s[0], self.rng.integers(s[0])
+        options = [
+            (f"{name}[{k}:]", (n - k, *s[1:])), (f"{name}[{k}]", s[1:]), (f"{name}[...]", s),
+            (f"{name}[::-1]", s), (f"{name}[::2]", ((n + 1) // 2, *s[1:])),
+            (f"{name}[{name} > 1]", ()), (f"{name}[[0, -1]]", (2, *s[1:])),
+            (f"{name}.T[0]", s[:-1][::-1]), (f"{name}[-1, ...]", s[1:]),
+            (f"{name}.reshape(-1)[{k}:]", (int(np.prod(s)) - k,)),
+        ]  # fmt: skip
+        return options[self.rng.integers(len(options))]
+
+    def stored(self, a, s):
+        name = self.fresh(a, s)
+        for _ in range(self.rng.integers(1, 4)):
+            where, shape = self.target(name, s)
+            b, _ = self.pick(lambda t, own=shape: t == own)
+            value = b if b is not None and self.rng.random() < 0.7 else "x[1]"
+            op = ("=", "+=", "*=", "-=", "/=")[self.rng.integers(5)]
+            self.lines.append(f"{where} {op} {value}" + (" ** 2 + 1" if op == "/=" else ""))
 
     def looped(self, a, s):
         name = f"v{len(self.lines)}"

@@ -21,14 +21,14 @@ from fwdad.tape.ops import (
     is_array,
     values_in,
 )
-from fwdad.tape.types import ArrayType, Number, covers, number_type
+from fwdad.tape.types import ArrayType, Number, Size, covers, number_type
 
 
 class MalformedTapeError(FwdadError):
     """A program breaks a rule of the tape: a defect of a transform, not of the user's code."""
 
 
-def check_program(program: Program) -> None:
+def check_program(program: Program, *, assumed: bool = False) -> None:
     """Raise unless a program is well formed.
 
     Every value is defined once, and before it is used, in the same block or in one around it; a
@@ -40,17 +40,20 @@ def check_program(program: Program) -> None:
     ----------
     program : Program
         What to check, with the programs that it calls.
+    assumed : bool
+        Whether lengths may be known that no type tells: the tape is for arguments of these lengths.
 
     Raises
     ------
     MalformedTapeError
         Naming the operation, the user's line, and what is wrong.
     """
-    _Checker(program, set()).run()
+    _Checker(program, set(), assumed).run()
 
 
 class _Checker:
-    def __init__(self, program: Program, checked: set[int]) -> None:
+    def __init__(self, program: Program, checked: set[int], assumed: bool) -> None:
+        self.assumed = assumed
         self.program = program
         self.checked = checked
         self.defined: set[Value] = set()
@@ -169,7 +172,7 @@ class _Checker:
         if len(op.args) != len(inner.block.params):
             self.fail(f"{inner.name} has {len(inner.block.params)} parameters, not {len(op.args)}")
         if id(inner) not in self.checked:
-            _Checker(inner, self.checked).run()
+            _Checker(inner, self.checked, self.assumed).run()
 
     # -- types
 
@@ -185,6 +188,10 @@ class _Checker:
             self.fail(f"{len(wide)} {one}, and {len(narrow)} {other}")
         for v, x in zip(wide, narrow, strict=True):
             t = x.type if isinstance(x, (Value, Missing)) else number_type(x)
+            if self.assumed and isinstance(t, ArrayType) and isinstance(v.type, ArrayType):
+                pairs = zip(v.type.shape, t.shape, strict=False)
+                known = (m if isinstance(n, Size) else n for m, n in pairs)
+                t = ArrayType(t.dtype, (*known, *t.shape[v.type.ndim :]))
             if t is None or not covers(v.type, t):
                 self.fail(f"{one} and {other} differ in type: {v.type} and {t or x!r}")
 

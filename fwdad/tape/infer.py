@@ -624,6 +624,25 @@ def _along(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(arr.type.dtype, tuple(dims))
 
 
+def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
+    """``np.take``: its indices are values, which a sample may be too short for."""
+    a, indices = (_argument(args, kwargs, k, n) for k, n in ((0, "a"), (1, "indices")))
+    axis = args[2] if len(args) > 2 else kwargs.get("axis")
+    own, dtype = _shape_of_any(a), a.type.dtype if isinstance(a, Value) else np.asarray(a).dtype
+    if axis is None:
+        axis, own = 0, (1,)
+    elif not isinstance(axis, int) or not -len(own) <= axis < len(own):
+        message = f"axis {axis} of an array of rank {len(own)}"
+        raise CannotInferError(message)
+    axis %= len(own)
+    shape = (*own[:axis], *_shape_of_any(indices), *own[axis + 1 :])
+    return ArrayType(dtype, shape) if shape else Number(dtype, python=False)
+
+
+def _shape_of_any(x: Operand) -> tuple[Dimension, ...]:
+    return x.type.shape if isinstance(x, Value) else np.shape(x)
+
+
 def _sparse_product(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     data, x = (_argument(args, kwargs, k, name).type for k, name in enumerate(("data", "x")))
     rows, _ = _argument(args, kwargs, 5, "shape")
@@ -669,4 +688,5 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.broadcast_to: _reshaped,
     np.arange: _ranged,
     np.take_along_axis: _along,
+    np.take: _taken,
 }

@@ -200,6 +200,23 @@ def sides_of_other_lengths(x):
     return np.sum(np.sin(y))
 
 
+def gathered_then_stored(x):
+    """What an index array takes out is memory of its own."""
+    y = x[np.array([1, 2, 0, 1])]
+    y[2:] = x[0] ** 2
+    z = np.array([1.0, 2.0, 3.0])[[2, 0]]
+    z *= y[:2]
+    w = x[x > 1]
+    w[0] = z[1] * y[3]
+    return np.concatenate([y, z, w])
+
+
+def tiled_then_stored(x):
+    y = np.tile(np.sin(x), 2)[: x.size].reshape((3,))
+    y.T[0] = x[1]
+    return y
+
+
 PROGRAMS = {
     "power": (power, (1.3, 4)),
     "power 0": (power, (1.3, 0)),
@@ -216,7 +233,7 @@ PROGRAMS = {
             elementwise, unequal_ranks, recurrence, running_sums, in_place, through_views,
             swapped_buffers, lorenz, tuple_state, record_state, list_of_scalars, growing_slices,
             inactive_side, branch_stores, best_so_far, captured_matrix, closure,
-            shrinking_windows, sides_of_other_lengths,
+            shrinking_windows, sides_of_other_lengths, gathered_then_stored, tiled_then_stored,
         )
     },
 }  # fmt: skip

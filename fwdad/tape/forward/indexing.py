@@ -55,7 +55,10 @@ class Indexing(State):
         for lanes, d in chunk.terms.items():
             scaling: Any = d
             if type(d) is Symbol and d.is_array:
-                scaling = self.recorder.load(d, index)
+                whole: Any = d
+                if broadcasts(d.shape, chunk.shape):
+                    whole = np.broadcast_to(d, chunk.shape)
+                scaling = self.recorder.load(whole, index)
             made = self._indexed_lanes(lanes, index, chunk.shape)
             if isinstance(t, Number) and scaling is None:
                 scaling = 1.0

@@ -108,7 +108,7 @@ class Memory(Windows):
         t = self.tangent_of(scattered(op))
         array = target.array
         if array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(array)):
-            self._shadow_all(array)
+            self._shadow_stored(array)
         if array in self.windows:
             self._must_be_dense(array)
         self._copy(op)
@@ -166,7 +166,9 @@ class Memory(Windows):
         if op.array in self.shadow:
             shadow = self.shadow[op.array]
             if op.view:
-                self.shadow[v] = self.recorder.load(shadow, (slice(None), *index))
+                made = self.recorder.load(shadow, (slice(None), *index))
+                made.value.type = ArrayType(made.dtype, (self.n, *v.type.shape))  # v's own lengths
+                self.shadow[v] = made
             else:
                 self.tangent[v] = self._read(shadow, index, v.type)
         elif op.array in self.windows:
@@ -175,6 +177,7 @@ class Memory(Windows):
             chunk = self._indexed(self.tangent[op.array], index, v.type)
             if isinstance(chunk, Chunk):
                 self.tangent[v] = chunk
+        self._settled(op)  # what an index array gathers is memory, too
 
     def _read(self, shadow: Symbol, index: tuple[Any, ...], t: Type) -> Chunk:
         self._alignable(index)
@@ -190,7 +193,7 @@ class Memory(Windows):
         t = self.tangent_of(op.value)
         self._keeps_numbers(op, t)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
-            self._shadow_all(op.array)
+            self._shadow_stored(op.array)
         if op.array in self.windows:
             self._place_store(op, t if isinstance(t, Chunk) else None)
             return
@@ -241,7 +244,7 @@ class Memory(Windows):
         t = self.tangent_of(op.value)
         self._keeps_numbers(op, t)
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
-            self._shadow_all(op.array)
+            self._shadow_stored(op.array)
         if op.array in self.windows:
             self._place_store(op, t if isinstance(t, Chunk) else None)
             return

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
 from fwdad.rules.partials import SINGLE, floating
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -146,6 +147,13 @@ class State:
             if root not in self.facts.shadowed:
                 self.facts.shadowed |= self.memory.get(v, {v})
                 raise AgainError
+
+    def _shadow_stored(self, v: Value) -> None:
+        """The same, where the store is reached: the shadow is there."""
+        self._shadow_all(v)
+        if v not in self.shadow and v not in self.windows:
+            message = "derivatives are stored into an array that has no memory for them"
+            raise UntraceableError(message, self._op.location if self._op is not None else None)
 
     def _begin_shadow(self, v: Value) -> None:
         """Memory that active values will be stored into: its tangent so far."""
