@@ -213,10 +213,14 @@ def _hollow(a: np.ndarray) -> np.ndarray:
 def _own_stack(stack: Any, use: Stacked) -> Any:
     """A stack that may be changed: a list, or the memory of compiled code and its height."""
     if type(stack) is list:
-        return [x.copy() for x in stack] if use.deep else list(stack)
+        return [_own(x) for x in stack] if use.deep else list(stack)
     if not use.deep and not use.grows:
         return stack
-    return tuple(x.copy() if isinstance(x, np.ndarray) else x for x in stack)
+    return tuple(_own(x) for x in stack)
+
+
+def _own(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def _apart(values: Any, others: list[Any]) -> list[Any]:

@@ -13,7 +13,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, reading
-from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Program, Value, is_array, values_in
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Call,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+)
+from fwdad.tape.passes import called_from
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
@@ -71,6 +83,8 @@ class Stacks:
         The memory of each.
     roomy : set of Op
         What pushes without looking: there is room.
+    handed : dict
+        Those that are given to programs that are called.
     """
 
     def __init__(self, program: Program) -> None:
@@ -78,8 +92,11 @@ class Stacks:
         self.roomy: set[Op] = set()
         pushes: dict[Value, list[tuple[Apply, Block]]] = {}
         pops: dict[Value, list[tuple[Apply, Block]]] = {}
-        self.given = [p for p in program.block.params if p in _stacks_in(program)]
+        handed = self.handed = handed_on(program)
+        here = {op.args[0] for op, _ in _stacking(program.block)} | handed.keys()
+        self.given = [p for p in program.block.params if p in here]
         alone = {*self.given, *values_in(program.block.results)}  # or looked at in another way
+        alone |= handed.keys()
         looks: dict[Value, Apply] = {}
         for op, block in _stacking(program.block):
             if op.function in (top, thin):
@@ -109,10 +126,11 @@ class Stacks:
             held.ends = own
             if first:
                 held.begins = own
-        for stack in self.given:
+        for stack in dict.fromkeys((*self.given, *handed)):
             if stack not in self.held:
-                found = pops[stack][0][0] if stack in pops else looks[stack]
-                held = self.held[stack] = Held(found.outputs[0].type)
+                found = pops[stack][0][0] if stack in pops else looks.get(stack)
+                t = handed[stack] if found is None else found.outputs[0].type
+                held = self.held[stack] = Held(t)
                 held.stacks.append(stack)
                 if isinstance(held.type, ArrayType):
                     held.unknown = list(range(held.type.ndim))
@@ -122,9 +140,36 @@ class Stacks:
                 popped.lowers = {op for op, _ in taken}
 
 
-def _stacks_in(program: Program) -> set[Value]:
-    """What the program takes for stacks."""
-    return {op.args[0] for op, _ in _stacking(program.block)}
+def handed_on(program: Program) -> dict[Value, Type]:
+    """The stacks that a program gives to those that it calls, and the types of what is on them.
+
+    Parameters
+    ----------
+    program : Program
+        Any.
+    """
+    programs = called_from(program)
+    known: dict[int, dict[Value, Type]] = {}
+    for each in programs:
+        known[id(each)] = {
+            op.args[0]: _type_of(op.args[1]) if op.function is push else op.outputs[0].type
+            for op, _ in _stacking(each.block)
+            if op.function is not thin
+        }
+    handed: dict[int, dict[Value, Type]] = {id(each): {} for each in programs}
+    changed = True
+    while changed:
+        changed = False
+        for each in programs:
+            for op in each.walk():
+                if not isinstance(op, Call):
+                    continue
+                inner = known[id(op.program)] | handed[id(op.program)]
+                for a, p in zip(op.args, op.program.block.params, strict=True):
+                    if p in inner and isinstance(a, Value) and a not in handed[id(each)]:
+                        handed[id(each)][a] = inner[p]
+                        changed = True
+    return handed[id(program)]
 
 
 def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
@@ -156,11 +201,12 @@ def _new_stack(w: Writer, op: Apply) -> None:
     held.top = w.temporary(f"{held.name}_top", INT)
     w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
     w.line(f"{held.name} = {_memory(w, held.type)}", op)
-    w.line(f"{held.top} = 0")
+    # a callee is compiled once: for an int, not for this one
+    w.line(f"{held.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
         w.line(f"{held.shapes} = {_memory(w, INT)}")
-        w.line(f"{held.shapes}_top = 0")
+        w.line(f"{held.shapes}_top = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
 
 
 def _memory(w: Writer, t: Type) -> str:
@@ -169,6 +215,12 @@ def _memory(w: Writer, t: Type) -> str:
 
 def given(w: Writer, stack: Value, name: str) -> None:
     """Begin with a stack that is a parameter: a tuple, as :func:`answer` makes it."""
+    begun(w, stack)
+    w.line(f"{_parts(w.stacks.held[stack])} = {name}")
+
+
+def begun(w: Writer, stack: Value) -> list[str]:
+    """The names of a stack that is a parameter: what :func:`parts` hands on."""
     held = w.stacks.held[stack]
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
@@ -176,7 +228,20 @@ def given(w: Writer, stack: Value, name: str) -> None:
     w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
-    w.line(f"{_parts(held)} = {name}")
+    return _parts(held).split(", ")
+
+
+def parts(w: Writer, stack: Value) -> list[str]:
+    """A stack as arguments of a program that is called, and as what that answers last."""
+    return _parts(w.stacks.held[stack]).split(", ")
+
+
+def part_types(w: Writer, stack: Value) -> list[Type]:
+    """The types of these parts."""
+    held = w.stacks.held[stack]
+    buffer = ArrayType(held.type.dtype, (Size(),))
+    shapes: list[Type] = [ArrayType(INT.dtype, (Size(),)), INT]
+    return [buffer, INT, *(shapes if held.shapes else [])]
 
 
 def answer(w: Writer, stack: Value) -> str:

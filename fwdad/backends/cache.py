@@ -59,6 +59,7 @@ from fwdad.tape.types import Type
 MOST_ENTRIES = 2000
 MOST_BYTES = 512 * 2**20
 _MAGIC = b"fwdad compiled code 1\n"
+_UNRESOLVED = ".numba.unresolved$"
 _SUFFIX = ".fwdad"
 _ABANDONED = 3600.0  # seconds after which a file that nobody has finished is removed
 _LOG = logging.getLogger("fwdad.cache")
@@ -277,6 +278,9 @@ def save(digest: str, made: CompileResult) -> None:
     folder = directory()
     if folder is None or made.lifted or made.library.has_dynamic_globals:
         return
+    module = made.library._final_module
+    if any(v.name.startswith(_UNRESOLVED) for v in (*module.functions, *module.global_variables)):
+        return  # functions that call each other are linked by Numba, not when they are loaded
     try:
         payload = _packed(made)
     except Exception as error:  # noqa: BLE001 (what cannot be serialised works without)

@@ -152,17 +152,19 @@ def _jit(f: Callable[..., Any], digest: str | None) -> Any:
 
 def _declared(function: Any, callee: Callee) -> Any:
     """A dispatcher that knows what it answers: of a recursion Numba could not always tell."""
-    answer = numba.core.types.BaseTuple.from_types([_type_of(t) for t in callee.results])
+    plain = len(callee.results) - callee.stacked
+    found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
+    answer = numba.core.types.BaseTuple.from_types(found)
     compiler = function._compiler
     compile_for = compiler.compile
     compiler.compile = lambda args, _: compile_for(args, answer)
     return function
 
 
-def _type_of(t: Type) -> Any:
-    """Numba's type, of an array with its layout left open."""
+def _type_of(t: Type, layout: str) -> Any:
+    """Numba's type; the layout "A" is left open."""
     item = numba.from_dtype(t.dtype)
-    return numba.core.types.Array(item, t.ndim, "A") if isinstance(t, ArrayType) else item
+    return numba.core.types.Array(item, t.ndim, layout) if isinstance(t, ArrayType) else item
 
 
 def _compare(made: Any, types: dict[str, Type]) -> None:

@@ -306,11 +306,17 @@ class NumbaWriter(StoreWriter):
             self.called[id(op.program)] = (op.program, self._unique(op.program.name))
             self.answers[id(op.program)] = [v.type for v in op.outputs]
         name = self.called[id(op.program)][1]
-        params = op.program.block.params
-        given = [self._typed(a, p.type) for a, p in zip(op.args, params, strict=True)]
+        given, found = [], [self.name(v) for v in op.outputs]
+        for a, p in zip(op.args, op.program.block.params, strict=True):
+            if self.is_stack(a):
+                given += array_stacks.parts(self, a)
+                found += array_stacks.parts(self, a)
+            else:
+                text = self._typed(a, p.type)  # compiled once: for an int, not for this one
+                given.append(f"np.int64({text})" if text.lstrip("-").isdigit() else text)
         args = ", ".join([self.stack or f"{self.help('stack_place')}()", *given])
-        outputs = ", ".join(self.name(v) for v in op.outputs)
-        comma = "," if len(op.outputs) == 1 else ""
+        outputs = ", ".join(found)
+        comma = "," if len(found) == 1 else ""
         self.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
 
     def follow(self, program: Program) -> NumbaWriter:
@@ -332,7 +338,11 @@ class NumbaWriter(StoreWriter):
     def callee(self, name: str) -> Callee:
         """Write the program as a function that others call, and that may call itself."""
         program = self.program
-        params = [self.stack, *(self.name(p) for p in program.block.params)]
+        params, stacks = [self.stack], [p for p in program.block.params if self.is_stack(p)]
+        for p in program.block.params:
+            params += array_stacks.begun(self, p) if p in stacks else [self.name(p)]
+        parts = [part for stack in stacks for part in array_stacks.parts(self, stack)]
+        kinds = [t for stack in stacks for t in array_stacks.part_types(self, stack)]
         self.line("")
         self.line("")
         self.line(f"def {name}({', '.join(params)}):")
@@ -342,8 +352,10 @@ class NumbaWriter(StoreWriter):
             self.line(f"{self.help('check_stack')}({self.stack})")
             self.body(program.block)
             pairs = zip(program.block.results, results, strict=True)
-            self.line(f"return {tuple_text([self._typed(r, t) for r, t in pairs])}")
-        return Callee(name, results, self.types, [*self.inner, *self.inside])
+            found = [*(self._typed(r, t) for r, t in pairs), *parts]
+            self.line(f"return {tuple_text(found)}")
+        inner = [*self.inner, *self.inside]
+        return Callee(name, [*results, *kinds], self.types, inner, len(parts))
 
 
 def _home(helper: str) -> Any:

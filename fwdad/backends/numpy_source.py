@@ -44,12 +44,15 @@ class Callee:
         The types that its variables must have once it is compiled.
     inner : list of str
         Indices that are inside each array that they are used for.
+    stacked : int
+        How many of the results, the last ones, are parts of stacks: arrays that lie row by row.
     """
 
     name: str
     results: list[Type]
     types: dict[str, Type]
     inner: list[str] = field(default_factory=list)
+    stacked: int = 0
 
 
 @dataclass

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fwdad.backends.array_stacks import handed_on
 from fwdad.backends.elementwise import check_dtype
 from fwdad.backends.numba_source import numba_source
 from fwdad.backends.numba_support import CannotCompileError
@@ -71,7 +72,10 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
     Cut
         Without pieces if none is worth its calls.
     """
-    if any(isinstance(op, Apply) and op.function in (new_stack, pop, top) for op in program.walk()):
+    stacking = (new_stack, pop, top)
+    if handed_on(program) or any(
+        isinstance(op, Apply) and op.function in stacking for op in program.walk()
+    ):
         # a stack is several names in compiled code: it does not cross the border of a piece
         return Cut(program, [], list(refused))
     cutter = _Cutter(program, refused)

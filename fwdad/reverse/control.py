@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.reverse.checkpoints import Checkpoints
+from fwdad.reverse.recursion import Recursion
 from fwdad.reverse.region import Region, bar_dtype, zero_number
-from fwdad.tape.ops import Block, Branch, Call, Check, Operand, Value, is_array
+from fwdad.tape.ops import Block, Branch, Check, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.symbol import Symbol
 
 
-class Control(Checkpoints):
+class Control(Recursion):
     """Runs blocks and branches backwards."""
 
     def reverse(self, region: Region) -> None:
@@ -31,28 +31,6 @@ class Control(Checkpoints):
 
     def _check(self, _op: Check) -> None:
         """What held on the way forward holds."""
-
-    def _call(self, op: Call) -> None:
-        active = [v for v in (*op.outputs, *op.writes()) if self.structure.is_active(v)]
-        if not active:
-            return
-        adjoint = op.adjoint
-        if adjoint is None:
-            self.fail(f"{op.program.name} calls itself: its tape is not run backwards")
-            return
-        bars = []
-        for v in op.outputs:
-            bar = self.take(v) if self.structure.is_active(v) else None
-            if bar is not None:
-                bar = self._of_own_dtype(v, self.whole(v, bar))
-            elif v.type.dtype.kind in "fc":
-                bar = self.zeros(v) if is_array(v) else zero_number(v)
-            bars.append(bar)
-        args = [self.symbols(a) for a in op.args]
-        found = adjoint(args, [self.symbols(v) for v in op.outputs], bars)
-        for a, bar in zip(op.args, found, strict=False):
-            if isinstance(a, Value) and bar is not None:
-                self.add(a, bar)
 
     def _of_own_dtype(self, v: Value, bar: Any) -> Any:
         """The cotangent of an array in its dtype: that of a real part is real so far."""

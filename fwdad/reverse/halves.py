@@ -17,6 +17,7 @@ from fwdad.tape.effects import own_function
 from fwdad.tape.ops import (
     Apply,
     Block,
+    Call,
     Load,
     Op,
     Operand,
@@ -220,10 +221,32 @@ def _calls(ops: list[Op], *functions: object) -> list[Apply]:
 
 
 def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
-    """What the way back does with a stack."""
-    taken = [op.outputs[0] for op in _calls(back, pop, top) if op.args[0] is stack]
+    """What the way back does with a stack; what it hands on to another program may be written."""
+    taken, found, handed = _taken(stack, back), {stack}, False
+    for op in walk(Block(ops=back)):
+        if isinstance(op, Call) and stack in op.args:
+            handed = True
+            for a, p in zip(op.args, op.program.block.params, strict=True):
+                if a is stack and p not in found:
+                    taken += _taken_inside(p, op.program, found)
     return Stacked(
         max((v.type.ndim for v in taken if isinstance(v.type, ArrayType)), default=0),
-        any(roots.get(v, set()) & written for v in taken),
-        any(op.args[0] is stack for op in _calls(back, push, thin)),
+        handed or any(roots.get(v, set()) & written for v in taken),
+        handed or any(op.args[0] is stack for op in _calls(back, push, thin)),
     )
+
+
+def _taken(stack: Value, ops: list[Op]) -> list[Value]:
+    return [op.outputs[0] for op in _calls(ops, pop, top) if op.args[0] is stack]
+
+
+def _taken_inside(stack: Value, program: Program, found: set[Value]) -> list[Value]:
+    """What a program that is called, and those that it calls, take off a stack."""
+    found.add(stack)
+    taken = _taken(stack, program.block.ops)
+    for op in program.walk():
+        if isinstance(op, Call) and stack in op.args:
+            for a, p in zip(op.args, op.program.block.params, strict=True):
+                if a is stack and p not in found:
+                    taken += _taken_inside(p, op.program, found)
+    return taken

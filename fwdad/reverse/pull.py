@@ -56,10 +56,13 @@ class Facts:
     ----------
     restored : set of Op
         Stores and updates that put back what they overwrite.
+    groups : dict
+        Programs that are called, with their ways back.
     """
 
     def __init__(self) -> None:
         self.restored: set[Op] = set()
+        self.groups: dict[Any, Any] = {}
 
 
 class Pullback(Control):
@@ -113,6 +116,7 @@ class Pullback(Control):
         self.kept: dict[Op, Value] = {}
         self.lengths: dict[Any, Value] = {}
         self.stacks: list[Op] = []
+        self.stack_values = {}
         self.bar_stacks: dict[Value, Value] = {}
         self.read: list[tuple[Place, Block, int]] = []
         self.windows: dict[Value, list[Place]] = {}

@@ -59,6 +59,7 @@ class Residuals(Memory):
     lengths: dict[Any, Value]
     windows: dict[Value, list[Place]]
     read: list[tuple[Place, Block, int]]
+    group: Any
 
     def settle(
         self, region: Region, start: int, position: int, results: tuple[Operand, ...] = ()
@@ -195,6 +196,8 @@ class Residuals(Memory):
             if not self._ends_here(v, region):
                 self.fail("an array that is written is another one in each iteration")
             block.ops.append(pushing)  # as the iteration leaves it: what is kept may be a copy
+        elif self.group is not None:
+            block.ops.append(pushing)  # the calls inside have put theirs on the stack
         elif definition is None:
             pushing.location = region.owner.location if region.owner is not None else None
             block.ops.insert(0, pushing)

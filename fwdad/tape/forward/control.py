@@ -181,6 +181,7 @@ class Control(Rules):
 
         More than are active, where the program stores active values into an inactive array.
         """
+        pattern = self.facts.wider.get((program, pattern), pattern)
         key = (program, self.n, pattern)
         if key in self.facts.programs:
             return self.facts.programs[key]
@@ -198,15 +199,15 @@ class Control(Rules):
                 lanes_params.append(tangent.value)
             given.append((symbol, tangent))
         facts = Facts()
-        facts.programs = self.facts.programs
+        facts.programs, facts.wider = self.facts.programs, self.facts.wider
         primals, lanes = self._push(recorder, program.block, given, facts)
         wide = tuple(
             active or p in facts.shadowed
             for p, active in zip(program.block.params, pattern, strict=True)
         )
         if wide != pattern:
-            self.facts.programs[key] = found = self._pushed_program(program, wide)
-            return found
+            self.facts.wider[program, pattern] = wide  # where it calls itself, too
+            return self._pushed_program(program, wide)
         made.block = recorder.block
         made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
         made.block.results = [recorder.operand(x) for x in (*primals, *lanes)]

@@ -47,6 +47,7 @@ class Facts:
         self.dense: set[Value] = set()  # of that, what cannot be written place by place
         self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
         self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
+        self.wider: dict[Any, tuple[bool, ...]] = {}  # what has lanes besides what is active
 
     def note(self, where: set[Any], what: Any) -> None:
         """Note a fact, and start again if it is new."""

@@ -41,7 +41,7 @@ def optimise(
     bool
         Whether anything changed.
     """
-    changed = [_settle(each, run) for each in _called_from(program)]
+    changed = [_settle(each, run) for each in called_from(program)]
     return any(changed)
 
 
@@ -55,8 +55,14 @@ def _settle(program: Program, run: Callable[[Callable[[Program], bool], Program]
     return changed
 
 
-def _called_from(program: Program) -> list[Program]:
-    """A program and all that it calls, each once."""
+def called_from(program: Program) -> list[Program]:
+    """A program and all that it calls, each once.
+
+    Parameters
+    ----------
+    program : Program
+        Any.
+    """
     found = [program]
     for each in found:
         for op in each.walk():
@@ -66,6 +72,6 @@ def _called_from(program: Program) -> list[Program]:
 
 
 __all__ = [
-    "PASSES", "SMALL", "cse", "dead", "drop_copies", "fold", "hoist", "inline", "optimise",
-    "read_in_place", "share_lengths", "simplify", "split_arrays",
+    "PASSES", "SMALL", "called_from", "cse", "dead", "drop_copies", "fold", "hoist", "inline",
+    "optimise", "read_in_place", "share_lengths", "simplify", "split_arrays",
 ]  # fmt: skip
