@@ -18,7 +18,7 @@ class Control(Recursion):
         """Run the operations of a region's source block backwards, into the region."""
         inside = [v for op in region.source.ops for v in defined_by(op)]
         for v in (*region.source.params, *inside):
-            self.recorder.measure(v, anew=True)
+            self.recorder.measure(v, anew=region.parent is not None)
         ops = list(region.source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have asked for lengths
             self.settle(region, 0, len(ops))

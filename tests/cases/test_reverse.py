@@ -30,7 +30,7 @@ RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
     "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
     "generators", "higher_order", "iteration", "itertools_and_collections", "lists_in_place",
-    "methods_of_arrays", "namedtuples_and_dataclasses", "numpy_written_in_python", "protocols",
+    "methods_of_arrays", "namedtuples_and_dataclasses", "protocols",
     "put_method_and_modes", "put_place_putmask", "quadrature", "raise_from_and_reraise",
     "recursive_sort", "shape_dependent", "store_through_flat", "structured_fields", "ufuncs_at",
 }  # fmt: skip
