@@ -692,11 +692,21 @@ class Recorder:
 
     def load(self, a: Symbol, index: Any) -> Any:
         """Write ``a[index]``."""
-        at = _as_tuple(index)
+        at = self._at(index)
         found, view = self._indexed(a, at)
         value = Value(found)
         self.emit(Load(a.value, self.operand(at), view, outputs=(value,)))
         return Symbol(value, self)
+
+    def _at(self, index: Any) -> tuple[Any, ...]:
+        """An index as a tuple; a list with numbers of the tape in it is an array of these."""
+        at = index if type(index) is tuple else (index,)
+        return tuple(
+            self.apply(np.array, (i,), {})
+            if isinstance(i, list) and any(True for _ in values_in(self.operand(i)))
+            else i
+            for i in at
+        )
 
     def _indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
         t = a.value.type
@@ -757,7 +767,7 @@ class Recorder:
         if type(a) is not Symbol:
             a = self.as_symbol(a)
         self._castable(a, value)
-        self.emit(Store(a.value, self.operand(_as_tuple(index)), self.operand(value)))
+        self.emit(Store(a.value, self.operand(self._at(index)), self.operand(value)))
 
     def store_where(self, a: Symbol, value: Any, where: Any) -> None:
         """Write over an array where a condition holds; ``True`` is everywhere."""
@@ -768,7 +778,7 @@ class Recorder:
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Write ``a[index] op= value``, in place."""
         self._castable(a, value)
-        self.emit(Update(a.value, self.operand(_as_tuple(index)), function, self.operand(value)))
+        self.emit(Update(a.value, self.operand(self._at(index)), function, self.operand(value)))
 
     def _castable(self, a: Symbol, value: Any) -> None:
         """A complex number does not go into a float array; NumPy says so only for scalars."""
@@ -791,10 +801,6 @@ def length_of(a: Any, axis: int) -> int:
 def length_if_any(a: Any, axis: int) -> int:
     """``a.shape[axis]``, zero if there is no array on the way that is taken."""
     return 0 if a is None else a.shape[axis]
-
-
-def _as_tuple(index: Any) -> tuple[Any, ...]:
-    return index if type(index) is tuple else (index,)
 
 
 def _is_basic(i: Any) -> bool:

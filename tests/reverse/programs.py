@@ -282,6 +282,16 @@ def read_after_a_loop(x):
     return y[1] * z[0] + y[0]
 
 
+def pivoted(x):
+    """Gaussian elimination: rows change places by lists of numbers of the loop."""
+    a = np.outer(x, np.cos(x)) + np.diag(x[::-1])
+    for k in range(len(x) - 1):
+        p = k + int(np.argmax(np.abs(a[k:, k])))
+        a[[k, p]] = a[[p, k]]
+        a[k + 1 :] -= np.outer(a[k + 1 :, k] / a[k, k], a[k])
+    return np.sum(np.log(np.abs(np.diag(a))) * x)
+
+
 X = np.array([1.2, 0.5, 2.0])
 LONG = np.linspace(0.5, 1.0, 7)
 PROGRAMS = [
@@ -322,6 +332,7 @@ PROGRAMS = [
     (sides_of_other_lengths, -LONG),
     (shrinking_sides, LONG),
     (shrinking_windows, LONG),
+    (pivoted, X),
     (written_or_read, X),
     (written_or_read, -X),
     (read_after_a_loop, X),

@@ -430,3 +430,15 @@ def swaps_rows(a):
 def swaps_elements(a):
     a[0], a[1] = a[1], a[0]
     return a
+
+
+@program(
+    (np.array([[1.0, 3.0], [2.0, 0.5], [4.0, 1.0]]), 2), (np.array([[5.0, 3.0], [2.0, 7.0]]), 1)
+)
+def rows_change_places(a, n):
+    a = a.copy()
+    for k in range(n):
+        p = k + int(np.argmax(a[k:, k]))
+        a[[k, p]] = a[[p, k]]
+        a[k, [k, 0]] += a[p, [0, k]]
+    return a
