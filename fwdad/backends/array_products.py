@@ -166,8 +166,11 @@ def _inner(w, op, a, b):
 
 
 @handles(np.einsum)
-def _einsum(w, op, subscripts, *operands, optimize=False):
+def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"):
     """Loops over all letters: those of the result outside, the sums inside."""
+    if dtype is not None or order not in ("K", "C") or casting != "safe":
+        message = "in another dtype or order"
+        raise TypeError(message)
     out = op.outputs[0]
     dtype = out.type.dtype
     plain = isinstance(subscripts, str) and "." not in subscripts

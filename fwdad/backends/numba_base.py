@@ -15,6 +15,7 @@ from fwdad.backends.numba_support import (
     HELPERS,
     LINALG_HELPERS,
     SPECIAL_HELPERS,
+    TABLE_HELPERS,
     CannotCompileError,
 )
 from fwdad.backends.registers import in_registers, lane_memory, width
@@ -51,7 +52,7 @@ class BaseWriter(Writer):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._used.update(HELPERS | LINALG_HELPERS | SPECIAL_HELPERS)
+        self._used.update(HELPERS | LINALG_HELPERS | SPECIAL_HELPERS | TABLE_HELPERS)
         self._used.update(list(vector_functions.FUNCTIONS))
         self._used.update(numba_parallel.namespace().keys())
         if program.parallel:
@@ -125,7 +126,7 @@ class BaseWriter(Writer):
 
     def note_helpers(self, text: str) -> None:
         """The functions of ``compiled_math`` that an expression calls become globals."""
-        self.helpers |= (HELPERS | SPECIAL_HELPERS) & words(text)
+        self.helpers |= (HELPERS | SPECIAL_HELPERS | TABLE_HELPERS) & words(text)
 
     def type_of(self, operand: Operand) -> Type:
         """What is known of an operand."""

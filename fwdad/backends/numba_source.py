@@ -25,8 +25,10 @@ from fwdad.backends import (
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
     array_stacks,
+    array_tables,  # noqa: F401
     compiled_linalg,
     compiled_math,
+    compiled_tables,
     numba_parallel,
     place_expansions,  # noqa: F401
     special_functions,
@@ -37,7 +39,12 @@ from fwdad.backends.elementwise import cast
 from fwdad.backends.expansions import expanded
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
-from fwdad.backends.numba_support import LINALG_HELPERS, SPECIAL_HELPERS, CannotCompileError
+from fwdad.backends.numba_support import (
+    LINALG_HELPERS,
+    SPECIAL_HELPERS,
+    TABLE_HELPERS,
+    CannotCompileError,
+)
 from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.backends.region_source import write_region
@@ -362,6 +369,8 @@ def _home(helper: str) -> Any:
     """The module that a helper is in."""
     if helper in SPECIAL_HELPERS:
         return special_functions
+    if helper in TABLE_HELPERS:
+        return compiled_tables
     return compiled_linalg if helper in LINALG_HELPERS else compiled_math
 
 

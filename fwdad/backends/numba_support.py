@@ -30,6 +30,11 @@ LINALG_HELPERS = frozenset({
     "cofactors", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
 })  # fmt: skip
 """Those of ``compiled_linalg``, which stand on LAPACK."""
+TABLE_HELPERS = frozenset({
+    "bin_of", "check_table", "convolved", "direction", "distinct", "interpolate", "part_of_full",
+    "search",
+})  # fmt: skip
+"""Those of ``compiled_tables``."""
 SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "agm", "bdtr", "bdtrc", "bdtri", "bdtrik", "bdtrin", "bei", "beip", "ber", "berp",
     "besselpoly", "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom",

@@ -137,6 +137,14 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     return np.take(np.ravel(a), indices, axis=0)
 
 
+@expands("numpy.concatenate")
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    if axis is not None or not isinstance(arrays, (list, tuple)) or not _is_array(*arrays):
+        return None
+    first = arrays[0]
+    return first.recorder.apply(np.concatenate, ([np.ravel(a) for a in arrays],), {"axis": 0})
+
+
 @expands("numpy.compress")
 def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
     if not _is_array(a, condition):

@@ -10,7 +10,7 @@ from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, multilinear
 from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.symbolic import array_of, is_known
+from fwdad.tangents.symbolic import array_of, is_known, zeros
 
 # -- padding: Python code in NumPy, but one of the closed list
 
@@ -41,19 +41,32 @@ def _as_full(y_bar: Any, n: int, m: int, mode: Any, *, reversed_when_longer: boo
     The short operand slides along the long one. "same" starts (short - 1) // 2 in; where
     ``correlate`` has exchanged its operands and turned the result round, short // 2.
     """
-    short = min(n, m)
     mode = _MODES.get(mode, mode)
-    start = {"full": 0, "valid": short - 1, "same": (short - 1) // 2}[mode]
-    if mode == "same" and reversed_when_longer and m > n:
-        start = short // 2
+    if mode == "full":
+        return y_bar
+    known = is_known(n, m, *y_bar.shape)
+    short = min(n, m) if known else np.minimum(_number(n), _number(m))
+    start = short - 1 if mode == "valid" else (short - 1) // 2
+    if mode == "same" and reversed_when_longer:
+        turned = short // 2
+        start = (turned if m > n else start) if known else np.where(m > n, turned, start)
+    if not known:
+        made = zeros((n + m - 1,), y_bar.dtype)
+        made[start : start + y_bar.shape[0]] = y_bar
+        return made
     return np.pad(y_bar, (start, n + m - 1 - start - y_bar.shape[0]))
+
+
+def _number(n: Any) -> Any:
+    """A length as a number of the tape."""
+    return n + 0
 
 
 @transpose(np.convolve, argnum=0)
 def convolve_transpose_a(y_bar: Any, a: Space, v: Any, mode: Any = "full") -> Any:
     """Correlate with v: a[i] reached y[i + k] with weight v[k]."""
-    v = np.atleast_1d(v)
-    full = _as_full(y_bar, a.size, len(v), mode, reversed_when_longer=False)
+    v = v if np.ndim(v) else np.atleast_1d(v)
+    full = _as_full(y_bar, a.size, v.shape[0], mode, reversed_when_longer=False)
     return into(a, np.correlate(full, v, "valid").reshape(a.shape))
 
 
@@ -66,16 +79,16 @@ def convolve_transpose_v(y_bar: Any, a: Any, v: Space, mode: Any = "full") -> An
 @transpose(np.correlate, argnum=0)
 def correlate_transpose_a(y_bar: Any, a: Space, v: Any, mode: Any = "valid") -> Any:
     """Convolve with v: c[k] = Σₙ a[n + k] conj(v[n])."""
-    v = np.atleast_1d(v)
-    full = _as_full(y_bar, a.size, len(v), mode, reversed_when_longer=True)
+    v = v if np.ndim(v) else np.atleast_1d(v)
+    full = _as_full(y_bar, a.size, v.shape[0], mode, reversed_when_longer=True)
     return into(a, np.convolve(full, v, "valid").reshape(a.shape))
 
 
 @transpose(np.correlate, argnum=1)
 def correlate_transpose_v(y_bar: Any, a: Any, v: Space, mode: Any = "valid") -> Any:
     """Correlate the conjugate cotangent with a; c is antilinear in v."""
-    a = np.atleast_1d(a)
-    full = _as_full(y_bar, len(a), v.size, mode, reversed_when_longer=True)
+    a = a if np.ndim(a) else np.atleast_1d(a)
+    full = _as_full(y_bar, a.shape[0], v.size, mode, reversed_when_longer=True)
     return into(v, np.conjugate(np.correlate(full, a, "valid"))[::-1].reshape(v.shape))
 
 

@@ -174,6 +174,8 @@ def unique_frule(primals, tangents, *, axis, **options):
     """Of equal elements the first carries the tangent; indices and counts carry none."""
     (ar,), (ar_dot,) = primals, tangents
     answer = np.unique(ar, axis=axis, **options)
+    if recorder_of(ar) is not None:
+        return answer, _first_ones_dot(answer, ar, ar_dot, axis, options)
     several = isinstance(answer, tuple)
     values = plain(answer[0] if several else answer)
     ar = np.asarray(plain(ar))
@@ -193,6 +195,16 @@ def unique_frule(primals, tangents, *, axis, **options):
     return answer, values_dot
 
 
+def _first_ones_dot(answer, ar, ar_dot, axis, options):
+    """The tangents of distinct elements on a tape: each is looked up."""
+    found = {"axis": axis, "equal_nan": options["equal_nan"]}
+    _, first = np.unique(ar, return_index=True, **found)
+    lanes = np.reshape(ar_dot, -1) if axis is None else ar_dot
+    values_dot = np.take(lanes, first, axis=0 if axis is None else axis)
+    several = isinstance(answer, tuple)
+    return (values_dot, *(ZERO,) * (len(answer) - 1)) if several else values_dot
+
+
 # -- counting with weights
 
 
@@ -209,4 +221,4 @@ def bincount_frule(primals, tangents, *, x, minlength):
 @transpose(np.bincount)
 def bincount_transpose(y_bar, weights, x, minlength=0):
     """Each weight receives the cotangent of its bin."""
-    return cast(np.take(y_bar, x), weights.dtype)
+    return cast(y_bar[x if hasattr(x, "dtype") else np.asarray(x)], weights.dtype)

@@ -230,6 +230,7 @@ class Recorder:
         self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
         self._definitions: dict[Value, Op] = {}
         self._measured: dict[Size, tuple[Value, int]] = {}
+        self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
         self._own: dict[int, Any] = {}
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
         self._namespaces: set[int] = set()
@@ -623,8 +624,8 @@ class Recorder:
     def length_symbol(self, d: Size) -> Symbol:
         """A length that is not known, as a number."""
         t = Number(INT.dtype, python=True, size=d)
-        if d in self._measured:
-            value, axis = self._measured[d]
+        if d in self._measured or d in self._given:
+            value, axis = self._measured.get(d) or self._given[d]
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         coefficient, factors = d.factors
         if factors == (d,):
@@ -636,6 +637,13 @@ class Recorder:
             total = factor if type(total) is int and total == 1 else factor * total
         total.value.type = t
         return total
+
+    def measure_input(self, value: Value) -> None:
+        """Note the lengths of an array that the program is given."""
+        self.measure(value)
+        for axis, d in enumerate(value.type.shape):
+            if isinstance(d, Size):
+                self._given.setdefault(d, (value, axis))
 
     def measure(self, value: Value, *, anew: bool = False) -> None:
         """Note the lengths of an array, so that they can be asked for; ``anew``: of no other."""

@@ -24,8 +24,10 @@ def quantile(a, q, axis=None, method="linear", keepdims=False):
     at = q * (rows.shape[-1] - 1)
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, rows.shape[-1] - 1)
-    y = _between(rows[..., low], rows[..., high], at - low)
-    last = rows[..., -1]
+    if rows.ndim == 1:
+        y, last = _between(rows[low], rows[high], at - low), rows[-1]
+    else:
+        y, last = _between(rows[..., low], rows[..., high], at - low), rows[..., -1]
     if np.ndim(q) > 0:
         last = np.asarray(last)[..., None] if rows.ndim > 1 else last
     return _placed(np.where(np.isnan(last), last, y), q, a.ndim, axis, keepdims)

@@ -274,7 +274,7 @@ def _trace(
     for k, leaf in enumerate(flat.leaves):
         value = Value(leaf_type(leaf, k, example=flat.examples, at_most=small, shared=shared))
         inputs.append(value)
-        recorder.measure(value)
+        recorder.measure_input(value)
         if isinstance(value.type, Number) and flat.examples:
             recorder.examples[value] = (k, leaf)
     captures = _Captures(recorder, len(inputs), small)
@@ -380,7 +380,7 @@ class _Captures:
             value = Value(leaf_type(x, k, at_most=self.small), name)
             if isinstance(value.type, Number):
                 self.recorder.examples[value] = (k, x)
-            self.recorder.measure(value)
+            self.recorder.measure_input(value)
             self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
@@ -419,7 +419,7 @@ class _Captures:
         if place not in self._by_place:
             value = Value(ArrayType(x.dtype, x.shape), "a")
             self.found.append(Capture(("object", x), value, leaf_key(x)))
-            self.recorder.measure(value)
+            self.recorder.measure_input(value)
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
 
