@@ -224,9 +224,12 @@ def memory() -> str:
         return orbits.leapfrog(x, v, m, 1e-3, steps)[0][1, 0]
 
     gradient = fwdad.jit(fwdad.grad(loss))
+    for _ in range(20):  # what Python and NumPy keep for later calls is allocated
+        peak_traced(lambda: gradient(v, 10))
+    counts = (1000, 10_000, 100_000)
+    peaks = [peak_traced(lambda steps=steps: gradient(v, steps)) for steps in counts]
     rows = []
-    for steps in (1000, 10_000, 100_000):
-        peak = peak_traced(lambda steps=steps: gradient(v, steps))
+    for steps, peak in zip(counts, peaks, strict=True):
         timed = time_interleaved({"gradient": lambda steps=steps: gradient(v, steps)}, 3, 0.01)
         rows.append(
             [str(steps), size(peak), duration(timed["gradient"].median), *_jax(x, v, m, steps)]
