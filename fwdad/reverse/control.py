@@ -6,7 +6,7 @@ from typing import Any
 
 from fwdad.reverse.recursion import Recursion
 from fwdad.reverse.region import Region, bar_dtype, zero_number
-from fwdad.tape.ops import Block, Branch, Check, Operand, Value, is_array
+from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.symbol import Symbol
 
@@ -17,7 +17,11 @@ class Control(Recursion):
     def reverse(self, region: Region) -> None:
         """Run the operations of a region's source block backwards, into the region."""
         inside = [v for op in region.source.ops for v in defined_by(op)]
-        for v in (*region.source.params, *inside):
+        absent: list[Value] = []  # what is no array yet in the first iteration
+        if isinstance(region.owner, Loop):
+            pairs = zip(region.owner.carried, region.owner.initial, strict=True)
+            absent = [p for p, a in pairs if isinstance(a, Missing)]
+        for v in (*(p for p in region.source.params if p not in absent), *inside):
             self.recorder.measure(v, anew=region.parent is not None)
         ops = list(region.source.ops)  # what keeps values is written beside them
         if region.parent is not None:  # the cotangents of its results may have asked for lengths

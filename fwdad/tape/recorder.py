@@ -625,7 +625,7 @@ class Recorder:
         """A length that is not known, as a number."""
         t = Number(INT.dtype, python=True, size=d)
         if d in self._measured or d in self._given:
-            value, axis = self._measured.get(d) or self._given[d]
+            value, axis = self._given.get(d) or self._measured[d]
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         coefficient, factors = d.factors
         if factors == (d,):

@@ -16,6 +16,7 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Method
+from fwdad.tracing.numpy_sources import Flat
 from fwdad.tracing.symbols import Optional
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -105,8 +106,7 @@ class Attributes:
                 return self.recorder.apply(cls, (part,), {})
             return self.recorder.apply(getattr(np, name), (o,), {})
         if name == "flat":
-            message = "`.flat` cannot be traced: use reshape(-1)"
-            raise UntraceableError(message, self.location())
+            return self.call(Flat, (o,), {})
         if name in METHODS or (hasattr(np.ndarray, name) and hasattr(np, name)):
             return BoundArrayMethod(o, name)
         if isinstance(t, Number) and hasattr(_EXAMPLES[t.dtype.kind], name):

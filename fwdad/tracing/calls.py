@@ -30,6 +30,7 @@ from fwdad.tracing.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.kinds import (
     C_FUNCTIONS,
     CONTAINERS,
+    LOOPS,
     MUTATING,
     NUMPY_FUNCTION,
     STATIC_OPTIONS,
@@ -176,7 +177,7 @@ class Calls(Attributes):
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
-        if find_rule(f) is not None:
+        if find_rule(f) is not None or f in LOOPS:
             return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
         if library and not mentions_symbols((args, kwargs)):

@@ -13,6 +13,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
+from fwdad.tracing.numpy_sources import Flat
 
 if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions
@@ -79,6 +80,8 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     UntraceableError
         If it is none that is known.
     """
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
         x = Range(x.start, x.stop, x.step)
     if isinstance(x, Range):
@@ -171,6 +174,8 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
     held = sequence(x)
     if held is not None:
         return held
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:

@@ -83,10 +83,11 @@ def is_computed(f: Any) -> bool:
     module = getattr(f, "__module__", None) or ""
     written = getattr(f, "_implementation", f)
     in_python = module.split(".")[0] == "numpy" and isinstance(written, types.FunctionType)
-    return in_python and f not in _LOOPS and find_rule(f) is None
+    return in_python and f not in LOOPS and find_rule(f) is None
 
 
-_LOOPS = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
+LOOPS = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
+"""Functions of NumPy's that make arrays, each of which is one operation."""
 
 
 _SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,

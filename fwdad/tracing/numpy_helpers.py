@@ -17,6 +17,12 @@ from fwdad.tracing.kinds import mentions_symbols
 
 builtin(numpy_sources.known)(lambda tracer, x: tracer.known(x))
 
+
+@builtin(numpy_sources.refuse)
+def _refuse(tracer: Any, reason: str) -> None:
+    raise UntraceableError(reason, tracer.location())
+
+
 # -- methods of ufuncs that have other names
 
 

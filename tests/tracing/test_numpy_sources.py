@@ -185,3 +185,52 @@ def test_axes_may_be_globals():
 
 
 AXIS = 0
+
+
+def flat_elements(x):
+    m, total = rows(x).copy(), 0.0
+    for v in m.flat:
+        total = total + v**2
+    m.flat[4] = x[0] * x[1]
+    m.flat[-1] *= 2
+    for k in range(3):
+        m.T.flat[k] = m[0, k] * x[k]
+    return m * total + m.T.flat[1:3].sum() + len(m.flat)
+
+
+def test_flat():
+    assert_allclose(fwdad.jit(flat_elements, backend="numpy")(X), flat_elements(X), rtol=1e-14)
+    for wrap in (fwdad.jacfwd, fwdad.jacrev):
+        found = fwdad.jit(wrap(flat_elements), backend="numpy")(X)
+        assert_allclose(found, differences(flat_elements, X), rtol=1e-7, atol=1e-8)
+    with pytest.raises(IndexError):
+        fwdad.jit(lambda x, k: rows(x).copy().flat.__setitem__(k, 0.0), backend="numpy")(X, 6)
+
+
+def least_squares_steps(x):
+    """What a loop leaves in a name is no array before its first iteration."""
+    p = x[:2].copy()
+    for _ in range(4):
+        m = p[0] * np.exp(-p[1] * PLACES)
+        slopes = np.stack([np.exp(-p[1] * PLACES), -PLACES * m], axis=1)
+        p = p - 0.3 * np.linalg.lstsq(slopes, m - np.cos(PLACES) * x[2], rcond=None)[0]
+    return p
+
+
+def test_lengths_are_not_asked_of_what_is_not_there_yet():
+    found = fwdad.jit(fwdad.jacfwd(least_squares_steps), backend="numpy")(X)
+    assert_allclose(found, fwdad.jacobian(least_squares_steps, X, mode="forward"), rtol=1e-9)
+
+
+def test_a_store_into_a_part_of_flat_is_refused():
+    def f(x):
+        m = rows(x).copy()
+        m.flat[::4] = 1.0
+        return m
+
+    with pytest.raises(fwdad.UntraceableError, match=r"\.flat"):
+        trace(f, X)
+
+
+def test_an_identity_of_unknown_size_is_one_operation():
+    assert "np.eye(" in fwdad.show(fwdad.jit(lambda x: np.eye(len(x)) * x, backend="numpy"), X)
