@@ -182,7 +182,7 @@ class Memory(Rules):
             return self.kept[op]
         target: Any = target_of(op)
         block = self.structure.block_of[op]
-        found, view = self.recorder._indexed(  # noqa: SLF001
+        found, view = self.recorder.indexed(
             Symbol(target.array, self.recorder), self.symbols(target.at)
         )
         made = Value(found, f"{target.array.name}_old" if target.array.name else None)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
-from fwdad.reverse.cotangents import Cotangents, NotReversibleError
+from fwdad.reverse.cotangents import NotReversibleError
 from fwdad.reverse.lengths import equal_inside
 from fwdad.reverse.region import zero_number
 from fwdad.reverse.structure import is_differentiable
 from fwdad.reverse.whole import PullWhole
+from fwdad.reverse.windows import Windows
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
 from fwdad.rules.recording import RecordingTangent, pull_back
@@ -31,7 +32,7 @@ from fwdad.tape.symbol import Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType, Number
 
 
-class Rules(Cotangents):
+class Rules(Windows):
     """Runs calls of functions backwards."""
 
     stacks: list[Op]

@@ -701,7 +701,7 @@ class Recorder:
     def load(self, a: Symbol, index: Any) -> Any:
         """Write ``a[index]``."""
         at = self._at(index)
-        found, view = self._indexed(a, at)
+        found, view = self.indexed(a, at)
         value = Value(found)
         self.emit(Load(a.value, self.operand(at), view, outputs=(value,)))
         return Symbol(value, self)
@@ -716,7 +716,16 @@ class Recorder:
             for i in at
         )
 
-    def _indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
+    def indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
+        """The type of ``a[at]``, and whether it is a window.
+
+        Parameters
+        ----------
+        a : Symbol
+            An array.
+        at : tuple
+            The parts of the index.
+        """
         t = a.value.type
         if not isinstance(t, ArrayType):
             message = f"a {t} cannot be indexed"
