@@ -198,10 +198,10 @@ class Recursion(Checkpoints):
         ways = group.ways[key] = Ways(program, key[1])
         make: Any = type(self)
         facts = type(self.facts)()
+        block = Cloner({}).block(program.block)
+        lower(Recorder(), block)
         for _ in range(_ATTEMPTS):
             recorder = Recorder()
-            block = Cloner({}).block(program.block)
-            lower(recorder, block)
             given = []
             for p in block.params:
                 symbol = Symbol(Value(p.type, p.name), recorder)

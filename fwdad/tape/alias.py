@@ -154,8 +154,8 @@ def _block(block: Block, roots: Roots) -> None:
         elif isinstance(op, Loop):
             _loop(op, roots)
         elif isinstance(op, Call):
-            for v in op.outputs:
-                roots[v] = {v} | memory(op.args, roots)
+            shared = memory(op.args, roots)
+            roots.update((v, {v} | shared) for v in op.outputs if type(v.type) is ArrayType)
         else:
             for v in op.outputs:
                 roots[v] = {v}

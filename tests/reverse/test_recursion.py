@@ -98,6 +98,41 @@ def own_memory(x, n):
     return t[0] + np.sum(t)
 
 
+def put_back(x, n):
+    """What a call needs of an array is overwritten after the call inside, and put back."""
+    b = x * 2.0
+    b[0] = b[1] * b[2]
+    if n == 0:
+        return np.sum(b * b)
+    s = put_back(b * 0.3, n - 1)
+    b[1] = s
+    return np.sum(np.sin(b)) * s
+
+
+def structures(x, n):
+    if n == 0:
+        return (x, [x * x, 3])
+    a, (b, k) = structures(x * 0.7, n - 1)
+    return (a * b, [b + x * k, k + 1])
+
+
+def of_structures(x, n):
+    a, (b, k) = structures(x, n)
+    return a * b * k
+
+
+def handed_back(x, n):
+    """An argument that is returned, a window on it, and neither is written."""
+    if n == 0:
+        return x
+    return handed_back(x[1:] if len(x) > 3 else x, n - 1)
+
+
+def of_handed_back(x, n):
+    y = handed_back(x, n)
+    return np.sum(y * y) * np.sum(x * y[0])
+
+
 def until(a, x):
     """The depth depends on values."""
     y = x - (x * x - a) / (2 * x)
@@ -120,6 +155,7 @@ PROGRAMS = [
     (power, 1.3, (5,)), (power, 1.3, (0,)), (two_calls, 0.7, (6,)), (of_pairs, 0.7, (4,)),
     (of_tree, V, (0,)), (of_tree, V, (-1,)), (even, 0.4, (5,)), (called_in_a_loop, 0.8, (4,)),
     (of_halves, np.arange(1.0, 8.0) / 5, (2,)), (made_arrays, V, (3,)), (own_memory, 0.8, (3,)),
+    (put_back, V, (3,)), (of_structures, 0.8, (3,)), (of_handed_back, V, (3,)),
     (until, 2.0, (0.9,)), (several, 0.1, (0,)),
 ]  # fmt: skip
 
@@ -186,6 +222,21 @@ def test_recursion_that_writes_into_an_array_is_recorded():
     assert_allclose(fwdad.grad(f)(0.9, 3), fwdad.derivative(f, 0.9, args=(3,)), rtol=1e-13)
     with pytest.raises(fwdad.UntraceableError, match="writes into an array"):
         fwdad.jit(fwdad.grad(f), backend="numpy")(0.9, 3)
+
+
+def written_later(x, n):
+    y = x * 1.0
+    z = handed_back(y, n)
+    z[0] = z[1] * z[2]  # into y, too
+    return np.sum(y * y) + z[0]
+
+
+def test_what_is_returned_may_be_an_argument_that_is_written():
+    """Their cotangents would be one memory or two, by the way that the call takes."""
+    expected = fwdad.jacobian(written_later, V, args=(2,), mode="forward")
+    assert_allclose(fwdad.grad(written_later)(V, 2), expected, rtol=1e-13)
+    with pytest.raises(fwdad.UntraceableError, match="copy it"):
+        fwdad.jit(fwdad.grad(written_later), backend="numpy")(V, 2)
 
 
 def test_compiled(tmp_path, monkeypatch):
