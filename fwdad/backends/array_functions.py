@@ -96,11 +96,15 @@ ELEMENTWISE: dict[Any, Callable[..., Term]] = {
 
 @contextmanager
 def reading(w: Writer, a: Operand) -> Iterator[tuple[Value, list[str], dict[Any, str]]]:
-    """An array that is about to be read in a loop: lengths and steps; it may still wait."""
+    """An array that is about to be read in a loop: lengths and steps; it may still wait.
+
+    What it reads is compared with the lengths, so that indices below these are inside.
+    """
     a = as_array(w, a)
     if a in w._lazy:
         leaves = w.prepare(w._lazy[a])
         lengths, steps = w.lengths(leaves, a.type.ndim)
+        w.compare(leaves, lengths, steps)
         yield a, lengths, steps
         w.done(a)
     else:

@@ -257,10 +257,9 @@ def _stored_value(w: Writer, p: _Places, value: Operand) -> Any:
     for axis, d in enumerate(value.type.shape):
         wanted = axis + rank - value.type.ndim
         if d != 1 and w.length_of(d) != w.length_of(p.dims[wanted]):
-            step = w.temporary("step")
             own = length_text(d, name, axis)
-            w.line(f"{step} = {w.help('check_length')}({own}, {p.lengths[wanted]})")
-            steps[(name, axis)] = step
+            text = f"{w.help('check_length')}({own}, {p.lengths[wanted]})"
+            steps[(name, axis)] = w.step(text, own)
     leaf = Leaf(name, value.type.shape, value)
     w.compare([leaf], p.lengths, steps)
     t = numpy_number(value.type.dtype)

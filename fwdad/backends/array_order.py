@@ -65,7 +65,6 @@ def extreme(
         rows = Rows(w, value, lengths, steps)
         alone = len(ufuncs) == 1 and initial is None and (of is None or is_absolute(of))
         if alone and axes and axes[-1] == ndim - 1 and rows.fits:
-            rows.compare()
             with _rows(w, op, lengths, axes, keepdims) as place:
                 made = extreme_of_row(rows, ufuncs[0], of, index, axes, loops_over)
                 if place is not None:
@@ -150,7 +149,6 @@ def _position(w, op, symbol, a, axis, keepdims):
         nan = f" or ({item} != {item} and {best} == {best})" if dtype.kind == "f" else ""
         rows = Rows(w, value, lengths, steps)
         if tuple(axes) == (ndim - 1,) and rows.fits and dtype == np.float64:
-            rows.compare()
             with _rows(w, op, lengths, axes, keepdims) as place:
                 made = place_in_row(rows, symbol, index)
                 if place is not None:

@@ -73,7 +73,7 @@ def _reduce(
             total = w.temporary("total", numpy_number(wide))
             first = len(w.lines)
             w.line(f"{total} = {start}")
-            index = w.open_loops(lengths)
+            index = w.open_loops(lengths, inner=True)
             w.line(fold.step(w, total, element(index), wide))
             w.close_loops(index)
             spread(w, first, fold, wide)
@@ -125,15 +125,13 @@ class _Along:
         """Write the loops over what is read."""
         out, lengths = self.op.outputs[0], rows.lengths
         ndim = len(lengths)
-        index, name = w.index_names(ndim), w.name(out)
+        index, name = w.index_names(ndim, inner=True), w.name(out)
         place = w.at(["0" if k in self.axes else index[k] for k in self.there])
         adds = self.fold is SUM and bool(self.axes) and self.dtype == FLOAT64
         vectors = adds and rows.fits
         over_rows = vectors and self.kept[-1] == ndim - 1
         shape = ["1" if k in self.axes else lengths[k] for k in self.there]
         w.new_array(out, shape, zeros=over_rows and len(self.axes) == 1)
-        if vectors:
-            rows.compare()
         if over_rows:
             with loops_over(w, index, lengths, self.kept[:-1]):
                 add_rows(rows, name, place, index, self.axes, power, loops_over)

@@ -23,6 +23,7 @@ from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
 from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined
 from fwdad.errors import Location
+from fwdad.tape.garbage import no_collection
 from fwdad.tape.types import ArrayType, Type
 
 OPTIONS = {
@@ -118,7 +119,7 @@ class Machine:
     def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
         """What Numba makes of a kernel."""
         try:
-            with warnings.catch_warnings(), _deep():
+            with warnings.catch_warnings(), _deep(), no_collection():
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
                 kernel.disable_compile(False)
                 kernel.compile(signature)

@@ -508,8 +508,13 @@ class _Writer:
         known = known_int(part)
         if known is not None:
             return None, known, False
-        inner = isinstance(part, ast.Name) and part.id in self.nest.inner
-        return self.typed.of[part], self._value(part), inner
+        return self.typed.of[part], self._value(part), self._is_inner(part)
+
+    def _is_inner(self, part: ast.expr) -> bool:
+        """Whether an index is inside for certain, or such a one times the step that keeps it so."""
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
+            return self._is_inner(part.left) and self._is_inner(part.right)
+        return isinstance(part, ast.Name) and part.id in self.nest.inner
 
     def _part(self, part: ast.expr) -> Any:
         if not isinstance(part, ast.Slice):

@@ -76,7 +76,8 @@ class BaseWriter(Writer):
         self._op_now: Op | None = None
         self._indices: list[str] = []
         self.inner: list[str] = []  # indices that are inside each array that they are used for
-        self.inside: list[str] = []  # places that have been checked
+        self.inside: list[str] = []  # places that have been checked, and steps to such places
+        self.stepped: dict[str, str] = {}  # such a step: the length for which it was found
         self.outlined: list[str] = []  # functions of their own, before the program
         self.outlined_names: list[str] = []  # of those whose types are compared, too
         self.in_thread = False  # whether what is written now runs on one of several cores

@@ -166,8 +166,10 @@ class LoopWriter(LaneWriter):
             own = [f"{name}.shape[{k}]" for k in range(rank)]
             wanted = list(lengths[len(lengths) - rank :]) if rank else []
             for k, d in enumerate(shape):
-                if d == 1 or (name, k) in steps:
-                    wanted[k] = own[k] if d != 1 else "1"
+                if d == 1:
+                    wanted[k] = "1"
+                elif (name, k) in steps:
+                    wanted[k] = self.stepped[steps[name, k]]
             if wanted == own:
                 continue
             like = wanted[0].rpartition(".shape[")[0]
@@ -258,10 +260,17 @@ class LoopWriter(LaneWriter):
         self.line(f"{n} = {total}")
         for (d, places), part in zip(found.items(), parts, strict=True):
             if isinstance(d, Size):
-                step = self.temporary("step")
-                self.line(f"{step} = 1 if {part} == {n} else 0")
+                step = self.step(f"1 if {part} == {n} else 0", part)
                 steps.update(dict.fromkeys(places, step))
         return n
+
+    def step(self, text: str, length: str) -> str:
+        """A name for one or zero, by which an index is multiplied to stay inside a length."""
+        made = self.temporary("step")
+        self.line(f"{made} = {text}")
+        self.inside.append(made)
+        self.stepped[made] = length
+        return made
 
     def _equal(self, parts: list[str]) -> str:
         """Lengths of two or more that are read together: nothing repeats."""

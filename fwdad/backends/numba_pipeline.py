@@ -6,6 +6,7 @@ Numba.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numba.core.untyped_passes import IRProcessing
 from fwdad.backends import numba_elements, numba_products
 from fwdad.backends.handing_back import answered
 from fwdad.backends.nest_code import NestType, write_call
+from fwdad.backends.numba_library import new_library
 from fwdad.backends.numba_memory import REPLACED
 from fwdad.backends.numba_products import Product, ProductType
 
@@ -218,6 +220,8 @@ class _Lower(Lower):
             if index.name.partition(".")[0] in names:
                 return True
             index = self._made_of(index)
+        if isinstance(index, ir.Expr) and index.op == "binop" and index.fn is operator.mul:
+            return self._is_inner(index.lhs) and self._is_inner(index.rhs)  # a step keeps it inside
         return False
 
 
@@ -241,14 +245,24 @@ class _Lowering(BaseNativeLowering):
         """What writes LLVM code."""
         return _Lower
 
+    def run_pass(self, state: Any) -> bool:
+        """Write the code, and let LLVM compile it."""
+        if state.library is None:
+            codegen = state.targetctx.codegen()
+            state.library = new_library(codegen, state.func_id.func_qualname)
+        done: bool = super().run_pass(state)
+        return done
+
 
 _NOT_MET = {
     "DeadBranchPrune", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables",
     "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction",
-    "NopythonRewrites", "RewriteSemanticConstants", "WithLifting",
+    "NopythonRewrites", "ReconstructSSA", "RewriteSemanticConstants", "WithLifting",
 }  # fmt: skip
 """Passes for what generated programs do not hold: closures, comprehensions, ``with``, branches on
-types and literals, arithmetic of whole arrays. Several analyse the program anew all the same."""
+types and literals, arithmetic of whole arrays; several analyse the program anew all the same. And
+one for what they are anyway: a name has one type, so that each assignment needs no name of its own,
+nor the copies, with a reference each, by which two of these meet."""
 
 
 class ProgramCompiler(CompilerBase):

@@ -171,11 +171,10 @@ class StoreWriter(LoopWriter):
                 known = d == 1 or self.length_of(d) == self.length_of(wanted)
                 if known or (leaf.name, axis) in steps:
                     continue
-                step = self.temporary("step")
                 own = length_text(d, leaf.name, axis)
                 its = length_text(wanted, target.name, first + axis)
-                self.line(f"{step} = {self.help('check_length')}({own}, {its})")
-                steps[(leaf.name, axis)] = step
+                text = f"{self.help('check_length')}({own}, {its})"
+                steps[(leaf.name, axis)] = self.step(text, own)
         return leaves
 
     def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> Leaf:
@@ -194,9 +193,8 @@ class StoreWriter(LoopWriter):
             own = length_text(d, name, axis)
             its = length_text(wanted, target.name, axis - extra)
             if d != 1 and self.length_of(d) != self.length_of(wanted):
-                step = self.temporary("step")
-                self.line(f"{step} = {self.help('check_length')}({own}, {its})")
-                steps[(name, axis)] = step
+                text = f"{self.help('check_length')}({own}, {its})"
+                steps[(name, axis)] = self.step(text, own)
         return Leaf(name, value.type.shape, value)
 
 

@@ -174,7 +174,9 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     start, stop, n = (w.temporary(name) for name in ("start", "stop", "n"))
     w.line(f"for {start} in range({ahead.start}, {last}, {_LENGTH}):", loop)
     w._indent += 1
-    w.line(f"{stop} = min({start} + {_LENGTH}, {last})")
+    w.line(f"{stop} = {start} + {_LENGTH}")  # Numba compiles `min` as a function of its own
+    w.line(f"if {stop} > {last}:")
+    w.line(f"    {stop} = {last}")
     windows: dict[Load, str] = {}
     for load, shift in ahead.loads.items():
         if shift is None:
@@ -188,7 +190,8 @@ def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
     w.line(f"{n} = {stop} - {start}")
     for load, window in windows.items():  # what is outside raises in its iteration
         if ahead.loads[load] is not None:
-            w.line(f"{n} = min({n}, {window}.shape[0])")
+            w.line(f"if {n} > {window}.shape[0]:")
+            w.line(f"    {n} = {window}.shape[0]")
     rooms = [w.temporary("strip") for _ in ahead.calls]
     w._open[0].made += [f"{room} = np.empty(({_LENGTH + width},), np.float64)" for room in rooms]
     (k,) = w.index_names(1)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.array_functions import Leaf
 from fwdad.backends.elementwise import Term, as_ufunc, constant, numpy_number
 from fwdad.backends.vector_terms import Elements, has_vector_form, lanes_of, vector_term
 from fwdad.tape.notation import ATOM
@@ -73,13 +72,6 @@ class Rows:
         waiting = [self.w._lazy[a] for a in arrays if a in self.w._lazy]
         ends = [(self.w.array(a), a.type.ndim - 1) for a in arrays if a not in self.w._lazy]
         return not any(end in self.steps for end in ends) and all(map(self._has_form, waiting))
-
-    def compare(self) -> None:
-        """Make sure, once, that every element that will be read is there."""
-        w = self.w
-        values = w._leaf_values(self.value) if self.value in w._lazy else []
-        leaves = [Leaf(w.array(v), v.type.shape, v) for v in values]
-        w.compare(leaves, self.lengths, self.steps)
 
     def at(self, index: Sequence[str]) -> Term:
         """The W elements that begin at a place."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tape.garbage import no_collection
 from fwdad.tape.ops import Block, Loop, Op, Program, Value, is_array, walk
 from fwdad.tape.passes import SMALL, inline, optimise, split_arrays
 from fwdad.tape.types import Size
@@ -45,14 +46,15 @@ def trace_optimised(
     threads : int
         How many cores chunks of columns are spread over.
     """
-    tape = trace_flat(f, flat, SMALL if small else 0, equal=equal, threads=threads)
-    inline(tape.program)
-    optimise(tape.program)
-    if not tape.program.quiet:  # derivatives are of functions that were split before; lanes stay
-        found = split_arrays(tape.program)
-        tape.split += found.in_loops
-        if found:
-            optimise(tape.program)
+    with no_collection():
+        tape = trace_flat(f, flat, SMALL if small else 0, equal=equal, threads=threads)
+        inline(tape.program)
+        optimise(tape.program)
+        if not tape.program.quiet:  # derivatives are of functions split before; lanes stay
+            found = split_arrays(tape.program)
+            tape.split += found.in_loops
+            if found:
+                optimise(tape.program)
     return tape
 
 
