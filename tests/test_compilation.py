@@ -1,6 +1,8 @@
 """``jit``: one trace for many calls, and derivatives of what was traced."""
 
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -311,3 +313,31 @@ def test_what_has_a_type_that_numba_does_not_know_runs_under_numpy(dtype):
         assert found.dtype == (x * 2 + x[0]).dtype
     assert "by NumPy, because" in fwdad.explain(f, x)
     assert_array_equal(f(X), X * 2 + X[0])
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None  # as if it were not installed
+import numpy as np
+import fwdad
+
+f = fwdad.jit(lambda x: np.sum(x**3))
+g = fwdad.jit(fwdad.grad(lambda x: np.sum(x**3)))
+print(f(np.arange(3.0)), f(np.arange(4.0)), *g(np.arange(3.0)))
+print("NumPy" in str(fwdad.explain(f, np.arange(3.0))))
+try:
+    fwdad.jit(np.sum, backend="numba")(np.ones(2))
+except ImportError as error:
+    print("pip install" in str(error))
+print("numba" in {name for name, module in sys.modules.items() if module is not None})
+"""
+
+
+def test_without_numba_jit_runs_under_numpy_and_says_so_once(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(WITHOUT_NUMBA)
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert ran.stdout.split() == ["9.0", "36.0", "0.0", "3.0", "12.0", "True", "True", "False"]
+    assert ran.stderr.count("Numba is not installed") == 1

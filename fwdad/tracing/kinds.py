@@ -86,7 +86,7 @@ def is_computed(f: Any) -> bool:
     return in_python and f not in LOOPS and find_rule(f) is None
 
 
-LOOPS = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
+LOOPS: set[Any] = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
 """Functions of NumPy's that make arrays, each of which is one operation."""
 
 
