@@ -21,7 +21,7 @@ from fwdad.reversible.expressions import infer_kinds
 from fwdad.reversible.instructions import instruction_of
 from fwdad.reversible.invert import inverted_program
 from fwdad.reversible.kinds import Function, Kind, Other
-from fwdad.reversible.lines import make_function
+from fwdad.reversible.lines import Names, make_function
 from fwdad.reversible.meanings import (
     World,
     resolved,
@@ -268,7 +268,8 @@ class Definition:
             )
             raise TypeError(message)
         name = program.name + ("_adjoint" if adjoint else "")
-        written = self.written[key] = Written(name)
+        others = {n for n, x in self.held.items() if getattr(x, "definition", None) is not self}
+        written = self.written[key] = Written(Names(others).fresh(name))
         try:
             self._fill(written, program, kinds, adjoint)
         except BaseException:
@@ -297,6 +298,7 @@ class Definition:
         called = functools.partial(self._called, written, namespace)
         make = AdjointWriter if adjoint else Writer
         w = make(program, known, namespace, called, **options)  # type: ignore[arg-type]
+        w.names.taken.add(written.name)
         functions = dict(world_of(known))  # those among fields have names of their own now
         w.written = lambda block: {
             p.partition(".")[0] for p in updated_paths(self, block, functions)

@@ -384,3 +384,36 @@ def test_a_function_of_a_module_that_cannot_be_imported():
     for g in (fwdad.grad(f, argnums=1), fwdad.jit(fwdad.grad(f, argnums=1))):
         assert g(0.0, 3.0) == 6.0
     assert fwdad.jit(lambda x: f(0.0, x)[0])(3.0) == 9.0
+
+
+def sin(x):
+    return 3 * x
+
+
+def test_functions_of_one_name():
+    @dataclass
+    class First:
+        x: float
+
+        @fwdad.reversible
+        def add(self, y):
+            self.x += y
+
+        @fwdad.reversible
+        def sin(self, y):
+            self.x += sin(y)
+
+    @dataclass
+    class Second(First):
+        @fwdad.reversible
+        def add(self, y):
+            First.add(self, y)
+            self.x += 1.0
+
+    new, _ = Second(1.0).add(2.0)
+    assert new.x == 4.0
+    assert (~new.add)(2.0)[0].x == 1.0
+    assert new.sin(2.0)[0].x == 10.0
+    for wrap in (lambda f: f, fwdad.jit):
+        assert wrap(fwdad.grad(lambda y: Second(1.0).add(y)[0].x))(2.0) == 1.0
+        assert wrap(fwdad.grad(lambda y: First(1.0).sin(y)[0].x))(2.0) == 3.0
