@@ -25,6 +25,7 @@ MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
 _ANSWER_ARRAYS = {"grown", "growing", "loose"}
+_USES = "fwdad_uses"  # the attribute of a node that holds which names it reads and assigns
 _CHECKS = {"check_length", "check_shape", "equal_length"}
 
 BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
@@ -360,12 +361,36 @@ def _names(tree: ast.AST) -> Iterator[ast.Name]:
 
 
 def _read(tree: ast.AST) -> set[str]:
-    nodes = ast.walk(tree)
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return _uses(tree)[0]
 
 
 def _stored(tree: ast.AST) -> set[str]:
-    return {n.id for n in _names(tree) if isinstance(n.ctx, ast.Store)}
+    return _uses(tree)[1]
+
+
+def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """Which names are read and which assigned; a statement is looked at once, so nobody may write.
+
+    What is renamed later keeps the names of the source.
+    """
+    known: tuple[set[str], set[str]] | None = vars(tree).get(_USES)
+    if known is not None:
+        return known
+    read: set[str] = set()
+    stored: set[str] = set()
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else stored).add(node.id)
+        elif isinstance(node, ast.stmt) and node is not tree:
+            inside = _uses(node)
+            read |= inside[0]
+            stored |= inside[1]
+        else:
+            nodes += ast.iter_child_nodes(node)
+    vars(tree)[_USES] = read, stored
+    return read, stored
 
 
 def _called(e: ast.expr) -> str:
