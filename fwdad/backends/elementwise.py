@@ -181,7 +181,7 @@ _OF_NUMBA = {
     np.exp2, np.cbrt, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.fmod, np.isnan,
     np.isfinite, np.isinf, np.signbit, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
     np.logaddexp2, np.deg2rad, np.rad2deg, np.degrees, np.radians, np.nextafter, np.spacing,
-    np.conjugate, np.square, np.left_shift, np.right_shift,
+    np.conjugate, np.square, np.left_shift, np.right_shift, np.ldexp,
 }  # fmt: skip
 _OF_NUMBA_COMPLEX = {
     np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh,
@@ -425,10 +425,17 @@ def math_term(name: str, terms: Sequence[Term], result: Number) -> Term | None:
         return Term(f"math_power({args})", ATOM, result)
     if name in ("atan2", "copysign") and len(terms) == 2:
         return Term(f"math.{name}({args})", ATOM, result)
+    if name == "fmod" and len(terms) == 2:
+        made = f"in_domain(np.fmod({args}), abs({floats[0]}) + abs({floats[1]}))"
+        return Term(made, ATOM, result)
     if name == "hypot" and len(terms) == 2:
         return Term(f"in_range(math.hypot({args}), {floats[0]} + {floats[1]})", ATOM, result)
     if len(terms) != 1:
         return None
+    if name == "cbrt":
+        return Term(f"np.cbrt({args})", ATOM, result)
+    if name == "exp2":
+        return Term(f"in_range(np.exp2({args}), {args})", ATOM, result)
     if name in ("radians", "degrees") or name in _TOTAL:
         return Term(f"math.{name}({args})", ATOM, result)
     if name in _IN_DOMAIN:

@@ -28,6 +28,12 @@ TEXTS = {repr, format, ascii}
 STATIC_OPTIONS = {
     "axis",
     "axes",
+    "axis1",
+    "axis2",
+    "source",
+    "destination",
+    "reps",
+    "decimals",
     "keepdims",
     "dtype",
     "order",

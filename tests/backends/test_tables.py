@@ -1,5 +1,7 @@
 """Look-ups, convolutions, distinct elements and repeats: compiled, against NumPy."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -128,3 +130,35 @@ def test_single_precision():
         found = fwdad.jit(f)(x)
         assert found.dtype == f(x).dtype
         assert_array_equal(found, f(x))
+
+
+def small_functions(x, y, v, n):
+    return (
+        math.fmod(x, y) + math.cbrt(x) * math.exp2(y),
+        np.ldexp(v, n),
+        np.moveaxis(v.reshape(2, 3), FIRST, SECOND).copy(),
+        np.swapaxes(v.reshape(2, 3), FIRST, SECOND) * 2,
+        np.tile(v, SECOND + 1),
+        np.float_power(v, 2),
+    )
+
+
+FIRST, SECOND = 0, 1
+
+
+def test_small_functions():
+    """Numbers of ``math`` with its exceptions; axes that are globals."""
+    run, n = fwdad.jit(small_functions), np.array([1, -2, 3, 0, 5, 1])
+    found, expected = run(7.5, -2.0, Y, n), small_functions(7.5, -2.0, Y, n)
+    for a, b in zip(found, expected, strict=True):
+        assert_array_equal(a, b)
+        assert np.result_type(a) == np.result_type(b)
+    assert "NumPy" not in str(fwdad.explain(run, 7.5, -2.0, Y, n))
+    for x, y, error in (
+        (1.0, 0.0, ValueError),
+        (math.inf, 1.0, ValueError),
+        (1.0, 2e3, OverflowError),
+    ):
+        with pytest.raises(error):
+            run(x, y, Y, n)
+    assert math.isnan(run(1.0, math.nan, Y, n)[0])
