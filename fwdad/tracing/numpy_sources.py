@@ -178,6 +178,8 @@ def rollaxis(a, axis, start=0):
 def rot90(m, k=1, axes=(0, 1)):
     m, turns = np.asarray(m), known(k) % 4
     first, second = [axis % m.ndim for axis in known(axes)]
+    if first == second:
+        raise ValueError("Axes must be different.")
     if turns == 0:
         return m[...]
     if turns == 2:
@@ -439,6 +441,8 @@ def ix_(*args):
     made = []
     for k, given in enumerate(args):
         a = np.asarray(given)
+        if a.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
         if a.dtype.kind == "b":
             a = np.flatnonzero(a)
         made.append(a.reshape((1,) * k + (-1,) + (1,) * (len(args) - k - 1)))

@@ -11,7 +11,7 @@ from fwdad.tracing.numpy_sources import known, stands_for
 
 @stands_for(np.percentile)
 def percentile(a, q, axis=None, method="linear", keepdims=False):
-    return quantile(a, np.true_divide(q, 100.0), axis, method, keepdims)
+    return quantile(a, _per_hundred(q), axis, method, keepdims)
 
 
 @stands_for(np.quantile)
@@ -30,12 +30,13 @@ def quantile(a, q, axis=None, method="linear", keepdims=False):
         y, last = _between(rows[..., low], rows[..., high], at - low), rows[..., -1]
     if np.ndim(q) > 0:
         last = np.asarray(last)[..., None] if rows.ndim > 1 else last
-    return _placed(np.where(np.isnan(last), last, y), q, a.ndim, axis, keepdims)
+    y = _of_dtype(np.where(np.isnan(last), last, y), q, rows)
+    return _placed(y, q, a.ndim, axis, keepdims)
 
 
 @stands_for(np.nanpercentile)
 def nanpercentile(a, q, axis=None, method="linear", keepdims=False):
-    return nanquantile(a, np.true_divide(q, 100.0), axis, method, keepdims)
+    return nanquantile(a, _per_hundred(q), axis, method, keepdims)
 
 
 @stands_for(np.nanmedian)
@@ -61,7 +62,16 @@ def nanquantile(a, q, axis=None, method="linear", keepdims=False):
     else:
         ends = [np.take_along_axis(rows, k[..., None], axis=-1)[..., 0] for k in (low, high)]
         y = _between(ends[0], ends[1], at - low)
-    return _placed(y, q, a.ndim, axis, keepdims)
+    return _placed(_of_dtype(y, q, rows), q, a.ndim, axis, keepdims)
+
+
+def _per_hundred(q):
+    return q / 100.0 if np.ndim(q) == 0 else np.true_divide(q, 100.0)
+
+
+def _of_dtype(y, q, rows):
+    """One number for q widens nothing."""
+    return y.astype(rows.dtype) if np.ndim(q) == 0 and y.dtype != rows.dtype else y
 
 
 def _fraction(q):
@@ -153,6 +163,8 @@ def histogram(a, bins=10, range=None, density=None, weights=None):  # noqa: A002
             raise ValueError("max must be larger than min in range parameter.")
         apart = 0.5 if low == high else 0.0
         edges = np.linspace(low - apart, high + apart, known(bins) + 1)
+        if a.dtype.kind == "f" and a.dtype != edges.dtype:
+            edges = edges.astype(a.dtype)
     count = edges.shape[0] - 1
     at = np.searchsorted(edges, a, side="right") - 1
     at = np.where(a == edges[-1], count - 1, at)

@@ -234,3 +234,57 @@ def test_a_store_into_a_part_of_flat_is_refused():
 
 def test_an_identity_of_unknown_size_is_one_operation():
     assert "np.eye(" in fwdad.show(fwdad.jit(lambda x: np.eye(len(x)) * x, backend="numpy"), X)
+
+
+ARRAYS = (X, rows(X), np.arange(24.0).reshape(2, 3, 4), np.array([3, 1, 4, 1, 5]), X.astype("f4"),
+          X[:1], X[:3] + 1j)  # fmt: skip
+FORMS = (
+    lambda a: np.append(a, a),
+    lambda a: np.array_split(a, 2, axis=-1)[0],
+    lambda a: np.average(a, axis=0, returned=True)[1],
+    lambda a: np.cov(a),
+    lambda a: np.delete(a, [0], axis=-1),
+    lambda a: np.delete(a, slice(0, 2)),
+    lambda a: np.ediff1d(a),
+    lambda a: np.gradient(a, axis=0),
+    lambda a: np.histogram(a, bins=3)[1],
+    lambda a: np.histogram(a, bins=[0, 1, 2.5], density=True)[0],
+    lambda a: np.insert(a, -1, 5, axis=-1),
+    lambda a: np.insert(a, [0, 1], 7),
+    lambda a: np.isin(a, [1, 4], invert=True),
+    lambda a: np.ix_(a > 0)[0],
+    lambda a: np.linspace(a[0], 3, 4, dtype=int),
+    lambda a: np.linspace(a, a + 2, 1),
+    lambda a: np.nanmedian(a, axis=0),
+    lambda a: np.nanquantile(a, 0.2, axis=-1, keepdims=True),
+    lambda a: np.pad(a, 2, mode="symmetric"),
+    lambda a: np.pad(a, (2, 1), constant_values=7),
+    lambda a: np.percentile(a, 30),
+    lambda a: np.percentile(a, [0, 50, 100], axis=0),
+    lambda a: np.piecewise(a, [a > 1, a < 0], [1, lambda v: v * 2, 5]),
+    lambda a: np.poly(a),
+    lambda a: np.polymul(a, a),
+    lambda a: np.resize(a, (2, 9)),
+    lambda a: np.rot90(a, -1),
+    lambda a: np.std(a, axis=0),
+    lambda a: np.tile(a, (2, 1, 2)),
+    lambda a: np.trapezoid(a, dx=2),
+    lambda a: np.trim_zeros(a),
+    lambda a: np.array(a, ndmin=3),
+    lambda a: a.shape == (6,),
+)
+
+
+@pytest.mark.parametrize("f", FORMS)
+def test_values_types_and_exceptions_of_many_arrays(f):
+    for a in ARRAYS:
+        try:
+            expected = f(a)
+        except Exception as error:  # noqa: BLE001  (whatever NumPy raises)
+            with pytest.raises((type(error), fwdad.UntraceableError)):
+                fwdad.jit(f, backend="numpy")(a)
+            continue
+        found = fwdad.jit(f, backend="numpy")(a)
+        assert np.shape(found) == np.shape(expected)
+        assert np.result_type(found) == np.result_type(expected)
+        assert_allclose(found, expected, rtol=1e-6 if a.dtype == np.float32 else 1e-13, atol=1e-14)
