@@ -169,12 +169,14 @@ class BaseWriter(Writer):
 
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""
+        if value in self.program.shared:
+            return True
         return any(self.may_overlap(value, w) for w in self.writes)
 
     def is_written_later(self, value: Value) -> bool:
         """Whether anything may be written into an array's memory behind the operation at hand."""
         ops = self.program.block.ops
-        if self._op_now not in self._positions:
+        if self._op_now not in self._positions or value in self.program.shared:
             return self.is_written(value)
         later = ops[self._positions[self._op_now] + 1 :]
         return any(self.may_overlap(value, v) for op in walk(Block([], later)) for v in op.writes())

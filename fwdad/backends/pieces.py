@@ -16,7 +16,7 @@ from fwdad.backends.array_stacks import handed_on
 from fwdad.backends.elementwise import check_dtype
 from fwdad.backends.numba_source import numba_source
 from fwdad.backends.numba_support import CannotCompileError
-from fwdad.tape.alias import written_parameters
+from fwdad.tape.alias import memory, memory_of, written_parameters
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -89,6 +89,8 @@ class _Cutter:
         self.program = program
         self.name = program.name if program.name.isidentifier() else "traced"
         self.users = _users(program.block)
+        self._roots = memory_of(program)
+        self._writing = {op for op in program.walk() if any(True for _ in op.writes())}
         self.pieces: list[Program] = []
         self.left: list[CannotCompileError] = []
         self._said = {_line(e): e for e in refused if e.location is not None}
@@ -158,8 +160,20 @@ class _Cutter:
             self.program, name=name, block=Block(params, list(run), list(outputs)), written=[]
         )
         made.written = written_parameters(made)
+        made.shared = self._shared(run)
         numba_source(made)
         return made
+
+    def _shared(self, run: list[Op]) -> set[Value]:
+        """The arrays of some operations whose memory the others write into: no copy will do."""
+        inside = {inner for op in run for inner in _walk_op(op)}
+        written = memory([v for op in self._writing - inside for v in op.writes()], self._roots)
+        if not written:
+            return set()
+        held = {v for op in run for v in (*_used(op), *_made(op))}
+        held.update(v for op in inside for v in _made(op))
+        held.update(p for op in inside for block in op.blocks() for p in block.params)
+        return {v for v in held if is_array(v) and self._roots.get(v, {v}) & written}
 
     def _border(self, run: list[Op]) -> tuple[list[Value], list[Value]]:
         """What operations use of the others', and what the others use of theirs."""

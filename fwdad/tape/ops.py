@@ -448,6 +448,8 @@ class Program:
         Whether it holds derivative arithmetic, which gives no floating-point warnings.
     parallel : bool
         Whether long loops over elements may run on several cores.
+    shared : set of Value
+        In a program that is a part of another one: the arrays whose memory the rest writes into.
     """
 
     name: str
@@ -456,6 +458,7 @@ class Program:
     written: list[bool] = field(default_factory=list)
     quiet: bool = False
     parallel: bool = False
+    shared: set[Value] = field(default_factory=set)
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

@@ -197,3 +197,18 @@ def test_pieces_are_found_on_disk(tmp_path, monkeypatch):
         assert_allclose(made.call(X, 2)[0], filtered(X, 2)[0], rtol=1e-14)
     logging.getLogger("fwdad.cache").setLevel(logging.NOTSET)
     assert count["saved"] == count["loaded"] == len(made.pieces)
+
+
+def stored_between_pieces(x):
+    """A window that one piece makes is written into by what runs between the pieces."""
+    v = np.sin(2 * x)
+    w = v[2:6]
+    w *= np.cos(w)
+    v[0:4] += v.reshape(2, 3).ravel()[2:]
+    return np.sum(v * np.arange(6.0))
+
+
+def test_windows_of_a_piece_are_written_elsewhere():
+    x = np.linspace(0.2, 1.4, 6)
+    gradient = fwdad.jit(fwdad.grad(stored_between_pieces), backend="numba")(x)
+    assert_allclose(gradient, fwdad.jacobian(stored_between_pieces, x), rtol=1e-13)

@@ -36,6 +36,7 @@ ALLOWED = {
     ("products", "_matmul_body", "reads .lanes"): PLAIN_ONLY,
     ("lapack", "getrs", "writes into an input"): IN_PLACE,
     ("lapack", "trtrs", "writes into an input"): IN_PLACE,
+    ("lapack", "add_outer", "writes into an input"): IN_PLACE,
 }
 
 
