@@ -433,6 +433,9 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
         if first.dtype.kind not in "biufc":
             message = f"it answers an array of dtype {first.dtype}"
             raise CannotInferError(message)
+        if first.ndim != np.ndim(second):
+            message = "the rank of its result depends on values, or on a length that is not known"
+            raise CannotInferError(message)
         pairs = zip(first.shape, second.shape, strict=True)
         dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)
         return ArrayType(first.dtype, dims)
