@@ -47,9 +47,9 @@ def array_of(x: Any) -> Any:
     return x if hasattr(x, "__fwdad_symbolic__") else np.asarray(x)
 
 
-def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
-    """Zeros of a shape of which lengths may be unknown."""
-    recorder = recorder_of(shape)
+def zeros(shape: tuple[Any, ...], dtype: Any, beside: Any = None) -> Any:
+    """Zeros of a shape of which lengths may be unknown, or which meet what is (``beside``)."""
+    recorder = recorder_of((shape, beside))
     return (
         np.zeros(shape, dtype) if recorder is None else recorder.apply(np.zeros, (shape, dtype), {})
     )
