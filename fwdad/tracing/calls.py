@@ -56,6 +56,10 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 
 
+# C code that trusts the index arrays that it is given
+_UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
+
+
 class Calls(Attributes):
     """Calls and attributes."""
 
@@ -415,6 +419,9 @@ class Calls(Attributes):
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.location())
         symbolic = mentions_symbols((args, kwargs))
+        if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
+            message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
+            raise UntraceableError(message, self.location())
         if symbolic and (isinstance(owner, str) or f in TEXTS):
             return UnknownText(self.location())
         if not symbolic:

@@ -362,3 +362,13 @@ def promise_that_is_broken():
         fwdad.free(t, 0.0)
 
     return f(1.0, 2.0)
+
+
+@case(fwdad.CapacityError, "fwdad.push(s, x)", r"1")
+def stack_that_is_full():
+    @fwdad.reversible
+    def f(x, y, s):
+        fwdad.push(s, y)
+        fwdad.push(s, x)
+
+    return f(1.0, 2.0, fwdad.Stack(1))
