@@ -68,7 +68,7 @@ def windows(op: Apply) -> list[Operand]:
 def _copies(op: Apply) -> bool:
     """Whether a call of what may answer a window answers a copy."""
     if op.function is np.array:
-        return "copy" not in op.kwargs
+        return op.kwargs.get("copy", True) is True
     if op.function is np.ndarray.astype:
         casts = op.outputs[0].type.dtype != op.args[0].type.dtype
         return casts or op.kwargs.get("copy", True) is True
