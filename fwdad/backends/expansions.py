@@ -227,31 +227,31 @@ def _truth(a: Any, axis: Any = None) -> Any:  # noqa: ARG001 (a number has one a
 
 
 @expands("numpy.sum")
-def _sum(a: Any, axis: Any = None, keepdims: bool = False, where: Any = None) -> Any:
+def _sum(a: Any, axis: Any = None, keepdims: Any = False, where: Any = None) -> Any:
     if where is None:
         return _of_number(a) if axis is None and not keepdims else None
     return np.sum(np.where(where, a, 0), axis=axis, keepdims=keepdims)
 
 
 @expands("numpy.nansum")
-def _nansum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _nansum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return np.sum(_without_nan(a, 0.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
 
 
 @expands("numpy.nanprod")
-def _nanprod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _nanprod(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return np.prod(_without_nan(a, 1.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
 
 
 @expands("numpy.nanmean")
-def _nanmean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _nanmean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     if _kind(a) != "f":
         return None
     return _nansum(a, axis, keepdims) / _count(a, axis, keepdims)
 
 
 @expands("numpy.nanvar")
-def _nanvar(a: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def _nanvar(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
     if _kind(a) != "f":
         return None
     off = np.where(np.isnan(a), 0.0, a - _nanmean(a, axis, keepdims=True))
@@ -259,21 +259,21 @@ def _nanvar(a: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 
 
 @expands("numpy.nanstd")
-def _nanstd(a: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def _nanstd(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
     return np.sqrt(_nanvar(a, axis, ddof, keepdims)) if _kind(a) == "f" else None
 
 
 @expands("numpy.nanmax")
-def _nanmax(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _nanmax(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return _nan_extreme(np.max, -np.inf, a, axis, keepdims)
 
 
 @expands("numpy.nanmin")
-def _nanmin(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _nanmin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return _nan_extreme(np.min, np.inf, a, axis, keepdims)
 
 
-def _nan_extreme(f: Any, least: float, a: Any, axis: Any, keepdims: bool) -> Any:
+def _nan_extreme(f: Any, least: float, a: Any, axis: Any, keepdims: Any) -> Any:
     if _kind(a) != "f":
         return None
     found = f(_without_nan(a, least), axis=axis, keepdims=keepdims)
@@ -285,12 +285,12 @@ def _without_nan(a: Any, other: float) -> Any:
     return np.where(np.isnan(a), other, a)
 
 
-def _count(a: Any, axis: Any, keepdims: bool) -> Any:
+def _count(a: Any, axis: Any, keepdims: Any) -> Any:
     return np.sum(np.where(np.isnan(a), 0.0, 1.0), axis=axis, keepdims=keepdims)
 
 
 @expands("numpy.median")
-def _median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _median(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     if _kind(a) != "f" or keepdims or not isinstance(axis, (int, type(None))):
         return None
     if axis is None:
@@ -321,7 +321,7 @@ def _log_softmax(x: Any, axis: Any = None) -> Any:
 
 
 @expands("scipy.special.logsumexp")
-def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -> Any:
     """The largest terms by themselves, so that what is much smaller is not rounded away."""
     if _kind(a) != "f" or b is not None:
         return None
@@ -337,7 +337,7 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) 
 
 
 @expands("numpy.linalg.norm")
-def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A002
     if _kind(a) not in "fc" or not isinstance(a, Symbol):
         return None
     axes = tuple(range(a.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -355,7 +355,7 @@ def _vector_norm(
     ord: Any = 2,  # noqa: A002
     axis: Any = None,
     *,
-    keepdims: bool = False,
+    keepdims: Any = False,
 ) -> Any:
     if not isinstance(ord, (int, float)):
         return None
@@ -373,11 +373,11 @@ def _vector_norm(
 
 
 @expands("numpy.linalg.matrix_norm")
-def _of_last_axes(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:  # noqa: A002
+def _of_last_axes(x: Any, *, keepdims: Any = False, ord: Any = "fro") -> Any:  # noqa: A002
     return _matrix_norm(x, ord, (-2, -1), keepdims=keepdims)
 
 
-def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], *, keepdims: bool) -> Any:
+def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], *, keepdims: Any) -> Any:
     if order in ("f", "fro"):
         return _vector_norm(x, 2, axes, keepdims=keepdims)
     x = np.moveaxis(x, axes, (-2, -1))

@@ -252,7 +252,7 @@ def _vecmat(x1: Any, x2: Any) -> Any:
 
 
 @expands("numpy.var")
-def _var(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def _var(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
     if not _is_array(a) or dtype is not None or _kind(a) not in "fc":
         return None
     axes = _axes(a, axis)
@@ -267,7 +267,7 @@ def _var(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: b
 
 
 @expands("numpy.std")
-def _std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def _std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
     variance = _var(a, axis, dtype, ddof, keepdims)
     return None if variance is None else np.sqrt(variance)
 

@@ -66,10 +66,10 @@ _HALF = _UNITY + 4 * ctypes.sizeof(ctypes.c_double)
 _BYTE = ctypes.c_char.from_buffer
 
 
-def _at(array: np.ndarray) -> int:
+def _at(array: Any) -> int:
     """The address of an array."""
     if array.flags.c_contiguous:  # and writeable: a third of the time
-        return ctypes.addressof(_BYTE(array))  # type: ignore[arg-type]
+        return ctypes.addressof(_BYTE(array))
     address: int = array.__array_interface__["data"][0]
     return address
 

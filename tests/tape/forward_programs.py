@@ -217,6 +217,14 @@ def tiled_then_stored(x):
     return y
 
 
+def broadcast_then_stored(x):
+    """Lanes of what was broadcast lie row by row: a window by reshape is one."""
+    y = (x + x[:2, None]).copy()
+    y.reshape(-1)[1:] = x[1]
+    y *= x[0]
+    return y
+
+
 PROGRAMS = {
     "power": (power, (1.3, 4)),
     "power 0": (power, (1.3, 0)),
@@ -234,6 +242,7 @@ PROGRAMS = {
             swapped_buffers, lorenz, tuple_state, record_state, list_of_scalars, growing_slices,
             inactive_side, branch_stores, best_so_far, captured_matrix, closure,
             shrinking_windows, sides_of_other_lengths, gathered_then_stored, tiled_then_stored,
+            broadcast_then_stored,
         )
     },
 }  # fmt: skip

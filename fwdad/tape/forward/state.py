@@ -220,7 +220,9 @@ class State:
             return self.recorder.apply_typed(
                 zero_lanes, (self.n, self._here(v)), self._lanes_type(v.type)
             )
-        return self.recorder.apply(np.array, (self._multiplied(held),), {})
+        # a plain copy of what is broadcast does not lie row by row, and its reshape is a copy
+        lanes = self.recorder.apply(np.ascontiguousarray, (self._multiplied(held),), {})
+        return self.recorder.apply(np.array, (lanes,), {})
 
     def _lanes(self, x: Operand, t: Type) -> Any:
         """The lanes of an operand, multiplied out, for a type."""
