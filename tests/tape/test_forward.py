@@ -219,3 +219,15 @@ def test_a_direction_that_one_way_has_alone_stays_zero_before_an_infinite_slope(
 
     x = np.array([2.0, -1.0])
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), [0.0, 1.0])
+
+
+def stored_into_a_copy(x):
+    y = np.outer(x, x[:2]).T * 2  # which lies column by column
+    y.reshape(-1)[1:] = x[1]  # a copy, which is dropped
+    return y
+
+
+@pytest.mark.parametrize("of", [fwdad.jacfwd, lambda f: lambda x: fwdad.jvp(f, x, X)[1]])
+def test_a_store_into_a_reshape_that_is_a_copy_raises(of):
+    with pytest.raises(ValueError, match="does not lie row by row"):
+        fwdad.jit(of(stored_into_a_copy), backend="numpy")(X)

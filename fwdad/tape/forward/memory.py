@@ -16,6 +16,7 @@ from fwdad.tape.alias import windows
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.rule_table import MIRRORED, PASSING, ruled_function
 from fwdad.tape.forward.windows import Windows
+from fwdad.tape.mirroring import lie_alike
 from fwdad.tape.ops import (
     Apply,
     Load,
@@ -30,7 +31,9 @@ from fwdad.tape.ops import (
 from fwdad.tape.scattering import is_scatter, scattered, target_of
 from fwdad.tape.stacks import new_stack, push, stack_type, thin
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number, Type, number_type
+from fwdad.tape.types import BOOL, ArrayType, Number, Type, number_type
+
+_ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 
 class Memory(Windows):
@@ -44,6 +47,7 @@ class Memory(Windows):
             return
         if seen[0] in self.windows and op.function in MIRRORED and len(op.outputs) == 1:
             self._window_through(op, seen[0])
+            self._lie_alike(op, seen[0])
             return
         mirrored: list[Symbol] = []
         if op.function in MIRRORED:
@@ -54,6 +58,7 @@ class Memory(Windows):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.tangent.pop(v, None)
                 self.shadow[v] = lanes
+            self._lie_alike(op, seen[0], *mirrored)
             return
         library = (getattr(op.function, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
@@ -62,6 +67,27 @@ class Memory(Windows):
                 "later, and that carries derivatives: say .copy(), or write it before"
             )
             raise UntraceableError(message, op.location)
+
+    def _lie_alike(self, op: Apply, a: Value, *lanes: Symbol) -> None:
+        """Check, when it runs, that a reshape is a window where that of the lanes is one.
+
+        It is none of an array that keeps the order of a transposed one; what is stored into it
+        would be stored into the lanes of the array itself.
+        """
+        if op.function not in (np.reshape, np.ravel) or not self._is_written_later(op):
+            return
+        made_by = next((o for o in self.block.ops if a in o.outputs), None)
+        if isinstance(made_by, Apply) and made_by.function in _ROW_BY_ROW and not made_by.kwargs:
+            return
+        (v,) = op.outputs
+        beside = (*lanes, self.shadow[a]) if lanes else ()
+        args = (self._here(v), self._here(a), *beside)
+        alike = self.recorder.apply_typed(lie_alike, args, BOOL)
+        message = (
+            f"{function_name(op.function)} answers a copy of an array that does not lie row by "
+            "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
+        )
+        self.recorder.check(alike, ValueError, (message,), op.location)
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same windows on the shadow; none if they cannot be told."""
