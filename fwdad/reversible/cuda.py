@@ -74,12 +74,20 @@ class CudaKernel:
         ----------
         *args : array, shape (n, ...), or number
             An array holds one number or array for each instance; a number is given to all, and
-            must not be updated.
+            must not be updated. Arrays may lie on the device: whatever has
+            ``__cuda_array_interface__`` (of Numba, CuPy, PyTorch, JAX).
 
         Returns
         -------
         tuple
-            The updated arguments; the caller's are as they were.
+            The updated arguments; the caller's are as they were. NumPy arrays, or, where an
+            argument lies on the device, Numba's device arrays (``cupy.asarray(y)`` makes CuPy's
+            of them without a copy).
+
+        Raises
+        ------
+        UnsupportedTypeError
+            For arguments of other types, arrays of several lengths, and numbers that f updates.
         """
         return self._run(args, (), self.f.inverse, adjoint=False)
 
@@ -110,30 +118,33 @@ class CudaKernel:
     ) -> tuple[Any, ...]:
         from numba import cuda  # noqa: PLC0415  (import fwdad does not import Numba)
 
-        lengths = {len(a) for a in args if isinstance(a, np.ndarray)}
+        args, bars = (tuple(_seen(x, cuda) for x in given) for given in (args, bars))
+        stays = any(_on_device(x) for x in (*args, *bars))
+        lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
             message = f"the arrays must have one length along their first axis; came {lengths}"
             raise UnsupportedTypeError(message)
         (n,) = lengths
         kinds = tuple(_instance_kind(a) for a in args)
-        values = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
+        given = [_copied(a, cuda) if _is_array(a) else a for a in args]
         if adjoint:
-            values += _cotangents(args, bars, kinds, n)
-        key = (kinds, tuple(isinstance(v, np.ndarray) for v in values), inverse, adjoint)
+            given += _cotangents(args, bars, kinds, n, cuda)
+        key = (kinds, tuple(_is_array(v) for v in given), inverse, adjoint)
         kernel = self._made.get(key)
         if kernel is None:
-            kernel = self._made[key] = self._kernel(kinds, values, inverse, adjoint, cuda)
-        given = [cuda.to_device(v) if isinstance(v, np.ndarray) else v for v in values]
-        kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
-        found = [g.copy_to_host() if hasattr(g, "copy_to_host") else g for g in given]
-        if not adjoint:
-            return tuple(found)
-        pulled = iter(found[len(args) :])
-        answer = (next(pulled) if k.active else None for k in kinds)
-        return tuple(
-            bar if bar is None or isinstance(a, np.ndarray) else bar.sum()
-            for a, bar in zip(args, answer, strict=True)
-        )
+            kernel = self._made[key] = self._kernel(kinds, given, inverse, adjoint, cuda)
+        if n:
+            kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
+        found = given[len(args) :] if adjoint else given
+        if adjoint:
+            pulled = iter(found)
+            found = [next(pulled) if k.active else None for k in kinds]
+            # what all instances read: their cotangents' sum, a number
+            found = [
+                bar if bar is None or _is_array(a) else bar.copy_to_host().sum()
+                for a, bar in zip(args, found, strict=True)
+            ]
+        return tuple(x.copy_to_host() if _on_device(x) and not stays else x for x in found)
 
     def _kernel(
         self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
@@ -144,7 +155,7 @@ class CudaKernel:
         names = [f"a{k}" for k in range(len(values))]
         updated = definition.updated(kinds)
         targets = [k for k in sorted(updated) if not flat[k].is_array]
-        if any(not isinstance(values[k], np.ndarray) for k in targets):
+        if any(not _is_array(values[k]) for k in targets):
             message = (
                 f"{self.f.__name__} updates a number that all instances share: give an array of it"
             )
@@ -152,8 +163,7 @@ class CudaKernel:
         if adjoint:
             targets += [k for k in range(len(kinds), len(flat)) if not flat[k].is_array]
         texts = [
-            f"{name}[i]" if isinstance(v, np.ndarray) else name
-            for name, v in zip(names, values, strict=True)
+            f"{name}[i]" if _is_array(v) else name for name, v in zip(names, values, strict=True)
         ]
         call = f"device({', '.join(texts)})"
         left = ", ".join(texts[k] for k in targets)
@@ -167,12 +177,36 @@ class CudaKernel:
         return cuda.jit(make_function(code, "kernel", {"cuda": cuda, "device": device}))
 
 
+def _on_device(x: Any) -> bool:
+    return hasattr(x, "copy_to_host")
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or _on_device(x)
+
+
+def _seen(x: Any, cuda: Any) -> Any:
+    """An array of the device's, of whichever library, as Numba sees it; all else as it is."""
+    foreign = hasattr(x, "__cuda_array_interface__") and not _on_device(x)
+    return cuda.as_cuda_array(x) if foreign else x
+
+
+def _copied(a: Any, cuda: Any) -> Any:
+    """A copy on the device, laid out row by row."""
+    if not _on_device(a):
+        return cuda.to_device(np.array(a, order="C"))
+    new = cuda.device_array(a.shape, a.dtype)
+    if a.size:
+        new[...] = a
+    return new
+
+
 def _first_array(values: list[Any]) -> int:
-    return next(k for k, v in enumerate(values) if isinstance(v, np.ndarray))
+    return next(k for k, v in enumerate(values) if _is_array(v))
 
 
 def _instance_kind(a: Any) -> Numeric:
-    if isinstance(a, np.ndarray) and a.dtype.kind in "biufc" and a.ndim:
+    if _is_array(a) and a.dtype.kind in "biufc" and a.ndim:
         return Numeric(a.dtype.name, a.ndim - 1, a.ndim > 1)
     if isinstance(a, (bool, int, float, complex, np.number)):
         return Numeric(np.asarray(a).dtype.name)
@@ -181,18 +215,27 @@ def _instance_kind(a: Any) -> Numeric:
 
 
 def _cotangents(
-    args: tuple[Any, ...], bars: tuple[Any, ...], kinds: tuple[Kind, ...], n: int
+    args: tuple[Any, ...], bars: tuple[Any, ...], kinds: tuple[Kind, ...], n: int, cuda: Any
 ) -> list[Any]:
     """Arrays for the cotangents: one for each instance also of numbers that all share."""
     found = []
     for a, bar, kind in zip(args, bars, kinds, strict=True):
         if not kind.active:
             continue
-        shape = a.shape if isinstance(a, np.ndarray) else (n,)
+        shape = a.shape if _is_array(a) else (n,)
+        if _on_device(bar):
+            if tuple(bar.shape) != tuple(shape) or bar.dtype != kind.dtype:
+                message = (
+                    f"a cotangent on the device has the shape and dtype of its value: came "
+                    f"{bar.dtype}{tuple(bar.shape)}, not {kind.dtype}{tuple(shape)}"
+                )
+                raise UnsupportedTypeError(message)
+            found.append(_copied(bar, cuda))
+            continue
         made = np.zeros(shape, kind.dtype)
         if bar is not None:
-            made[...] = bar if isinstance(a, np.ndarray) else np.asarray(bar) / n
-        found.append(made)
+            made[...] = bar if _is_array(a) else np.asarray(bar) / n
+        found.append(cuda.to_device(made))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Kernels in Numba's simulator, which is chosen when Numba is imported: in a process of its own."""
+"""Kernels, in processes of their own: Numba chooses its simulator when it is imported."""
 
 import os
 import subprocess
@@ -116,15 +116,60 @@ except fwdad.UnsupportedTypeError as error:
     assert "give an array" in str(error)
 else:
     raise AssertionError
+
+# arrays on the device stay there
+from numba import cuda
+
+x, v = rng.normal(size=9), rng.normal(size=9)
+kernel = fwdad.cuda_kernel(step)
+there = cuda.to_device(x), cuda.to_device(v)
+new = kernel(*there, 0.1, 4)
+assert hasattr(new[0], "copy_to_host") and hasattr(new[1], "copy_to_host")
+for mine, other in zip(new, kernel(x, v, 0.1, 4)):
+    mine = mine.copy_to_host() if hasattr(mine, "copy_to_host") else mine
+    assert np.array_equal(mine, other)
+assert np.array_equal(there[0].copy_to_host(), x) and np.array_equal(there[1].copy_to_host(), v)
+bars = cuda.to_device(np.cos(x)), np.ones(9), None, None
+x_bar, v_bar, h_bar, _ = kernel.adjoint(new, bars)
+expected = kernel.adjoint(kernel(x, v, 0.1, 4), (np.cos(x), np.ones(9), None, None))
+assert np.array_equal(x_bar.copy_to_host(), expected[0])
+assert np.array_equal(v_bar.copy_to_host(), expected[1]) and h_bar == expected[2]
+try:
+    kernel.adjoint(new, (cuda.to_device(np.ones(3)), None, None, None))
+except fwdad.UnsupportedTypeError as error:
+    assert "shape" in str(error)
+else:
+    raise AssertionError
+reversed_columns = cuda.to_device(np.asfortranarray(a))
+y, _ = fwdad.cuda_kernel(norm)(np.zeros(7), reversed_columns)
+np.testing.assert_allclose(y.copy_to_host(), np.linalg.norm(a, axis=1), rtol=1e-14)
+empty = kernel(np.zeros(0), np.zeros(0), 0.1, 4)
+assert empty[0].shape == (0,)
 print("all kernels agree")
 """
 
 
-def test_in_the_simulator(tmp_path):
+def run(tmp_path, program, **environment):
     path = tmp_path / "kernels.py"
-    path.write_text(PROGRAM, encoding="utf-8")
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=False
+    path.write_text(program, encoding="utf-8")
+    outer = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"}
+    return subprocess.run(
+        [sys.executable, str(path)],
+        env={**outer, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+def test_in_the_simulator(tmp_path):
+    done = run(tmp_path, PROGRAM, NUMBA_ENABLE_CUDASIM="1")
+    assert "all kernels agree" in done.stdout, done.stderr
+
+
+def test_on_a_device(tmp_path):
+    asked = run(tmp_path, "from numba import cuda\nprint(cuda.is_available())")
+    if "True" not in asked.stdout:
+        pytest.skip("no device of CUDA's")
+    done = run(tmp_path, PROGRAM)
     assert "all kernels agree" in done.stdout, done.stderr
