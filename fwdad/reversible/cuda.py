@@ -197,7 +197,7 @@ def _copied(a: Any, cuda: Any) -> Any:
         return cuda.to_device(np.array(a, order="C"))
     new = cuda.device_array(a.shape, a.dtype)
     if a.size:
-        new[...] = a
+        new[:] = a
     return new
 
 
