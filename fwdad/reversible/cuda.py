@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import linecache
-import math
+import inspect
 import types
 from typing import Any
 
@@ -14,11 +13,12 @@ from fwdad.backends.numpy_source import numpy_source
 from fwdad.compilation import Jitted
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.adjoint import SAMPLES
+from fwdad.reversible.cuda_functions import is_module, of_device
+from fwdad.reversible.cuda_source import named, of_numbers, parsed, with_local_arrays
 from fwdad.reversible.definition import Definition, Written
 from fwdad.reversible.function import Reversible
 from fwdad.reversible.kinds import Kind, Numeric
 from fwdad.reversible.lines import make_function
-from fwdad.tangents.chunk import scale_lanes
 
 _THREADS = 128
 
@@ -134,7 +134,7 @@ class CudaKernel:
         if kernel is None:
             kernel = self._made[key] = self._kernel(kinds, given, inverse, adjoint, cuda)
         if n:
-            kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
+            self._launch(kernel, n, given)
         found = given[len(args) :] if adjoint else given
         if adjoint:
             pulled = iter(found)
@@ -145,6 +145,21 @@ class CudaKernel:
                 for a, bar in zip(args, found, strict=True)
             ]
         return tuple(x.copy_to_host() if _on_device(x) and not stays else x for x in found)
+
+    def _launch(self, kernel: Any, n: int, given: list[Any]) -> None:
+        """Run it; at its first run with these types Numba compiles it."""
+        from numba.core.errors import NumbaError  # noqa: PLC0415  (as above)
+
+        try:
+            kernel[(n + _THREADS - 1) // _THREADS, _THREADS](*given)
+        except NumbaError as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            told = [line for line in lines if not line.startswith("Failed in ")]
+            message = (
+                f"{self.f.__name__} cannot be compiled for the device: {told[0] if told else ''} "
+                "(Numba's whole message is above)"
+            )
+            raise UnsupportedTypeError(message) from error
 
     def _kernel(
         self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
@@ -246,27 +261,24 @@ class _Devices:
         self.cuda = cuda
         self.made: dict[int, Any] = {}
         self.open: set[int] = set()
-        self.select = cuda.jit(device=True)(_scaled)
 
     def function(self, written: Written) -> Any:
         """A generated function."""
         return self.of(written.function)
 
     def of(self, f: Any) -> Any:
-        """A function with the functions that it calls."""
+        """A function, generated or of the user's, with the functions that it calls."""
         found = self.made.get(id(f))
         if found is None:
-            source, name = _text(f)
             if id(f) in self.open:
-                message = f"{name} calls itself: that cannot be a kernel"
+                message = f"{f.__name__} calls itself: that cannot be a kernel"
                 raise UnsupportedTypeError(message)
             self.open.add(id(f))
-            used = {k: f.__globals__[k] for k in f.__code__.co_names if k in f.__globals__}
-            space = {k: self.value(v) for k, v in used.items()}
+            known = inspect.getclosurevars(f)
+            tree = with_local_arrays(parsed(f), f.__name__)
+            found = self._compiled(tree, f.__name__, {**known.globals, **known.nonlocals})
             self.open.discard(id(f))
-            space |= {"math": math, "cuda": self.cuda}
-            found = make_function(_by_math(_with_local_arrays(source, name)), name, space)
-            found = self.made[id(f)] = self.cuda.jit(device=True)(found)
+            self.made[id(f)] = found
         return found
 
     def pull(self, jitted: Jitted) -> Any:
@@ -274,125 +286,56 @@ class _Devices:
         found = self.made.get(id(jitted))
         if found is None:
             samples, single = SAMPLES[jitted]
-            source = numpy_source(jitted.find(samples, {})[0].tape.program)
-            known = make_function(source.code, source.name, dict(source.namespace))
-            used = {
-                k: source.namespace[k] for k in known.__code__.co_names if k in source.namespace
-            }
-            space = {k: self.value(v) for k, v in used.items()}
-            space["math"] = math
+            tape = jitted.find(samples, {})[0].tape
+            source = numpy_source(tape.program)
+            tree = of_numbers(ast.parse(source.code))
+            known = {**source.namespace, "invert": np.invert}
+            inner = self._compiled(tree, source.name, known)
             names = ", ".join(f"a{k}" for k in range(len(samples)))
-            inner = self.cuda.jit(device=True)(
-                make_function(_by_math(source.code), source.name, space)
-            )
-            code = f"def pull({names}):\n    return inner({names}){'[0]' if single else ''}\n"
+            marks = [_Result(f"found[{k}]") for k in range(len(tape.rebuild.operands))]
+            pulled = tape.rebuild(marks)
+            texts = [
+                x.text if isinstance(x, _Result) else repr(float(x))
+                for x in ((pulled,) if single else pulled)
+            ]
+            answer = texts[0] if single else f"({', '.join(texts)})"
+            code = f"def pull({names}):\n    found = inner({names})\n    return {answer}\n"
             outer = make_function(code, "pull", {"inner": inner})
             found = self.made[id(jitted)] = self.cuda.jit(device=True)(outer)
         return found
 
     def value(self, x: Any) -> Any:
         """What a name of generated code means on the device."""
-        if x is scale_lanes:
-            return self.select
         if isinstance(x, Jitted):
             return self.pull(x)
-        if isinstance(x, types.FunctionType) and x.__code__.co_filename.startswith("<fwdad"):
-            return self.of(x)
+        form = None if is_module(x) else of_device(x)
+        if form is not None and form is not x:
+            return self._device_function(form)
         if isinstance(x, types.FunctionType):
-            return self.cuda.jit(device=True)(x)
+            return self.of(x)
         return x
 
+    def _compiled(self, tree: ast.Module, name: str, known: dict[str, Any]) -> Any:
+        tree, meant = named(tree, known)
+        used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        space = {k: self.value(v) for k, v in meant.items() if k in used}
+        space["cuda"] = self.cuda
+        return self.cuda.jit(device=True)(make_function(ast.unparse(tree), name, space))
 
-def _scaled(d: Any, lanes: Any) -> Any:
-    return lanes * d if lanes != 0 else lanes
-
-
-def _text(f: Any) -> tuple[str, str]:
-    return "".join(linecache.getlines(f.__code__.co_filename)), f.__name__
-
-
-class _Math(ast.NodeTransformer):
-    """``math``'s functions for NumPy's: the device has them for numbers."""
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        self.generic_visit(node)
-        of_numpy = isinstance(node.value, ast.Name) and node.value.id == "np"
-        if of_numpy and hasattr(math, node.attr):
-            node.value = ast.Name("math", ast.Load())
-        return node
+    def _device_function(self, f: Any) -> Any:
+        if not isinstance(f, types.FunctionType):
+            return f
+        made = self.made.get(id(f))
+        if made is None:
+            made = self.made[id(f)] = self.cuda.jit(device=True)(f)
+        return made
 
 
-class _Local(ast.NodeTransformer):
-    """A thread's own memory for arrays of zeros and ones whose lengths are written out."""
+class _Result:
+    """Stands for a result of a program's, to see where the answer has it."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lengths: dict[str, list[int]] = {}
-        self.dtypes: dict[str, str] = {}
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        call, target = node.value, node.targets[0]
-        if not _makes_array(call) or not isinstance(target, ast.Name):
-            self.generic_visit(node)
-            return node
-        word = call.func.attr  # type: ignore[attr-defined]
-        first, *rest = call.args  # type: ignore[attr-defined]
-        lengths = self._lengths(first)
-        if lengths is None or word.removesuffix("_like") not in {"zeros", "ones"}:
-            return self._refuse(node)
-        self.lengths[target.id] = lengths
-        given = [*rest, *(k.value for k in call.keywords)]  # type: ignore[attr-defined]
-        dtype = ast.unparse(given[0]) if given else "np.float64"
-        if word.endswith("_like"):
-            dtype = self.dtypes[first.id]
-        dtype = {"float": "np.float64", "int": "np.int64", "complex": "np.complex128"}.get(
-            dtype, dtype
-        )
-        self.dtypes[target.id] = dtype
-        names = [f"{target.id}_{k}" for k in range(len(lengths))]
-        lines = [f"{target.id} = cuda.local.array({tuple(lengths)}, {dtype})"]
-        for k, (name, n) in enumerate(zip(names, lengths, strict=True)):
-            lines.append(f"{'    ' * k}for {name} in range({n}):")
-        value = int(word.startswith("ones"))
-        lines.append(f"{'    ' * len(names)}{target.id}[{', '.join(names)}] = {value}")
-        return ast.parse("\n".join(lines)).body
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        return self._refuse(node) if _makes_array(node) else node
-
-    def _lengths(self, shape: ast.expr) -> list[int] | None:
-        if isinstance(shape, ast.Name):
-            return self.lengths.get(shape.id)
-        try:
-            found = ast.literal_eval(shape)
-        except ValueError:
-            return None
-        return list(found) if isinstance(found, tuple) else [found]
-
-    def _refuse(self, node: ast.AST) -> Any:
-        message = (
-            f"'{ast.unparse(node)}' in {self.name}: in a kernel an array begins as np.zeros or "
-            "np.ones of lengths that are written out as numbers"
-        )
-        raise UnsupportedTypeError(message)
-
-
-def _makes_array(node: ast.expr) -> bool:
-    f = node.func if isinstance(node, ast.Call) else None
-    of_numpy = isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id == "np"
-    return of_numpy and f.attr.removesuffix("_like") in _MAKERS  # type: ignore[union-attr]
-
-
-_MAKERS = frozenset({"zeros", "ones", "empty", "full", "array", "copy", "arange", "stack"})
-
-
-def _with_local_arrays(source: str, name: str) -> str:
-    return ast.unparse(ast.fix_missing_locations(_Local(name).visit(ast.parse(source))))
-
-
-def _by_math(source: str) -> str:
-    return ast.unparse(_Math().visit(ast.parse(source)))
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 __all__ = ["CudaKernel", "cuda_kernel"]

@@ -149,6 +149,59 @@ print("all kernels agree")
 """
 
 
+# what a kernel may say of numbers, and what its derivative says beside it
+EXPRESSIONS = """
+np.sqrt(x)  np.exp(-x)  np.log(x)  np.tan(x)  np.tanh(x)  np.sinh(x)  np.arctan2(x, z)
+np.hypot(x, z)  abs(x - 1)  np.abs(z - x)  np.maximum(x, z)  np.minimum(x, 1.0)  max(x, z)
+min(x, z)  x**2  x**-1.5  x**z  2.0**x  x % z  z // x  np.floor(3 * x) * x  np.ceil(x) * z
+np.sign(x - z) * x  np.log1p(x)  np.expm1(x)  np.log2(x)  np.exp2(x)  np.cbrt(x)
+np.square(x) * z  np.reciprocal(x)  np.arcsin(x / 9)  np.arctan(x)  np.arcsinh(x)
+np.arctanh(x / 9)  np.arccosh(x + 1)  math.sin(x)  math.erf(x)  math.hypot(x, z)  math.pow(x, z)
+(x if x > z else z * x)  np.where(x > z, x, z * x)  np.where(x > 0, x * 2, 0.0)
+np.clip(x, 0.6, 1.8)  np.fabs(z - x)  np.copysign(x, z - x)  np.power(x, z)  np.logaddexp(x, z)
+np.sinc(x)  np.deg2rad(x)  np.float_power(x, 1.5)  np.heaviside(x - z, 0.5) * x  helper(x, z)
+np.rint(3 * x) * z  np.trunc(-2 * x) * z
+"""
+
+
+def elementwise():
+    """A program that compares each expression and its partials with NumPy and differences."""
+    lines = ["import math", "import numpy as np", "import fwdad"]
+    lines += ["def helper(a, b):", "    return np.exp(-a) * b + np.square(b)"]
+    expressions = [e for line in EXPRESSIONS.split("\n") for e in line.split("  ") if e.strip()]
+    assert len(expressions) > 50
+    for k, e in enumerate(expressions):
+        lines += ["@fwdad.reversible", f"def f{k}(y, x, z):", f"    y += {e}"]
+        lines += [f"def g{k}(x, z):", f"    return {e}"]
+    lines += [
+        "x, z = np.array([0.52, 1.31, 2.12, 3.03]), np.array([0.7, 1.1, 2.9, 0.4])",
+        f"for f, g in [{', '.join(f'(f{k}, g{k})' for k in range(len(expressions)))}]:",
+        "    kernel = fwdad.cuda_kernel(f)",
+        "    y = kernel(np.zeros(4), x, z)[0]",
+        "    name = g.__code__.co_firstlineno",
+        "    value = [g(a, b) for a, b in zip(x, z)]",
+        "    np.testing.assert_allclose(y, value, rtol=1e-13, err_msg=str(name))",
+        "    _, x_bar, z_bar = kernel.adjoint((y, x, z), (np.ones(4), None, None))",
+        "    h = 1e-6",
+        "    by_x = [(g(a + h, b) - g(a - h, b)) / (2 * h) for a, b in zip(x, z)]",
+        "    by_z = [(g(a, b + h) - g(a, b - h)) / (2 * h) for a, b in zip(x, z)]",
+        "    np.testing.assert_allclose(x_bar, by_x, rtol=1e-7, atol=1e-8, err_msg=str(name))",
+        "    np.testing.assert_allclose(z_bar, by_z, rtol=1e-7, atol=1e-8, err_msg=str(name))",
+        "@fwdad.reversible",
+        "def f(y, x):",
+        "    y += math.gamma(x)",
+        "try:",
+        "    kernel = fwdad.cuda_kernel(f)",
+        "    kernel.adjoint((kernel(x, x)[0], x), (x, None))",
+        "except fwdad.UnsupportedTypeError as error:",
+        "    assert 'psi has no form for a GPU' in str(error), error",
+        "else:",
+        "    raise AssertionError",
+        "print('all expressions agree')",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def run(tmp_path, program, **environment):
     path = tmp_path / "kernels.py"
     path.write_text(program, encoding="utf-8")
@@ -162,14 +215,23 @@ def run(tmp_path, program, **environment):
     )
 
 
-def test_in_the_simulator(tmp_path):
-    done = run(tmp_path, PROGRAM, NUMBA_ENABLE_CUDASIM="1")
-    assert "all kernels agree" in done.stdout, done.stderr
+PROGRAMS = pytest.mark.parametrize(
+    ("program", "says"),
+    [(PROGRAM, "all kernels agree"), (elementwise(), "all expressions agree")],
+    ids=["kernels", "expressions"],
+)
 
 
-def test_on_a_device(tmp_path):
+@PROGRAMS
+def test_in_the_simulator(tmp_path, program, says):
+    done = run(tmp_path, program, NUMBA_ENABLE_CUDASIM="1")
+    assert says in done.stdout, done.stderr
+
+
+@PROGRAMS
+def test_on_a_device(tmp_path, program, says):
     asked = run(tmp_path, "from numba import cuda\nprint(cuda.is_available())")
     if "True" not in asked.stdout:
         pytest.skip("no device of CUDA's")
-    done = run(tmp_path, PROGRAM)
-    assert "all kernels agree" in done.stdout, done.stderr
+    done = run(tmp_path, program)
+    assert says in done.stdout, done.stderr
