@@ -75,7 +75,7 @@ class CudaKernel:
         *args : array, shape (n, ...), or number
             An array holds one number or array for each instance; a number is given to all, and
             must not be updated. Arrays may lie on the device: whatever has
-            ``__cuda_array_interface__`` (of Numba, CuPy, PyTorch, JAX).
+            ``__cuda_array_interface__`` (of Numba, CuPy, PyTorch).
 
         Returns
         -------
@@ -122,7 +122,8 @@ class CudaKernel:
         stays = any(_on_device(x) for x in (*args, *bars))
         lengths = {a.shape[0] for a in args if _is_array(a) and a.ndim}
         if len(lengths) != 1:
-            message = f"the arrays must have one length along their first axis; came {lengths}"
+            what = sorted(lengths) if lengths else [type(a).__name__ for a in args]
+            message = f"arrays of one length along their first axis are needed; came {what}"
             raise UnsupportedTypeError(message)
         (n,) = lengths
         kinds = tuple(_instance_kind(a) for a in args)
