@@ -66,6 +66,7 @@ class CudaKernel:
     def __init__(self, f: Reversible) -> None:
         self.f = f
         self._made: dict[Any, Any] = {}
+        self._reduce: Any = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Run f for each instance.
@@ -142,7 +143,7 @@ class CudaKernel:
             found = [next(pulled) if k.active else None for k in kinds]
             # what all instances read: their cotangents' sum, a number
             found = [
-                bar if bar is None or _is_array(a) else bar.copy_to_host().sum()
+                bar if bar is None or _is_array(a) else self._sum(bar, cuda)
                 for a, bar in zip(args, found, strict=True)
             ]
         return tuple(x.copy_to_host() if _on_device(x) and not stays else x for x in found)
@@ -161,6 +162,12 @@ class CudaKernel:
                 "(Numba's whole message is above)"
             )
             raise UnsupportedTypeError(message) from error
+
+    def _sum(self, x: Any, cuda: Any) -> Any:
+        """Add up an array on the device."""
+        if self._reduce is None:
+            self._reduce = cuda.reduce(_added)
+        return self._reduce(x) if x.size else x.dtype.type(0)
 
     def _kernel(
         self, kinds: tuple[Kind, ...], values: list[Any], inverse: bool, adjoint: bool, cuda: Any
@@ -217,6 +224,10 @@ def _copied(a: Any, cuda: Any) -> Any:
     return new
 
 
+def _added(a: Any, b: Any) -> Any:
+    return a + b
+
+
 def _first_array(values: list[Any]) -> int:
     return next(k for k, v in enumerate(values) if _is_array(v))
 
@@ -248,10 +259,15 @@ def _cotangents(
                 raise UnsupportedTypeError(message)
             found.append(_copied(bar, cuda))
             continue
-        made = np.zeros(shape, kind.dtype)
-        if bar is not None:
+        if bar is None:
+            made = cuda.device_array(shape, kind.dtype)
+            if made.size:
+                made[:] = 0
+        else:
+            made = np.zeros(shape, kind.dtype)
             made[...] = bar if _is_array(a) else np.asarray(bar) / n
-        found.append(cuda.to_device(made))
+            made = cuda.to_device(made)
+        found.append(made)
     return found
 
 
