@@ -11,6 +11,7 @@ import operator
 
 import numpy as np
 
+from fwdad.backends.later_products import add_products_later
 from fwdad.rules.adjoints import add_outer
 from fwdad.tape.alias import memory_of
 from fwdad.tape.clone import Cloner
@@ -58,6 +59,7 @@ def without_outer_sums(program: Program) -> Program:
             if id(op) not in sums.inside
             for new in sums.found.get(id(op), [op])
         ]
+    add_products_later(made)
     return made
 
 

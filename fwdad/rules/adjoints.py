@@ -139,3 +139,20 @@ def add_outer(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
             lapack().add_outer(a, u, v)
             return
     a += u[:, np.newaxis] * v
+
+
+def add_product(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+    """Add ``u.T @ v`` to a matrix in place; where BLAS can, without a temporary array.
+
+    Parameters
+    ----------
+    a : ndarray
+        What is written, ``(m, n)``, of doubles.
+    u, v : ndarray
+        Doubles in other memory, ``(k, m)`` and ``(k, n)``, whose rows are dense.
+    """
+    row, step = a.strides
+    if step == 8 and row >= 8 * a.shape[1] and not row & 7 and a.flags.writeable:
+        lapack().add_product(a, u, v)
+    else:
+        a += u.T @ v

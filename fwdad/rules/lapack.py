@@ -97,6 +97,7 @@ class NumpyLapack:
     _dtrtrs: Any
     _ztrtrs: Any
     _dger: Any
+    _dgemm: Any
 
     def __init__(self, routines: dict[str, Any], integer: Any) -> None:
         for name, routine in routines.items():
@@ -191,6 +192,23 @@ class NumpyLapack:
             *(_at(u), at + 3 * size, _at(a), at + 4 * size),
         )
 
+    def add_product(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Add ``u.T @ v`` to a matrix of doubles whose rows are dense, without a temporary.
+
+        Parameters
+        ----------
+        a : ndarray
+            ``(m, n)``, written; it shares no memory with the others.
+        u, v : ndarray
+            ``(k, m)`` and ``(k, n)``, doubles with dense rows.
+        """
+        (k, m), n = u.shape, v.shape[1]
+        sizes = (self._integer * 6)(n, m, k, *map(_row_length, (v, u, a)))
+        at = [ctypes.addressof(sizes) + j * self._size for j in range(6)]
+        self._dgemm(
+            *(_N, _T, *at[:3], _UNITY, _at(v), at[3], _at(u), at[4], _UNITY, _at(a), at[5], 1, 1)
+        )
+
     def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
         r"""Turn the lower triangle of each lane from Ȧ into L̇; the upper one holds zeros.
 
@@ -274,6 +292,10 @@ class SciPyLapack:
         """Add ``u[:, None] * v`` to a matrix; SciPy's routine would copy what is a window."""
         a += u[:, np.newaxis] * v
 
+    def add_product(self, a: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
+        """Add ``u.T @ v`` to a matrix."""
+        a += u.T @ v
+
     def differentiate_cholesky(self, lower: np.ndarray, lanes: np.ndarray) -> None:
         """Turn the lower triangle of each lane from Ȧ into L̇ = L Φ(L⁻¹ Ȧ L⁻ᴴ)."""
         is_complex = lower.dtype.kind == "c"
@@ -321,6 +343,8 @@ def _agrees(found: NumpyLapack) -> bool:
         found.differentiate_cholesky(lower, lanes)
         window = np.zeros((3, 5))
         found.add_outer(window[:, 1:4], matrix.real[:, 1], matrix.real[2])
+        left, right, sums = matrix.real[:2].copy(), np.arange(8.0).reshape(2, 4), np.ones((3, 5))
+        found.add_product(sums[:, 1:4], left, right[:, 1:])
         wide = _block_lower(BASE + 7).astype(matrix.dtype) * field
         np.einsum("ii->i", wide)[...] = 2.0
         blocks = np.tril(wide @ np.conjugate(wide.T))[None]
@@ -333,6 +357,8 @@ def _agrees(found: NumpyLapack) -> bool:
             and np.allclose(blocks[0], 0.5 * wide, rtol=1e-12)
             and np.allclose(window[:, 1:4], np.outer(matrix.real[:, 1], matrix.real[2]))
             and not window[:, ::4].any()
+            and np.allclose(sums[:, 1:4], 1.0 + left.T @ right[:, 1:])
+            and np.array_equal(sums[:, ::4], np.ones((3, 2)))
         ):
             return False
     return True

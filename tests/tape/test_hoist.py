@@ -1,5 +1,7 @@
 """Loop-invariant code."""
 
+import operator
+
 import numpy as np
 
 from fwdad.tape.check import checked
@@ -45,6 +47,28 @@ def test_calls_move_under_a_branch_if_the_loop_may_not_run():
     assert inside(tape, np.exp) == inside(tape, np.sin) == 0
     (guard,) = (op for op in tape.program.block.ops if isinstance(op, Branch))
     assert {op.function for op in guard.then.ops if isinstance(op, Apply)} >= {np.exp, np.sin}
+
+
+def test_numbers_that_may_warn_move_where_nobody_is_warned():
+    def f(x, y, n):
+        s = 0.0
+        for i in range(n):
+            s = s + i * (1.0 / y) + i * np.sum(x)
+        return s
+
+    runs = [(X, np.float64(4.0), 3), (X, np.float64(0.0), 0)]
+    loud, silent = traced(f, *runs[0]), traced(f, *runs[0])
+    silent.program.quiet = True
+    for tape in (loud, silent):
+        checked(hoist, tape.program)
+    counts = [inside(tape, operator.truediv) for tape in (loud, silent)]
+    assert counts == [1, 0]  # under a branch, a division would cost more than it saves
+    assert [inside(tape, np.sum) for tape in (loud, silent)] == [0, 0]
+    assert not any(
+        isinstance(op, Apply) and op.function is np.sum for op in silent.program.block.ops
+    )
+    with np.errstate(all="ignore"):
+        assert [run(silent, args) for args in runs] == [run(loud, args) for args in runs]
 
 
 def test_loops_that_do_not_run_do_not_warn():

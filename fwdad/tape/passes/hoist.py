@@ -2,7 +2,8 @@
 
 A loop may run zero times, so only what can neither raise nor warn is moved before it as it is. The
 rest is moved where the loop surely runs; and of a loop over a range, calls of functions and
-operations on arrays are moved under ``if start < stop``. What may raise moves only where it is the
+operations on arrays are moved under ``if start < stop``. Of a program without warnings, numbers
+that might warn are moved as they are. What may raise moves only where it is the
 first thing of an iteration that may, so that the same exception is raised in the same state.
 Allocations that are written or answered stay, and so do reads of memory that the loop writes.
 """
@@ -53,6 +54,7 @@ class _Hoister:
         given = [op.args for op in ops if isinstance(op, Call)]
         self._escaping = memory([*program.block.results, *given], self.roots)
         self._partial = _missing_on_some_way(ops)
+        self._quiet = program.quiet
 
     def block(self, block: Block) -> bool:
         """Hoist out of the loops of a block, the inner ones first."""
@@ -95,6 +97,8 @@ class _Hoister:
             for op in block.ops:
                 used = all_used(op)
                 found = risk(op)
+                if found is Risk.WARNS and self._quiet and not _arrays(op):
+                    found = Risk.QUIET
                 if used & self._partial:
                     found = max(found, Risk.WARNS)  # there only where the loop runs
                 moves = (
@@ -184,6 +188,9 @@ def _costs(op: Op) -> bool:
         return any(_costs(i) for b in op.blocks() for i in b.ops)
     if not isinstance(op, Apply):
         return False
-    arrays: list[Any] = [v for v in values_in(op.operands()) if is_array(v)]
     plain = getattr(operator, getattr(op.function, "__name__", ""), None) is op.function
-    return bool(arrays) or not (plain or isinstance(op.function, type))
+    return _arrays(op) or not (plain or isinstance(op.function, type))
+
+
+def _arrays(op: Op) -> bool:
+    return any(is_array(v) for v in values_in(op.operands()))
