@@ -92,7 +92,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return f(*args, **kwargs)
         if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
-        if f.__globals__.get("__name__", "").startswith("numba.") and is_active(
+        if str(f.__globals__.get("__name__")).startswith("numba.") and is_active(
             (*args, *kwargs.values())
         ):
             raise missing_rule(f, args, kwargs)  # a method of a jitclass is machine code

@@ -189,7 +189,7 @@ class Calls(Attributes):
         written: Any = SOURCES.get(f)
         if written is not None:
             f, public = written, f
-        numba = f.__globals__.get("__name__", "").startswith("numba.")  # methods of a jitclass
+        numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
         if source is None:
             message = (

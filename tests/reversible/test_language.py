@@ -1,5 +1,6 @@
 """The language: what runs forwards and backwards, what is refused, what raises."""
 
+import linecache
 import re
 
 import numpy as np
@@ -542,3 +543,15 @@ def test_a_gather_is_read():
     expected = fwdad.jacobian(loss, x)
     for run in (fwdad.grad(loss), fwdad.jit(fwdad.grad(loss), backend="numpy")):
         np.testing.assert_allclose(run(x), expected, rtol=1e-14)
+
+
+def test_a_namespace_without_a_name():
+    """As ``exec`` makes one for code that is generated."""
+    code = "def rotate(x, y):\n    x += np.sin(y)\n"
+    name = "<generated rotation>"
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    namespace = {"np": np}
+    exec(compile(code, name, "exec"), namespace)
+    rotate = fwdad.reversible(namespace["rotate"])
+    gradient = fwdad.grad(lambda y: rotate(0.5, y)[0])(1.2)
+    assert gradient == pytest.approx(np.cos(1.2), rel=1e-15)
