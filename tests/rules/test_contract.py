@@ -37,6 +37,7 @@ ALLOWED = {
     ("lapack", "getrs", "writes into an input"): IN_PLACE,
     ("lapack", "trtrs", "writes into an input"): IN_PLACE,
     ("lapack", "add_outer", "writes into an input"): IN_PLACE,
+    ("lapack", "add_product", "writes into an input"): IN_PLACE,
 }
 
 
