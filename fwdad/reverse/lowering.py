@@ -1,7 +1,8 @@
 """What is said in simpler operations before a program is run backwards.
 
 ``a[ix] += b`` through an array of indices reads, computes and stores, and of an index that comes
-twice the last store counts: so it is written. ``a @= b`` likewise.
+twice the last store counts: so it is written. ``a @= b`` likewise. What a loop's body has from the
+condition it computes itself: a condition is not run backwards.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.registry import find_rule
+from fwdad.tape.clone import Cloner
 from fwdad.tape.forward.rule_table import RULE_OF
-from fwdad.tape.ops import Block, Op, Update, Value, is_array, map_values
+from fwdad.tape.ops import Block, Loop, Op, Update, Value, is_array, map_values, values_in
+from fwdad.tape.passes.rewrite import all_used, defined_by, substitute
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 
@@ -31,11 +34,33 @@ def lower(recorder: Recorder, block: Block) -> None:
     for op in block.ops:
         for inner in op.blocks():
             lower(recorder, inner)
+        if isinstance(op, Loop) and op.test is not None:
+            _complete(op.test, op.body)
         if isinstance(op, Update) and _is_lowered(op):
             made.extend(_lowered(recorder, op))
         else:
             made.append(op)
     block.ops[:] = made
+
+
+def _complete(test: Block, body: Block) -> None:
+    """Compute what a body has from the condition at the body's beginning, in its own values."""
+    cloner = Cloner({})
+    again = [cloner.op(op) for op in _needed(test, body)]
+    if again:
+        substitute(body, cloner.mapping)
+        body.ops[:0] = again
+
+
+def _needed(test: Block, body: Block) -> list[Op]:
+    """The operations of a condition whose values are used in a body."""
+    wanted = {v for op in body.ops for v in all_used(op)} | set(values_in(body.results))
+    found: list[Op] = []
+    for op in reversed(test.ops):
+        if wanted.intersection(defined_by(op)):
+            found.append(op)
+            wanted |= all_used(op)
+    return found[::-1]
 
 
 def _is_lowered(op: Update) -> bool:

@@ -68,6 +68,25 @@ def while_loop(x):
     return s
 
 
+def condition_of_a_number(x):
+    """The body reads what the condition has computed."""
+    s = x[0] * x[1]
+    while np.sin(s) * x[2] < 1.5:
+        s = s + np.sin(s) * x[2] * 0.3
+    return s * x[1]
+
+
+def condition_of_elements(x):
+    """The body overwrites what the condition has read."""
+    y = x * 1.0
+    while y[0] * y[1] < 5.0 and y[2] < 90.0:
+        y[0] += y[0] * y[1] + 0.3
+        y[1:] = y[1:] * y[2]
+    while np.max(y) < 1e3:
+        y *= np.max(y) + 0.5
+    return np.sum(np.sqrt(y) * x)
+
+
 def broken_off(x):
     s, k = 1.0, 0
     for k in range(100):
@@ -306,6 +325,8 @@ PROGRAMS = [
     (branch, X),
     (branch, -X),
     (while_loop, X),
+    (condition_of_a_number, X),
+    (condition_of_elements, X),
     (broken_off, X),
     (solved, X),
     (carried_array, X),
