@@ -15,6 +15,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.draw import dot_source
 from fwdad.tape.ops import Op, Program, Value
+from fwdad.tape.passes.dead import drop_unread
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.picture import draw_program
 from fwdad.tape.recorder import Recorder
@@ -295,6 +296,7 @@ def _trace(
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)
     program = Program(function_name(f).split(".")[-1], recorder.block)
+    drop_unread(program)
     code = getattr(f, "__code__", None)
     program.filename = code.co_filename if code is not None else ""
     program.quiet = recorder.derives

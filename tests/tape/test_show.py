@@ -1,5 +1,6 @@
 """What is printed of a tape, and what its NumPy source says."""
 
+import inspect
 import math
 import operator
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import fwdad
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.tape.check import checked
 from fwdad.tape.ops import Apply, Block, Branch, Check, Loop, Program, Value
@@ -242,3 +244,36 @@ def test_a_name_that_ends_like_a_numbered_one_stays_apart():
     ops = [Apply(operator.add, (x, float(k)), outputs=(v,)) for k, v in enumerate(made)]
     source = numpy_source(Program("f", Block([x], ops, [*made, *made])))
     assert compiled(source)(1.0) == (1.0, 2.0, 3.0, 4.0, 5.0) * 2, source.text
+
+
+def in_a_loop(x, n):
+    s = np.zeros(3)
+    for i in range(n):
+        y = np.sin(x) * i
+        if y[0] > 0:
+            s += y
+        else:
+            s -= y
+        s[0] = s[1] * 0.5
+    return s
+
+
+def test_a_loop_reads_as_it_was_written():
+    """What only a name behind the loop could ask for is not shown: nothing asks."""
+    shown = str(fwdad.trace(in_a_loop, np.ones(3), 4)).splitlines()
+    assert shown[0] == "tape in_a_loop(x: float64[?], n: int):"
+    assert shown[1:] == inspect.getsource(in_a_loop).splitlines()[1:]
+
+
+def last_of(x, n):
+    for i in range(n):
+        y = np.sin(x[i]) * i
+    return y + i
+
+
+def test_what_is_read_behind_a_loop_is_carried():
+    tape = fwdad.trace(last_of, np.ones(3), 3)
+    x = np.array([0.3, 0.5, 0.8])
+    assert tape(x, 2) == np.sin(0.5) + 1
+    with pytest.raises(UnboundLocalError):
+        tape(x, 0)

@@ -30,10 +30,33 @@ def dead(program: Program) -> bool:
     return _sweep(program.block, _Marker(program))
 
 
-class _Marker:
-    """Finds what is alive: operations, values, and memory whose content matters."""
+def drop_unread(program: Program) -> bool:
+    """Remove what loops carry and branches answer for nobody; all operations stay.
 
-    def __init__(self, program: Program) -> None:
+    A traced loop carries each name that its body binds, for what may stand behind it.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    ops = [op for block in blocks_of(program.block) for op in block.ops]
+    if not any(isinstance(op, (Branch, Loop)) for op in ops):
+        return False
+    alive = _Marker(program, every=True)
+    changed = False
+    for op in ops:
+        changed |= _prune(op, alive)
+    return changed
+
+
+class _Marker:
+    """Finds what is alive: operations, values, and memory whose content matters.
+
+    All operations are, if ``every``: then values are alive that any of them reads.
+    """
+
+    def __init__(self, program: Program, *, every: bool = False) -> None:
         self.roots = memory_of(program)
         self.ops: set[Op] = set()
         self.values: set[Value] = set()
@@ -46,6 +69,8 @@ class _Marker:
         for block in blocks_of(program.block):
             for op in block.ops:
                 self._enter(op)
+                if every:
+                    self._work.append(op)
         self._read(set(program.block.params))
         self._read(memory(program.block.results, self.roots))
         self._use(program.block.results)
