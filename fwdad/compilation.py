@@ -34,6 +34,7 @@ from fwdad.tracing.trace import Tape
 whole.install(call, build_frule)
 
 _KEPT = 256  # specialisations of one function
+_REWRITTEN = 16
 _OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
@@ -138,6 +139,7 @@ class _Specialisation:
     backend: str
     pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
     shortcuts: dict[Any, Any] = field(default_factory=dict)
+    rewritten: int = 0  # shortcuts that were for captured arrays of other shapes
     tried: set[Shapes] | None = None  # if its loops might gain from lengths: those that were tried
 
     @functools.cached_property
@@ -154,15 +156,25 @@ class _Specialisation:
 
 
 class Jitted:
-    """A function that is traced once for each kind of arguments; made by :func:`jit`."""
+    """A function that is traced once for each kind of arguments; made by :func:`jit`.
+
+    Of a gradient, shortcuts are for arrays that share no memory, and what the tape answers goes
+    through ``apart``, with the tape's inputs.
+    """
 
     def __init__(
-        self, f: Callable[..., Any], backend: str = "auto", *, parallel: bool = False
+        self,
+        f: Callable[..., Any],
+        backend: str = "auto",
+        *,
+        parallel: bool = False,
+        apart: Callable[..., Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
         self._backend = backend
         self._parallel = parallel
+        self._apart = apart
         self._table: dict[Any, list[_Specialisation]] = {}
         self._shortcuts: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.RLock()
@@ -183,6 +195,11 @@ class Jitted:
         if made.tape.entangled(leaves):  # an array that is written shares memory with another
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
+
+    def quickly(self, args: tuple[Any, ...]) -> Any:
+        """What a call answers that needs no more than a shortcut looks at; else ``AGAIN``."""
+        y = self._latest(args)
+        return self._by_shortcut(args) if y is AGAIN else y
 
     def _by_shortcut(self, args: tuple[Any, ...]) -> Any:
         run = self._shortcuts.get(key_of(args))
@@ -304,7 +321,10 @@ class Jitted:
         """Let calls like this one find their tape at once: no leaf needs to be looked at."""
         key = key_of(args)
         if key not in made.shortcuts:
-            made.shortcuts[key] = shortcut(made.tape, made.run.function, args, self._hits)
+            made.shortcuts[key] = self._written_shortcut(made, args)
+        elif made.tape.captures and made.rewritten < _REWRITTEN:  # an array has another shape now
+            made.shortcuts[key] = self._written_shortcut(made, args)
+            made.rewritten += 1
         run = made.shortcuts[key]
         if run is None:
             return
@@ -312,6 +332,18 @@ class Jitted:
             self._shortcuts.clear()
         self._shortcuts[key] = run
         self._latest = never
+
+    def _written_shortcut(self, made: _Specialisation, args: tuple[Any, ...]) -> Any:
+        tape, run, apart = made.tape, made.run.function, self._apart
+        if apart is None:
+            return shortcut(tape, run, args, self._hits)
+        if tape.prints or tape.rebuild.needs_containers:
+            return None
+
+        def run_apart(*leaves: Any) -> Any:
+            return apart(run(*leaves), leaves)
+
+        return shortcut(tape, run_apart, args, self._hits, separate=True)
 
     def push(self, made: _Specialisation, n: int, active: tuple[bool, ...]) -> Any:
         """The program that pushes n tangents through one specialisation."""

@@ -17,6 +17,7 @@ from fwdad.builder.activity import is_active
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.dispatch import call
 from fwdad.builder.forward import Arguments
+from fwdad.builder.memory import SHADOWED
 from fwdad.compilation import Jitted
 from fwdad.errors import (
     NOTE,
@@ -43,6 +44,7 @@ from fwdad.tracing.pulled import (
     traced_gradient,
     value_alone,
 )
+from fwdad.tracing.shortcuts import AGAIN
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
@@ -99,7 +101,8 @@ class _Tapes:
                 self._single.clear()
                 self._closures.clear()
             backend = f.backend if isinstance(f, Jitted) else "numpy"
-            made: Jitted | None = Jitted(_Reversed(evaluate, f, argnums, options), backend)
+            reverse = _Reversed(evaluate, f, argnums, options)
+            made: Jitted | None = Jitted(reverse, backend, apart=apart)
             code = getattr(f, "__code__", None)
             if code is not None and getattr(f, "__closure__", None):
                 self._closures[code] = self._closures.get(code, 0) + 1
@@ -137,6 +140,8 @@ def _key(f: Any) -> Any:
     """What makes two functions the same: code and namespace, or the object itself."""
     if isinstance(f, types.FunctionType) and f.__closure__ is None:
         defaults = f.__defaults__ or ()
+        if not (defaults or f.__kwdefaults__):
+            return (f.__code__, id(f.__globals__))
         if not f.__kwdefaults__ and all(
             isinstance(d, (int, float, str, type(None))) for d in defaults
         ):
@@ -149,7 +154,7 @@ def _key(f: Any) -> Any:
 
 def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    return (evaluate, numbers, *sorted(options.items()), _key(f))
+    return (evaluate, numbers, *options.values(), _key(f))
 
 
 def value_and_gradient(
@@ -166,8 +171,17 @@ def value_and_gradient(
     args, kwargs
         All arguments.
     options : dict
-        ``has_aux``: whether f answers ``(y, aux)``.
+        ``has_aux``: whether f answers ``(y, aux)``. ``value``: whether the value is wanted; a tape
+        does without what it alone needs, and answers None.
     """
+    if not (kwargs or SHADOWED):
+        held = tape_for(pulled_gradient, f, argnums, options)
+        try:
+            answer = AGAIN if held is None else held.quickly(args)
+        except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
+            answer = AGAIN
+        if answer is not AGAIN:
+            return answer
     given = (argnums,) if isinstance(argnums, int) else argnums
     if all(is_real(args[k]) for k in given):
         answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
@@ -357,14 +371,18 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
     return "what it reads carries tangents" if is_active(leaves) else ""
 
 
-def apart(values: Any, leaves: list[Any]) -> list[Any]:
+def apart(values: Any, leaves: Any) -> list[Any]:
     """What a program answers, in memory that is not its inputs'."""
-    return [
-        v.copy()
-        if type(v) is np.ndarray and (v.base is not None or any(v is x for x in leaves))
-        else v
-        for v in values
-    ]
+    return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
+
+
+def _held(v: np.ndarray, leaves: Any) -> bool:
+    if v.base is not None:
+        return True
+    for x in leaves:  # noqa: SIM110  (a generator would take as long as a small program)
+        if x is v:
+            return True
+    return False
 
 
 def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:

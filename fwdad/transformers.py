@@ -210,14 +210,16 @@ def _call_jacrev(
 def _call_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    y, gradient = _call_value_and_grad(call, f, argnums, args, kwargs, options)
-    return (gradient, y[1]) if options["has_aux"] else gradient
+    has_aux = options["has_aux"]
+    given = (f, argnums, args, kwargs, {"has_aux": has_aux, "value": has_aux})
+    y, gradient = call(value_and_gradient, given, {})
+    return (gradient, y[1]) if has_aux else gradient
 
 
 def _call_value_and_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    given = (f, argnums, args, kwargs, {"has_aux": options["has_aux"]})
+    given = (f, argnums, args, kwargs, {"has_aux": options["has_aux"], "value": True})
     return call(value_and_gradient, given, {})
 
 

@@ -235,17 +235,24 @@ multilinear(np.inner, argnums=(0, 1), signature="(a, b, /)")
 @transpose(np.inner, argnum=0)
 def inner_transpose_a(y_bar: Any, a: Space, b: Any) -> Any:
     """``inner`` sums the last axes; with a scalar it is a product."""
-    if a.ndim == 0 or np.ndim(b) == 0:
+    b_ndim = np.ndim(b)
+    if a.ndim == 0 or b_ndim == 0:
         return into(a, y_bar * conjugate(b))
-    return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [np.ndim(b) - 1]))
+    if a.ndim <= 2 and b_ndim <= 2:
+        return into(a, _matmul_adjoint_1(y_bar, a, np.swapaxes(b, 0, 1) if b_ndim == 2 else b))
+    return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [b_ndim - 1]))
 
 
 @transpose(np.inner, argnum=1)
 def inner_transpose_b(y_bar: Any, a: Any, b: Space) -> Any:
     """``inner`` sums the last axes; with a scalar it is a product."""
-    if b.ndim == 0 or np.ndim(a) == 0:
+    a_ndim = np.ndim(a)
+    if b.ndim == 0 or a_ndim == 0:
         return into(b, y_bar * conjugate(a))
-    return tensordot_transpose_b(y_bar, a, b, ([np.ndim(a) - 1], [b.ndim - 1]))
+    if a_ndim <= 2 and b.ndim <= 2:
+        b_bar = _matmul_adjoint_2(y_bar, a, Space(b.shape[::-1], b.dtype))
+        return into(b, np.swapaxes(b_bar, 0, 1) if b.ndim == 2 else b_bar)
+    return tensordot_transpose_b(y_bar, a, b, ([a_ndim - 1], [b.ndim - 1]))
 
 
 multilinear(np.dot, argnums=(0, 1), signature="(a, b, out=None)")
@@ -254,17 +261,23 @@ multilinear(np.dot, argnums=(0, 1), signature="(a, b, out=None)")
 @transpose(np.dot, argnum=0)
 def dot_transpose_a(y_bar: Any, a: Space, b: Any, out: None = None) -> Any:
     """``dot`` sums a's last axis with b's last but one (b's only one); a scalar multiplies."""
-    if a.ndim == 0 or np.ndim(b) == 0:
+    b_ndim = np.ndim(b)
+    if a.ndim == 0 or b_ndim == 0:
         return into(a, y_bar * conjugate(b))
-    return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [max(np.ndim(b) - 2, 0)]))
+    if a.ndim <= 2 and b_ndim <= 2:
+        return into(a, _matmul_adjoint_1(y_bar, a, b))
+    return tensordot_transpose_a(y_bar, a, b, ([a.ndim - 1], [max(b_ndim - 2, 0)]))
 
 
 @transpose(np.dot, argnum=1)
 def dot_transpose_b(y_bar: Any, a: Any, b: Space, out: None = None) -> Any:
     """``dot`` sums a's last axis with b's last but one (b's only one); a scalar multiplies."""
-    if b.ndim == 0 or np.ndim(a) == 0:
+    a_ndim = np.ndim(a)
+    if b.ndim == 0 or a_ndim == 0:
         return into(b, y_bar * conjugate(a))
-    return tensordot_transpose_b(y_bar, a, b, ([np.ndim(a) - 1], [max(b.ndim - 2, 0)]))
+    if a_ndim <= 2 and b.ndim <= 2:
+        return into(b, _matmul_adjoint_2(y_bar, a, b))
+    return tensordot_transpose_b(y_bar, a, b, ([a_ndim - 1], [max(b.ndim - 2, 0)]))
 
 
 multilinear(np.vdot, argnums=(0, 1), signature="(a, b, /)")

@@ -95,11 +95,12 @@ def scaled(d: Any, lanes: Any) -> Any:
     lanes : scalar or array
         What is scaled.
     """
-    if type(d) is np.ndarray:
-        if d.dtype == _DOUBLE and d.ndim == 1 and type(lanes) is np.ndarray:
-            return lanes * d if math.isfinite(d.dot(d)) else _select_scaled(d, lanes)
-    elif type(d) is np.float64 or type(d) is float:
-        if math.isfinite(d) and (type(lanes) is np.ndarray or type(lanes) is np.float64):
+    if type(lanes) is np.ndarray or type(lanes) is np.float64:
+        if type(d) is np.ndarray:
+            if d.dtype is _DOUBLE:
+                length = d.dot(d) if d.ndim == 1 else np.vdot(d, d)
+                return lanes * d if math.isfinite(length) else _select_scaled(d, lanes)
+        elif (type(d) is np.float64 or type(d) is float) and math.isfinite(d):
             return lanes * d
     return scale_lanes(d, lanes)
 

@@ -72,7 +72,7 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 
 @builtin(pulled_gradient)
 def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    """:func:`pulled_gradient` in a trace."""
+    """:func:`pulled_gradient` in a trace; without the value if that is not wanted."""
     has_aux = options["has_aux"]
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), positions(argnums), has_aux=has_aux)
 
@@ -86,9 +86,8 @@ def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, o
 
     primals, bars, tree = at.pull(seeds)
     gradient = cotangents(at, bars)
-    return made_of(
-        at, (tree(primals), gradient[0] if isinstance(argnums, int) else tuple(gradient))
-    )
+    y = tree(primals) if options.get("value", True) else None
+    return made_of(at, (y, gradient[0] if isinstance(argnums, int) else tuple(gradient)))
 
 
 @builtin(pulled_value)

@@ -1,8 +1,8 @@
 """The shortest way from a call to its compiled code, for arguments that need no taking apart.
 
 What a tape assumes beside its arguments' types and shapes (functions that are not replaced) and
-what it reads (numbers of closures and modules) is looked up by a function written for that tape:
-a call costs no loop and no object of ours.
+what it reads (numbers and arrays of closures, modules and objects) is looked up by a function
+written for that tape: a call costs no loop and no object of ours.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ def key_of(args: tuple[Any, ...]) -> Any:
 
 
 def shortcut(
-    tape: Tape, run: Callable[..., Any], args: tuple[Any, ...], hits: list[int]
+    tape: Tape,
+    run: Callable[..., Any],
+    args: tuple[Any, ...],
+    hits: list[int],
+    *,
+    separate: bool = False,
 ) -> Callable[..., Any] | None:
     """A function of a tuple of arguments that answers f's value, or ``AGAIN``.
 
@@ -41,6 +46,8 @@ def shortcut(
         Of a call that the tape serves.
     hits : list of int
         Whose only number counts the calls that took the shortcut.
+    separate : bool
+        Whether it is for arrays only that share no memory, also where the tape writes into none.
 
     Returns
     -------
@@ -52,7 +59,7 @@ def shortcut(
     if not all(type(a) is np.ndarray or type(a) in _PLAIN for a in args):
         return None
     captured = [c.fetch() for c in tape.captures]
-    if not all(type(x) in _PLAIN for x in captured):
+    if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
         return None
     namespace: dict[str, Any] = {"hits": hits, "run": run, "again": AGAIN}
     checks: list[str] = []
@@ -66,17 +73,18 @@ def shortcut(
         place = _place(capture.path, f"capture{k}", namespace)
         if place is None:
             return None
-        namespace[f"class{k}"] = type(x)
-        checks += [f"c{k} = {place}", f"if type(c{k}) is not class{k}:", "    return again"]
+        test = _same(f"c{k}", x, namespace)
+        checks += [f"c{k} = {place}", f"if not ({test}):", "    return again"]
     names = [f"x{k}" for k in range(len(args))]
-    arrays = [k for k, a in enumerate(args) if type(a) is np.ndarray]
+    inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
+    arrays = [k for k, x in enumerate((*args, *captured)) if type(x) is np.ndarray]
     for j, k in enumerate(arrays):
         for m in arrays[j + 1 :]:
-            if k in tape.alone or m in tape.alone:
+            if separate or k in tape.alone or m in tape.alone:
                 namespace["share"] = np.may_share_memory
-                checks += [f"if share(x{k}, x{m}):", "    return again"]
+                checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return again"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
-    leaves = ", ".join([*names, *(f"c{k}" for k in range(len(captured)))])
+    leaves = ", ".join(inputs)
     lines = [f"made = run({leaves})"]
     if hasattr(run, "direct"):  # one call of Python's less
         namespace["kernel"], namespace["failed"] = run.direct
@@ -91,7 +99,7 @@ def shortcut(
 
 
 def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
-    """Whether an argument is like that of the first call; as :func:`key_of` compares them."""
+    """Whether an input is like that of the first call; as :func:`key_of` compares them."""
     namespace.update({f"class_{name}": type(a)})
     test = f"type({name}) is class_{name}"
     if type(a) is not np.ndarray:
@@ -107,7 +115,9 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
     namespace[name] = where[0]
     if kind == "item" and type(where[0]) is dict:
         return f"{name}[{where[1]!r}]"
-    return f"{name}.cell_contents" if kind == "cell" else None
+    if kind == "attribute":
+        return f"getattr({name}, {where[1]!r})"
+    return {"cell": f"{name}.cell_contents", "object": name}.get(kind)
 
 
 def _defined(
@@ -120,8 +130,8 @@ def _defined(
         lines += [f"    if not ({same}):", "        return again"]
     if checks:
         lines += ["    try:", *(f"        {line}" for line in checks)]
-        # a name that is gone, a cell that is empty
-        lines += ["    except (KeyError, ValueError):", "        return again"]
+        # a name or an attribute that is gone, a cell that is empty
+        lines += ["    except (KeyError, ValueError, AttributeError):", "        return again"]
     lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
     text = "\n".join(lines) + "\n"
     exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)

@@ -6,10 +6,12 @@ import operator
 import numpy as np
 import pytest
 
+from fwdad.backends.numpy_source import defined, numpy_source
+from fwdad.tangents.chunk import scale_lanes
 from fwdad.tape.check import checked
 from fwdad.tape.ops import Apply, Block, Branch, Program, Value
 from fwdad.tape.passes import fold
-from fwdad.tape.types import BOOL, FLOAT, INT, Number, number_type
+from fwdad.tape.types import BOOL, FLOAT, INT, ArrayType, Number, number_type
 from tests.tape.running import bits
 
 
@@ -119,3 +121,31 @@ def test_identities_of_integers_and_booleans(function, constant, left, t, gone):
         for value in (-5, 0, 3) if t == INT else (False, True):
             given = (constant, value) if left else (value, constant)
             assert bits(function(*given)) == bits(value if result is x else result)
+
+
+@pytest.mark.parametrize(
+    ("d", "lanes", "is_product"),
+    [
+        (None, np.float64(2.0), True),
+        (None, np.float64(np.nan), True),
+        (None, np.float64(0.0), False),
+        (np.float64(2.0), None, True),
+        (2.0j, None, True),
+        (np.float64(np.inf), None, False),
+        (complex(0.0, np.nan), None, False),
+        (None, None, False),
+    ],
+)
+def test_products_that_need_no_select(d, lanes, is_product):
+    t = ArrayType(np.dtype(complex if isinstance(d, complex) else float), (3,))
+    x, z, y = Value(t), Value(t), Value(t)
+    args = (x if d is None else d, z if lanes is None else lanes)
+    program = Program("f", Block([x, z], [Apply(scale_lanes, args, outputs=(y,))], [y]))
+    given = np.array([np.inf, 0.0, -2.0]), np.array([0.0, 3.0, -0.0])
+    with np.errstate(all="ignore"):
+        before = defined(numpy_source(program))(*given)[0]
+        assert checked(fold, program) is is_product
+        after = defined(numpy_source(program))(*given)[0]
+    assert (program.block.ops[0].function is operator.mul) is is_product
+    assert before.tobytes() == after.tobytes()
+    assert not fold(program)

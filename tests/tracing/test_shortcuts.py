@@ -161,3 +161,57 @@ def test_the_latest_shortcut_is_for_such_arguments_alone():
         assert_allclose(found, expected)
     with pytest.raises(TypeError):
         f(x)
+
+
+class Held:
+    """Something with attributes."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+
+DATA = np.array([1.0, 2.0])
+HELD = Held(np.array([3.0, 4.0]))
+
+
+def with_arrays(x):
+    return np.sum(x * DATA) + np.sum(HELD.weights)
+
+
+def test_captured_arrays_are_read_at_each_call(monkeypatch):
+    f = fwdad.jit(with_arrays, backend="numpy")
+    x = np.array([1.0, 1.0])
+    assert calls(f, x) == 10.0
+    assert f._latest is not never
+    DATA[0] += 1.0
+    HELD.weights[1] -= 1.0
+    assert calls(f, x) == 10.0
+    monkeypatch.setitem(globals(), "DATA", np.array([5.0, 5.0]))
+    monkeypatch.setattr(HELD, "weights", np.array([0.5]))
+    assert calls(f, x) == 10.5
+    monkeypatch.setitem(globals(), "DATA", np.ones((3, 2)))
+    assert calls(f, x) == 6.5
+    monkeypatch.setattr(HELD, "weights", np.array([1, 2, 3]))
+    assert calls(f, x) == 12.0
+    monkeypatch.setattr(HELD, "weights", 1.0)
+    assert calls(f, x) == 7.0
+    monkeypatch.delattr(HELD, "weights")
+    with pytest.raises(AttributeError):
+        f(x)
+
+
+def test_a_captured_array_that_is_written_and_shares_memory_takes_another_way():
+    held = np.zeros(4)
+
+    @fwdad.jit(backend="numpy")
+    def f(x):
+        y = held[:3]
+        x[0] += 1.0
+        return np.sum(x) + np.sum(y)
+
+    for _ in range(3):
+        assert f(np.ones(3)) == 4.0
+    window = held[1:]
+    for k in range(3):
+        assert f(window) == 2.0 * (k + 1)
+        assert held[1] == k + 1

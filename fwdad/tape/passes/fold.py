@@ -2,11 +2,13 @@
 
 The result must have the type that the operation declares; what raises or warns is left to the run.
 Identities of Python's ``int`` and ``bool`` are applied; those of floats would change a bit, but for
-the product of a partial and lanes with one of them 1.
+the product of a partial and lanes with one of them 1. With a finite partial, or lanes that are not
+zero, that product is any other.
 """
 
 from __future__ import annotations
 
+import cmath
 import operator
 import warnings
 from typing import Any
@@ -33,14 +35,16 @@ def fold(program: Program) -> bool:
         Rewritten in place.
     """
     mapping: Mapping = {}
-    _block(program.block, mapping)
+    changed = _block(program.block, mapping)
     substitute(program.block, mapping)
     give_name(mapping)
-    return bool(mapping)
+    return changed or bool(mapping)
 
 
-def _block(block: Block, mapping: Mapping) -> None:
+def _block(block: Block, mapping: Mapping) -> bool:
+    """Fold what stands in a block; answer whether products were written in another way."""
     kept = []
+    changed = False
     for op in block.ops:
         if isinstance(op, Apply) and len(op.outputs) == 1 and not op.mutated:
             if mapping:
@@ -49,10 +53,24 @@ def _block(block: Block, mapping: Mapping) -> None:
             if found is not _UNFOLDED:
                 mapping[op.outputs[0]] = found
                 continue
+            changed |= _unscaled(op)
         for inner in op.blocks():
-            _block(inner, mapping)
+            changed |= _block(inner, mapping)
         kept.append(op)
     block.ops = kept
+    return changed
+
+
+def _unscaled(op: Apply) -> bool:
+    """Make a product of what no select is needed for, if an operation is one."""
+    if op.function is not scale_lanes or op.kwargs:
+        return False
+    d, lanes = op.args
+    finite = _is_number(d) and not isinstance(d, Value) and cmath.isfinite(d)
+    nonzero = _is_number(lanes) and not isinstance(lanes, Value) and bool(lanes != 0)
+    if finite or nonzero:
+        op.function, op.args = operator.mul, (lanes, d)
+    return finite or nonzero
 
 
 def _folded(op: Apply) -> Operand:

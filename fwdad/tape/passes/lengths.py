@@ -62,7 +62,7 @@ def _asked_of_operands(block: Block) -> bool:
 
 
 def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, int]:
-    """Another array of the same length, which an array was computed of element by element.
+    """Another array of the same length, which an array was computed of.
 
     Parameters
     ----------
@@ -78,14 +78,13 @@ def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, 
     Value, int
         The array itself, if there is no other.
     """
+    d = array.type.shape[axis]
     op = made.get(array)
-    while isinstance(op, Apply) and len(op.outputs) == 1 and _by_element(op):
-        d, behind = array.type.shape[axis], array.type.ndim - axis
-        alike = [a for a in op.args if is_array(a) and a.type.ndim >= behind]
-        found = next((a for a in alike if a.type.shape[-behind] is d), None)
-        if found is None or isinstance(d, int):
+    while isinstance(d, Size) and isinstance(op, Apply) and not op.mutated:
+        found = next((a for a in op.args if is_array(a) and d in a.type.shape), None)
+        if found is None:
             break
-        array, axis = found, found.type.ndim - behind
+        array, axis = found, found.type.shape.index(d)
         op = made.get(array)
     return array, axis
 
