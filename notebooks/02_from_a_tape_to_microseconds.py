@@ -44,7 +44,13 @@ import fwdad
 from fwdad.examples.pollu import T_END, Y_END, Y_START, pollu
 
 NUMBA = importlib.util.find_spec("numba") is not None
+JAX = importlib.util.find_spec("jax") is not None  # a peer in one plot, where it is there
 BACKEND = "numba" if NUMBA else "numpy"
+if JAX:
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
 print("Numba is installed" if NUMBA else "without Numba: NumPy runs everything below")
 
 # %% [markdown]
@@ -74,8 +80,7 @@ print(tape)
 # %% [markdown]
 # `trace` evaluated the *source* of `march` with symbols in the place of numbers. It knows that `u`
 # is a vector of doubles, and not how long (the `?`). The loop is there once, whatever `steps` is,
-# and both ways of the branch are. The lines without a counterpart in the program (`t = k` and its
-# like) remember what Python would remember after the loop: that the names in it are now bound.
+# and both ways of the branch are.
 #
 # Nothing here is text: a tape is a list of operations, some of which contain lists of their own.
 
@@ -306,15 +311,27 @@ def contestants(f, args):
         yield f"fwdad.jit, {name}", lambda made=made: made(*args)
 
 
+def with_jax():
+    """Make the Jacobian in JAX, which takes no assignment to elements: the model is said anew."""
+
+    def rate(x):
+        return (jnp.roll(x, -1) - jnp.roll(x, 2)) * jnp.roll(x, 1) - x + 8.0
+
+    made = jax.jit(jax.jacfwd(rate))
+    return lambda x: np.asarray(made(x))
+
+
 # %% [markdown]
 # Every contestant has to give the right matrix before its time counts (SciPy's to six digits).
 
 # %%
 sizes = [4, 8, 16, 32, 64]
 spent = {}
+jax_jacobian = with_jax() if JAX else None
 for n in sizes:
     x = 8 + np.sin(np.arange(n))
-    for name, work in contestants(lorenz96, (x,)):
+    rivals = [("JAX jit", lambda x=x: jax_jacobian(x))] if JAX else []
+    for name, work in (*contestants(lorenz96, (x,)), *rivals):
         exact = name != "SciPy's differences"
         assert_allclose(work(), by_hand(x), rtol=1e-13 if exact else 0, atol=0 if exact else 1e-5)
         spent.setdefault(name, []).append(microseconds(work))
@@ -325,9 +342,9 @@ for name, work in contestants(pollu, (0.0, Y_END)):
         assert_allclose(work(), reference, rtol=1e-13, atol=1e-300)
     of_pollu[name] = microseconds(work)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
-colors = dict(zip(of_pollu, ("C1", "C0", "C2", "C3"), strict=False))
-left.barh(list(of_pollu), list(of_pollu.values()), color=list(colors.values()))
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.5))
+colors = dict(zip(of_pollu, ("C1", "C0", "C2", "C3"), strict=False)) | {"JAX jit": "C4"}
+left.barh(list(of_pollu), list(of_pollu.values()), color=[colors[name] for name in of_pollu])
 left.set(xscale="log", xlabel="µs a call", title="POLLU, Jacobian 20 × 20")
 left.invert_yaxis()
 for k, value in enumerate(of_pollu.values()):
@@ -338,16 +355,17 @@ for name, times in spent.items():
 right.set(xlabel="n", ylabel="µs a call", title="Lorenz 96, Jacobian $n$ × $n$")
 right.set(xticks=sizes, xticklabels=sizes)
 right.minorticks_off()
-right.legend(fontsize=8, loc="upper left")
+right.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 figure.tight_layout()
 plt.show()
-assert len(of_pollu) == len(spent) == 3 + NUMBA
+assert len(of_pollu) == len(spent) - JAX == 3 + NUMBA
 
 # %% [markdown]
 # Read it from the top. Differences run the function once for every column. The evaluator that runs
 # at once runs it once, in Python, and pays for every operation. On NumPy's backend the looking up
 # is gone and Python's arithmetic is left. Under Numba that is gone, too; of what remains most is
-# the way into a compiled function and out of it.
+# the way into a compiled function and out of it. JAX, where it is installed, compiles array
+# operations; its call takes longer than the work.
 #
 # ## What to remember
 #
