@@ -19,7 +19,6 @@ from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.recording import (
     OpaqueTangentError,
     Operation,
-    recorded_in,
     transposes_for,
 )
 from fwdad.rules.registry import Rule
@@ -146,9 +145,8 @@ class Record:
 
     def operation(self, value: Chunk, operation: Operation) -> Recorded:
         """Write down an operation of the closed list, or a linear primitive."""
-        sources = recorded_in(operation.primals)
-        transposes_for(operation, sources)  # one that is missing is told where it is needed
-        for _, source in sources:
+        transposes_for(operation)  # one that is missing is told where it is needed
+        for _, source in operation.sources:
             source.settle()  # type: ignore[attr-defined]
         node = Node(value.shape, value.dtype)
         self.write_down(Call(node, operation))

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import NonlinearTangentError
+from fwdad.rules.adjoints import Space
 from fwdad.rules.containers import rebuild
 from fwdad.rules.recording import OpaqueTangentError, Operation, RecordingTangent
 from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, merge, plain
@@ -91,6 +92,11 @@ class Recorded(RecordingTangent):
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the sum."""
         return Chunk.dtype.__get__(self)
+
+    @property
+    def space(self) -> Space:
+        """Shape and dtype."""
+        return Space(self.shape, self.dtype)
 
     def settle(self) -> Node:
         """The sum as one node, which is written down if there is none yet."""
@@ -188,9 +194,10 @@ class Recorded(RecordingTangent):
             part = self.record.indexed(node, index, shape)
         return Recorded.made(self.record, part.shape, {part: None})
 
-    def cut(self, part: slice, _shape: tuple[int, ...]) -> Recorded:
+    def cut(self, part: slice, shape: tuple[int, ...]) -> Recorded:
         """As :meth:`Chunk.cut`."""
-        return self[(part,)]
+        node = self.record.indexed(self.settle(), (part,), shape)
+        return Recorded.made(self.record, shape, {node: None})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         # what stays deferred as an operator stays so as a ufunc

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 Path = tuple[Any, ...]
 
 
 def is_composite(value: Any) -> bool:
     """Whether a value is a container whose tangent mirrors its structure."""
-    return isinstance(value, (tuple, list, dict))
+    return isinstance(value, _CONTAINERS)
 
 
-def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+_CONTAINERS = (tuple, list, dict)
+
+
+def walk(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
     """Every value in nested containers that is no container, with its path."""
+    found: list[tuple[Path, Any]] = []
+    _walk(value, path, found)
+    return found
+
+
+def _walk(value: Any, path: Path, found: list[tuple[Path, Any]]) -> None:
     if is_composite(value):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, part in items:
-            yield from walk(part, (*path, key))
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            if type(part) in _SINGLE:
+                found.append(((*path, key), part))
+            else:
+                _walk(part, (*path, key), found)
     else:
-        yield path, value
+        found.append((path, value))
+
+
+_SINGLE = {type(None), bool, int, float, np.ndarray}
 
 
 def pick(value: Any, path: Path) -> Any:
@@ -32,6 +48,8 @@ def pick(value: Any, path: Path) -> Any:
 
 def rebuild(value: Any, part: Callable[[Path, Any], Any], path: Path = ()) -> Any:
     """Copy nested containers, with ``part(path, value)`` in the place of each innermost value."""
+    if type(value) is tuple and not any(map(is_composite, value)):
+        return tuple([part((*path, key), v) for key, v in enumerate(value)])
     if isinstance(value, dict):
         return {key: rebuild(v, part, (*path, key)) for key, v in value.items()}
     if is_composite(value):

@@ -7,6 +7,7 @@ transposes, as reverse mode will do.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,6 +48,11 @@ class Operation:
     function: Callable[..., Any]
     primals: tuple[Any, ...]
     options: dict[str, Any]
+
+    @functools.cached_property
+    def sources(self) -> list[tuple[Path, RecordingTangent]]:
+        """The recorded tangents among the primals, with their paths."""
+        return recorded_in(self.primals)
 
 
 _SIGNATURES = {  # NumPy 2.0 does not tell them
@@ -291,7 +297,7 @@ def pull_back(outputs: list[tuple[RecordingTangent, Chunk]]) -> dict[int, Chunk]
             return
         seen.add(id(tangent))
         if tangent.operation is not None:
-            for _, source in recorded_in(tangent.operation.primals):
+            for _, source in tangent.operation.sources:
                 visit(source)
         order.append(tangent)
 
@@ -327,20 +333,19 @@ def transpose_one(
     lift : callable, optional
         What makes a transpose run on the duals of an enclosing derivative.
     """
-    sources = recorded_in(operation.primals)
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
     answers: dict[int, Any] = {}
-    for k, body in transposes_for(operation, sources).items():
+    for k, body in transposes_for(operation).items():
         body = body if lift is None else lift(body)
         answers[k] = body(y_bar, *spaces, **operation.options)
-    return [(source, pick(answers[path[0]], path[1:])) for path, source in sources]
+    return [(source, pick(answers[path[0]], path[1:])) for path, source in operation.sources]
 
 
-def transposes_for(operation: Operation, sources: list[tuple[Path, Any]]) -> dict[int, Any]:
+def transposes_for(operation: Operation) -> dict[int, Any]:
     """The transposes that an operation needs, by the position of the argument."""
     known = TRANSPOSES.get(operation.function, {})
     needed = {}
-    for k in sorted({path[0] for path, _ in sources}):
+    for k in sorted({path[0] for path, _ in operation.sources}):
         if k not in known:
             name = function_name(operation.function)
             message = (

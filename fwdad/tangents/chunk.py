@@ -250,6 +250,10 @@ class Chunk:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the lanes."""
+        if len(self.terms) == 1:
+            ((lanes, d),) = self.terms.items()
+            if (d is None or type(d) is float) and lanes.dtype.isnative:
+                return lanes.dtype
         return np.result_type(*(_dtype_of(part) for term in self.terms.items() for part in term))
 
     @property
