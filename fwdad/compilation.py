@@ -269,7 +269,9 @@ class Jitted:
         general = self._wide(held, flat)
         if general is None:
             equal = not self._tried_equal(held, flat)
-            tape = trace_optimised(self.__wrapped__, flat, equal=equal, threads=self._threads())
+            tape = trace_optimised(
+                self.__wrapped__, flat, equal=equal, threads=self._threads(), rows=True
+            )
             tape.program.parallel = self._parallel
             general = _Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
@@ -312,7 +314,9 @@ class Jitted:
             return general
         general.tried.add(shapes)
         equal, threads = bool(general.tape.equal_lengths), self._threads()
-        tape = trace_optimised(self.__wrapped__, flat, small=True, equal=equal, threads=threads)
+        tape = trace_optimised(
+            self.__wrapped__, flat, small=True, equal=equal, threads=threads, rows=True
+        )
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split
         return _Specialisation(tape, self._backend) if gained else general

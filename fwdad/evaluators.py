@@ -20,6 +20,7 @@ from fwdad.builder.forward import explicit_leaves, run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.errors import UnsupportedTypeError
 from fwdad.layouts import in_structures, stacked
+from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
@@ -361,7 +362,7 @@ class _At:
 def _own(x: Any) -> Any:
     """An argument with arrays of its own."""
     leaves, structure = flatten(explicit_leaves(x))
-    return unflatten(structure, [v.copy() if isinstance(plain(v), np.ndarray) else v
+    return unflatten(structure, [alike(v) if isinstance(plain(v), np.ndarray) else v
                                  for v in leaves])  # fmt: skip
 
 

@@ -366,6 +366,8 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
         return "it changes what it is given, or what it reads from outside"
     if tape.prints:
         return "it prints"
+    if tape.lies_otherwise(leaves):
+        return "it writes into an argument that does not lie row by row"
     if share_memory(leaves):
         return "two arrays that it reads share memory"
     return "what it reads carries tangents" if is_active(leaves) else ""

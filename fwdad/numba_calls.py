@@ -89,6 +89,7 @@ class JittedType(types.Callable, types.Dummy):
         key = arguments.flat.key
         known = [s for s in self.jitted.specialisations() if _stands(s.tape)]
         found = [s for s in known if _shape(s.tape.key) == _shape(key)]
+        found = [s for s in found if not s.tape.rows or arguments.lie_by_rows]
         found.sort(key=lambda s: _assumed(s.tape), reverse=True)
         enough = any(s.tape.key == key and not _assumes(s.tape) for s in found)
         if enough or (found and given in self._refused):
@@ -160,6 +161,12 @@ class _Arguments:
         named = {name: self._example(t, name) for name, t in kws}
         self.flat = Flattened(tuple(given), named, examples=False)
 
+    @property
+    def lie_by_rows(self) -> bool:
+        """Whether all arrays are known to lie row by row, without gaps."""
+        arrays = [leaf.type for leaf in self.leaves if isinstance(leaf.type, types.Array)]
+        return all(t.layout == "C" for t in arrays)
+
     def _example(self, t: Any, text: str) -> Any:
         if isinstance(t, types.StringLiteral):
             return t.literal_value
@@ -177,7 +184,8 @@ class _Arguments:
             return made.item() if same else made
         if isinstance(t, types.Array) and as_dtype(t.dtype).kind in "biufc":
             self.leaves.append(_Leaf(text, t))
-            return np.ones((2,) * t.ndim, as_dtype(t.dtype))
+            made = np.ones((4,) * t.ndim, as_dtype(t.dtype))
+            return made[:2] if t.layout == "C" else made[(slice(None, None, 2),) * t.ndim]
         message = (
             f"an argument of type {t}: numbers, arrays of numbers, None, texts that are written "
             "in the call, and tuples of these can be given to a function under fwdad.jit"

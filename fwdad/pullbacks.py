@@ -26,6 +26,7 @@ from fwdad.gradients import (
 )
 from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
+from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.linear_map import mapped
@@ -492,7 +493,7 @@ def _share_memory(args: tuple[Any, ...]) -> bool:
 
 def _copied(x: Any) -> Any:
     leaves, structure = flatten(x)
-    return unflatten(structure, [v.copy() if isinstance(v, np.ndarray) else v for v in leaves])
+    return unflatten(structure, [alike(v) if isinstance(v, np.ndarray) else v for v in leaves])
 
 
 def _fit(bar: Any, y: Any) -> Any:

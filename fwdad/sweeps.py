@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.backends.array_stacks import as_list
 from fwdad.compilation import Runner
 from fwdad.reverse.halves import Halves, Stacked, cut
+from fwdad.tangents.alike import alike
 from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
@@ -81,7 +82,7 @@ class Sweeps:
         halves = self.halves
         own = list(leaves)
         for k in self.copied(leaves):
-            own[k] = own[k].copy()
+            own[k] = alike(own[k])
         found = list(self.forward(*own))
         values, kept = found[: halves.values], found[halves.values :]
         values = _apart(values, [*own, *(values[k] for k in halves.shared)])

@@ -19,6 +19,7 @@ from fwdad.backends.array_functions import (
     tuple_text,
 )
 from fwdad.backends.elementwise import literal
+from fwdad.tape.mirroring import give_back, is_window, window_or_copy, window_or_zeros
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array
 from fwdad.tape.types import Size
@@ -53,11 +54,43 @@ def _reshape(w, op, a, shape, order="C"):
 
 @handles(np.ravel)
 def _ravel(w, op, a, order="C"):
-    if order != "C" or w.is_written(op.outputs[0]):
+    a = as_array(w, a)
+    rows = w.lies_by_rows(a)
+    if order != "C" and not (rows and order in ("K", "A")):
         message = f"in order {order}"
         raise TypeError(message)
-    a = as_array(w, a)
+    if w.is_written(op.outputs[0]):
+        if not rows:
+            message = "of an array that may not lie row by row, and is written"
+            raise TypeError(message)
+        return f"{w.array(a)}.reshape(-1)"
     return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
+
+
+@handles(window_or_zeros, window_or_copy)
+def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
+    if not w.lies_by_rows(base):
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    return w.array(mirrored)
+
+
+@handles(give_back)
+def _give_back(w, op, held, own, order):  # noqa: ARG001
+    made = (o for o in w.program.walk() if own in o.outputs)
+    if not any(isinstance(o, Apply) and o.function is window_or_zeros and w.lies_by_rows(o.args[3])
+               for o in made):  # fmt: skip
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    # a window: what was added into it is there
+
+
+@handles(is_window)
+def _is_window(w, op, v, base):  # noqa: ARG001
+    if not w.lies_by_rows(base):
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    return "True"
 
 
 @handles(np.ndarray.flatten)

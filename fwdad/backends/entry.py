@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.tape.ops import Program
+from fwdad.tape.orders import Orders
 from fwdad.tape.types import Number, Type
 
 if have_numba():
@@ -24,7 +25,7 @@ if have_numba():
     from fwdad.backends.glue import glue_source
     from fwdad.backends.machine import OPTIONS, Machine
     from fwdad.backends.numba_source import numba_source
-    from fwdad.backends.pieces import Cut, cut
+    from fwdad.backends.pieces import Cut, cut, unlike
 
 Backend = Literal["numpy", "numba"]
 
@@ -91,7 +92,10 @@ def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
     plain = _Plain(program)
     if backend == "numpy" or not have_numba():
         return Compiled(plain.run, plain.source, "numpy", size=program.count())
+    left = Orders(program).unlike()
     try:
+        if left:
+            raise unlike(next(op for op in program.walk() if op in left))
         source, types = numba_source(program)
     except CannotCompileError as error:
         return _in_pieces(program, plain, [error], cut(program))

@@ -36,6 +36,7 @@ from fwdad.tape.ops import (
     is_array,
     walk,
 )
+from fwdad.tape.orders import Order, Orders
 from fwdad.tape.show import Writer, used_in_own_block
 from fwdad.tape.stacks import pop, top
 from fwdad.tape.types import Dimension, Size, Type, number_type
@@ -92,6 +93,7 @@ class BaseWriter(Writer):
             for v in op.outputs
         }
         self._once = used_in_own_block(program.block, self._uses, named=True)
+        self._orders = Orders(program)
         self._same: dict[Dimension, Dimension] = {}  # lengths that have been found to be equal
 
     # -- reports and names
@@ -161,6 +163,10 @@ class BaseWriter(Writer):
     def roots(self, value: Value) -> set[Value]:
         """Whose memory an array may be."""
         return self._roots.get(value, {value})
+
+    def lies_by_rows(self, value: Value) -> bool:
+        """Whether an array certainly lies row by row, without gaps."""
+        return self._orders.of(value) is Order.ROWS
 
     def may_overlap(self, a: Value, b: Value) -> bool:
         """Whether two arrays may share memory; two arguments may, whatever they are called."""

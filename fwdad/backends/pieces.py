@@ -31,6 +31,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.orders import Orders
 from fwdad.tape.stacks import new_stack, pop, top
 
 # Costs under NumPy, and that of entering compiled code, in units of one operation on a small array.
@@ -94,6 +95,7 @@ class _Cutter:
         self.pieces: list[Program] = []
         self.left: list[CannotCompileError] = []
         self._said = {_line(e): e for e in refused if e.location is not None}
+        self._unlike = Orders(program).unlike()
 
     def block(self, block: Block) -> Block:
         """The same block with calls of pieces."""
@@ -113,6 +115,8 @@ class _Cutter:
     def _refuses(self, op: Op) -> CannotCompileError | None:
         """Why an operation by itself has no compiled form."""
         for inner in _walk_op(op):
+            if inner in self._unlike:
+                return unlike(inner)
             if inner.location is not None and not inner.blocks():
                 said = self._said.get((inner.location.filename, inner.location.line))
                 if said is not None:
@@ -157,7 +161,11 @@ class _Cutter:
         for v in (*params, *outputs):
             check_dtype(v.type.dtype)
         made = dataclasses.replace(
-            self.program, name=name, block=Block(params, list(run), list(outputs)), written=[]
+            self.program,
+            name=name,
+            block=Block(params, list(run), list(outputs)),
+            written=[],
+            rows=False,
         )
         made.written = written_parameters(made)
         made.shared = self._shared(run)
@@ -183,6 +191,12 @@ class _Cutter:
         held.update(p for op in inside for block in op.blocks() for p in block.params)
         used = {v: None for op in run for v in _used(op) if v not in held}
         return list(used), [v for v in made if not inside.issuperset(self.users.get(v, ()))]
+
+
+def unlike(op: Op) -> CannotCompileError:
+    """Why an operation runs under NumPy that looks at how an array lies, or makes such an array."""
+    what = "an array that NumPy does not lay row by row, of which a window or a copy is taken"
+    return CannotCompileError(what, op.location)
 
 
 def _walk_op(op: Op) -> Iterator[Op]:

@@ -20,6 +20,7 @@ from fwdad.errors import (
     NoOutputError,
     UnsupportedTypeError,
 )
+from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk, plain
 from fwdad.tangents.composite import Structure, flatten, is_leaf, unflatten
 from fwdad.tangents.registrations import OWN
@@ -68,7 +69,7 @@ class Arguments:
     def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
         """The arguments of one run: copies of the leaves, as duals where a tangent came."""
         duals = [
-            run.dual(leaf.copy() if isinstance(leaf, np.ndarray) else leaf, t)
+            run.dual(alike(leaf) if isinstance(leaf, np.ndarray) else leaf, t)
             for leaf, t in zip(self.leaves, tangents, strict=True)
         ]
         made = list(self.args)

@@ -140,17 +140,30 @@ def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("shape", "fill_value", "dtype", "order"), args, strict=False)) | kwargs
     value = explicit(bound["fill_value"])
     made = cast(make_array(value), bound.get("dtype"), copy=False)
-    return methods.call_method(np.broadcast_to(made, bound["shape"]), "copy", (), {})
+    shape, order = bound["shape"], bound.get("order", "C")
+    return _filled(made, np.empty(shape, np.bool_, order=order))
+
+
+def _filled(value: Any, like: np.ndarray) -> Any:
+    """A new array of one value, or of what is broadcast, that lies as another one does."""
+    axes = sorted(range(like.ndim), key=lambda k: (-like.strides[k], k))
+    rows = np.transpose(np.broadcast_to(value, like.shape), axes)
+    return np.transpose(methods.call_method(rows, "copy", (), {}), np.argsort(axes).tolist())
 
 
 @handler(np.full_like)
 def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = ("a", "fill_value", "dtype", "order", "subok", "shape")
     bound = dict(zip(names, args, strict=False)) | kwargs
-    shape = bound.get("shape")
-    shape = np.shape(plain(bound["a"])) if shape is None else shape
-    dtype = bound.get("dtype") or plain(bound["a"]).dtype
-    return _full((shape, bound["fill_value"], dtype), {})
+    like, dtype = plain(bound["a"]), bound.get("dtype") or plain(bound["a"]).dtype
+    if SHADOWED:
+        bound["fill_value"] = protocols.all_as_numpy_reads((bound["fill_value"],))[0]
+    if not is_active((bound["fill_value"],)):
+        return np.full_like(*(plain(a) for a in args), **kwargs)
+    order = bound.get("order", "K")
+    space = np.empty_like(like, np.bool_, order=order, subok=False, shape=bound.get("shape"))
+    value = cast(make_array(explicit(bound["fill_value"])), dtype, copy=False)
+    return _filled(value, space)
 
 
 def _like(function: Any) -> None:

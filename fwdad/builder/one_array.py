@@ -11,6 +11,7 @@ from fwdad.builder.build import Run, run_on_duals
 from fwdad.builder.dual import DOUBLE, Array
 from fwdad.builder.forward import NUMBERS, Collector, owned, taken_apart
 from fwdad.builder.memory import SHADOWED
+from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.seeds import fit_doubles, multiplies_out
@@ -44,7 +45,7 @@ def push_array(
     with Run(n, eager=multiplies_out(x.size)) as run:
         # a view: the lanes of an answer are copied if they are somebody else's
         lanes = Lanes(directions[:])
-        given = Array(x.copy(), (lanes, None, x.shape), run.tag)
+        given = Array(alike(x), (lanes, None, x.shape), run.tag)
         y = run_on_duals(f, (given, *args), kwargs or {})
         if type(y) is Array and y.tag is run.tag and not (run.errors or run.log.anything()):
             p, t = y.p, y.t

@@ -106,7 +106,7 @@ class Windows(Cotangents):
         if not self.is_followed(op.outputs[0]):
             return self.fail("a window on an array that is written cannot be followed")
         (base,) = _bases(op)
-        if op.function in _COPYING and not self._lies_plainly(base):
+        if op.function in _COPYING and not (_order(op) == "C" and self._lies_plainly(base)):
             return self._window_or_own(op, base)
         return self._same_window(op, base)
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from fwdad.errors import MissingTransposeError
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, linear
 from fwdad.rules.gathering import places_of, scatter_add
@@ -103,7 +104,7 @@ def reshape_frule(primals, tangents, **options):
 @transpose(np.reshape)
 def reshape_transpose(y_bar, a, shape=None, order="C", **options):
     """Reshape back."""
-    return np.reshape(y_bar, a.shape, order=order)
+    return np.reshape(y_bar, a.shape, order=_known(order))
 
 
 @frule(np.ravel, argnums=0)
@@ -122,7 +123,15 @@ def ravel_frule(primals, tangents, *, order):
 @transpose(np.ravel)
 def ravel_transpose(y_bar, a, order="C"):
     """Reshape back."""
-    return np.reshape(y_bar, a.shape, order=order)
+    return np.reshape(y_bar, a.shape, order=_known(order))
+
+
+def _known(order):
+    """An order that is the same whatever lies there: of the primal only its shape is known."""
+    if order not in ("C", "F"):
+        message = f"order {order!r} depends on how the array lies: say 'C' or 'F'"
+        raise MissingTransposeError(message)
+    return order
 
 
 def _is_fortran(a, order="A"):

@@ -46,8 +46,9 @@ _OWN = {
     "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
-    "most_of_unknown", "places_beside", "trips", "with_derivative_of",
+    "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
 }  # fmt: skip
+_FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
@@ -62,7 +63,11 @@ def windows(op: Apply) -> list[Operand]:
     op : Apply
         The call.
     """
-    return [] if _copies(op) or makes_its_own(op.function) else [*op.args, *op.kwargs.values()]
+    if _copies(op) or makes_its_own(op.function):
+        return []
+    if getattr(op.function, "__name__", "") in _FIRST and _is_own(op.function):
+        return [op.args[0]]
+    return [*op.args, *op.kwargs.values()]
 
 
 def _copies(op: Apply) -> bool:
@@ -82,9 +87,12 @@ def may_be_window(function: Callable[..., Any]) -> bool:
 
 def own_name(function: Callable[..., Any]) -> str:
     """The name of a function that tracing or a transform writes by itself, else an empty string."""
-    module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__name__", "")
-    return name if name in _OWN and module.startswith(_LAYERS) else ""
+    return name if name in _OWN and _is_own(function) else ""
+
+
+def _is_own(function: Callable[..., Any]) -> bool:
+    return (getattr(function, "__module__", None) or "").startswith(_LAYERS)
 
 
 def makes_its_own(function: Callable[..., Any]) -> bool:

@@ -33,18 +33,32 @@ def give_back(held: Any, own: Any, order: Any) -> None:
         held += np.reshape(own, held.shape, order=order)
 
 
-def lie_alike(made: Any, base: Any, made_dot: Any = None, base_dot: Any = None) -> bool:
-    """Whether a reshape of an array and that of its lanes are both windows, or both copies.
+def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
+    """The lanes of an array: a window on those of its base where the array is a window, too.
 
     Parameters
     ----------
-    made, base : ndarray
-        What a reshape answered, and of what.
-    made_dot, base_dot : ndarray, optional
-        The same of the lanes; without them the lanes are known by their places, as a window.
+    mirrored : ndarray
+        What the function answers for the lanes of the base.
+    held : ndarray
+        The lanes of the base.
+    v, base : ndarray
+        What it answers for the base, and the base.
     """
-    if not made.size:
-        return True
-    if made_dot is None:
-        return np.may_share_memory(made, base)
-    return np.may_share_memory(made, base) == np.may_share_memory(made_dot, base_dot)
+    if not np.may_share_memory(v, base):
+        return mirrored.copy() if np.may_share_memory(mirrored, held) else mirrored
+    if not np.may_share_memory(mirrored, held):
+        message = "a window on an array that does not lie row by row, and is written: copy it"
+        raise ValueError(message)
+    return mirrored
+
+
+def is_window(v: Any, base: Any) -> bool:
+    """Whether what a reshape answered is a window on its argument.
+
+    Parameters
+    ----------
+    v, base : ndarray
+        What it answered, and of what.
+    """
+    return not v.size or np.may_share_memory(v, base)

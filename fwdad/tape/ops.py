@@ -450,6 +450,8 @@ class Program:
         Whether long loops over elements may run on several cores.
     shared : set of Value
         In a program that is a part of another one: the arrays whose memory the rest writes into.
+    rows : bool
+        Whether the arrays among its parameters are known to lie row by row, without gaps.
     """
 
     name: str
@@ -459,6 +461,7 @@ class Program:
     quiet: bool = False
     parallel: bool = False
     shared: set[Value] = field(default_factory=set)
+    rows: bool = False
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

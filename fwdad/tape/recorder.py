@@ -237,6 +237,7 @@ class Recorder:
         self._buried: list[Any] = []  # kept, so that no other object gets its address
         self.rewinds = 0
         self.prints = False  # whether the traced function prints: output is left out
+        self.rows = True  # whether it is likely that the inputs lie row by row
         self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers

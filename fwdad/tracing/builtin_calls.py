@@ -359,8 +359,9 @@ def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
 def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
-    if type(x) is Symbol and x.is_array and (dtype is None or np.dtype(dtype) == x.dtype):
-        return x
+    same = type(x) is Symbol and x.is_array and (dtype is None or np.dtype(dtype) == x.dtype)
+    if same and not options.get("copy"):
+        return _in_order(tracer, x, options.get("order"))
     given = options if dtype is None else {"dtype": np.dtype(dtype), **options}
     return tracer.recorder.apply(np.asarray, (x,), given)
 
@@ -382,7 +383,15 @@ def _fill(tracer: Any, a: Symbol, value: Any) -> None:
 def _astype(tracer: Any, a: Symbol, dtype: Any, **options: Any) -> Any:
     if not a.is_array:
         return tracer.recorder.apply(np.dtype(dtype).type, (a,), {})
+    if np.dtype(dtype) == a.dtype and options.get("copy") is False:
+        return _in_order(tracer, a, options.get("order"))
     return tracer.recorder.apply(np.ndarray.astype, (a, np.dtype(dtype)), options)
+
+
+def _in_order(tracer: Any, a: Symbol, order: str | None) -> Symbol:
+    """The array itself, or a copy if it does not lie in an order that is asked for."""
+    function = {"C": np.ascontiguousarray, "F": np.asfortranarray}.get(order or "K")
+    return a if function is None else tracer.recorder.apply(function, (a,), {})
 
 
 @method("item")

@@ -83,6 +83,11 @@ def shortcut(
             if separate or k in tape.alone or m in tape.alone:
                 namespace["share"] = np.may_share_memory
                 checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return again"]
+    if tape.rows is not None:
+        rows = " and ".join(f"{inputs[k]}.flags.c_contiguous" for k in arrays) or "True"
+        checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return again"]
+        for k in tape.alone.intersection(arrays) if tape.rows is False else ():
+            checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return again"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join(inputs)
     lines = [f"made = run({leaves})"]

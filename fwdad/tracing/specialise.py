@@ -30,6 +30,7 @@ def trace_optimised(
     small: bool = False,
     equal: bool = False,
     threads: int = 1,
+    rows: bool = False,
 ) -> Tape:
     """A tape after all passes.
 
@@ -45,9 +46,13 @@ def trace_optimised(
         Whether lengths of arguments that are equal in the example are assumed to be equal.
     threads : int
         How many cores chunks of columns are spread over.
+    rows : bool
+        Whether arrays are assumed to lie row by row, where it is seen how they lie, if those of the
+        example do.
     """
     with no_collection():
-        tape = trace_flat(f, flat, SMALL if small else 0, equal=equal, threads=threads)
+        at_most = SMALL if small else 0
+        tape = trace_flat(f, flat, at_most, equal=equal, threads=threads, rows=rows)
         inline(tape.program)
         optimise(tape.program)
         if not tape.program.quiet:  # derivatives are of functions split before; lanes stay

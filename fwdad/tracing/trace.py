@@ -15,6 +15,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.draw import dot_source
 from fwdad.tape.ops import Op, Program, Value
+from fwdad.tape.passes.copies import told_orders
 from fwdad.tape.passes.dead import drop_unread
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.picture import draw_program
@@ -93,6 +94,8 @@ class Tape:
         ``(input, axis, input, axis)``: lengths that it assumes to be equal.
     value_guards : dict
         Inputs whose values it assumes.
+    rows : bool or None
+        Whether it assumes that all arrays among its inputs lie row by row, or that not all do.
     object_guards : list of tuple
         ``(place, object)``: functions that it assumes not to be replaced.
     rebuild : callable
@@ -123,6 +126,7 @@ class Tape:
     prints: bool = False
     alone: frozenset[int] = frozenset()
     cut: Any = None
+    rows: bool | None = None
     _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -143,6 +147,8 @@ class Tape:
         for k, value in self.value_guards.items():
             if leaves[k] != value:
                 return False
+        if self.rows is not None and self.rows is not lie_by_rows(leaves):
+            return False
         if not self.stands():
             return False
         first = len(leaves) - len(self.captures)
@@ -160,10 +166,21 @@ class Tape:
         return True
 
     def entangled(self, leaves: list[Any]) -> bool:
-        """Whether the program writes into one of two inputs that share memory: it may not then."""
+        """Whether the program writes into one of two inputs that share memory: it may not then.
+
+        Or into the copy of an input that does not lie as its copy does, where that is seen.
+        """
+        if self.lies_otherwise(leaves):
+            return True
         written = [leaves[k] for k in self.alone if isinstance(leaves[k], np.ndarray)]
         arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)] if written else []
         return any(sum(np.may_share_memory(a, b) for b in arrays) > 1 for a in written)
+
+    def lies_otherwise(self, leaves: list[Any]) -> bool:
+        """Whether an input that is copied, and written, lies as its copy does not."""
+        if self.rows is not False or not self.program.quiet:
+            return False
+        return not lie_by_rows([leaves[k] for k in self.alone])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tape, without tracing again.
@@ -235,19 +252,37 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     return trace_flat(f, Flattened(args, kwargs))
 
 
+def lie_by_rows(leaves: list[Any]) -> bool:
+    """Whether all arrays lie row by row, without gaps."""
+    return all(x.flags.c_contiguous for x in leaves if isinstance(x, np.ndarray))
+
+
 def trace_flat(
-    f: Callable[..., Any], flat: Flattened, small: int = 0, *, equal: bool = False, threads: int = 1
+    f: Callable[..., Any],
+    flat: Flattened,
+    small: int = 0,
+    *,
+    equal: bool = False,
+    threads: int = 1,
+    rows: bool = False,
 ) -> Tape:
     """:func:`trace` for arguments that are taken apart already.
 
     The lengths of arrays with at most ``small`` elements are taken as those of the example; other
     lengths of arguments that are ``equal`` there are assumed to be so. Columns of Jacobians are
-    written in chunks for several ``threads``.
+    written in chunks for several ``threads``. Where that is seen, arrays are assumed to lie by
+    ``rows`` if those of the example do.
     """
     recursive: dict[int, Any] = {}
+    by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
     while True:
         try:
-            return _trace(f, flat, recursive, small, threads, equal=equal and flat.examples)
+            tape = _trace(f, flat, recursive, small, threads, equal=equal, rows=by_rows)
+            if rows and told_orders(tape.program) is not None:
+                tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
+            if tape.rows is None or tape.rows is by_rows:
+                return tape
+            by_rows = False  # what is captured lies otherwise
         except RecursionFound as found:
             if id(found.key) in recursive:
                 message = "calls are nested too deep to be traced"
@@ -263,8 +298,10 @@ def _trace(
     threads: int,
     *,
     equal: bool,
+    rows: bool,
 ) -> Tape:
     recorder = Recorder()
+    recorder.rows = rows
     recorder.threads = threads
     recorder.assumes = True
     tracer = Interpreter(recorder)

@@ -16,11 +16,12 @@ from fwdad.tape.alias import windows
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.rule_table import MIRRORED, PASSING, ruled_function
 from fwdad.tape.forward.windows import Windows
-from fwdad.tape.mirroring import lie_alike
+from fwdad.tape.mirroring import is_window, window_or_copy
 from fwdad.tape.ops import (
     Apply,
     Load,
     Operand,
+    Program,
     Store,
     Update,
     Value,
@@ -28,12 +29,11 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.orders import Order, Orders, order_of
 from fwdad.tape.scattering import is_scatter, scattered, target_of
 from fwdad.tape.stacks import new_stack, push, stack_type, thin
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import BOOL, ArrayType, Number, Type, number_type
-
-_ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 
 class Memory(Windows):
@@ -46,19 +46,23 @@ class Memory(Windows):
         if not seen or not any(is_array(v) for v in op.outputs):
             return
         if seen[0] in self.windows and op.function in MIRRORED and len(op.outputs) == 1:
+            if self._may_copy(op, seen[0], rows=self.recorder.rows):
+                self._must_be_dense(seen[0])
             self._window_through(op, seen[0])
-            self._lie_alike(op, seen[0])
+            if self._may_copy(op, seen[0]):
+                self._is_window(op, seen[0])
             return
         mirrored: list[Symbol] = []
         if op.function in MIRRORED:
             if seen[0] in self.windows:
                 self._must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
+            if len(mirrored) == 1 and self._may_copy(op, seen[0]):
+                mirrored = [self._beside(op, seen[0], *mirrored)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.tangent.pop(v, None)
                 self.shadow[v] = lanes
-            self._lie_alike(op, seen[0], *mirrored)
             return
         library = (getattr(op.function, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
@@ -68,26 +72,33 @@ class Memory(Windows):
             )
             raise UntraceableError(message, op.location)
 
-    def _lie_alike(self, op: Apply, a: Value, *lanes: Symbol) -> None:
-        """Check, when it runs, that a reshape is a window where that of the lanes is one.
-
-        It is none of an array that keeps the order of a transposed one; what is stored into it
-        would be stored into the lanes of the array itself.
-        """
+    def _may_copy(self, op: Apply, a: Value, *, rows: bool = False) -> bool:
+        """Whether it makes a difference that a reshape may be a copy, as its argument lies."""
         if op.function not in (np.reshape, np.ravel) or not self._is_written_later(op):
-            return
-        made_by = next((o for o in self.block.ops if a in o.outputs), None)
-        if isinstance(made_by, Apply) and made_by.function in _ROW_BY_ROW and not made_by.kwargs:
-            return
+            return False
+        return order_of(op) != "C" or self._orders(rows).of(a) is not Order.ROWS
+
+    def _orders(self, rows: bool) -> Orders:
+        """How the arrays of the block lie, if its arguments lie by rows or in any order."""
+        if rows not in self._known_orders:
+            self._known_orders[rows] = Orders(Program("", self.block, rows=rows))
+        return self._known_orders[rows]
+
+    def _beside(self, op: Apply, a: Value, lanes: Symbol) -> Symbol:
+        """The lanes of a reshape, which are a window where it is one."""
         (v,) = op.outputs
-        beside = (*lanes, self.shadow[a]) if lanes else ()
-        args = (self._here(v), self._here(a), *beside)
-        alike = self.recorder.apply_typed(lie_alike, args, BOOL)
+        args = (lanes, self.shadow[a], self._here(v), self._here(a))
+        return self.recorder.apply_typed(window_or_copy, args, lanes.type)
+
+    def _is_window(self, op: Apply, a: Value) -> None:
+        """Check, when it runs, that a reshape is a window, as tangents in slots have it."""
+        (v,) = op.outputs
+        found = self.recorder.apply_typed(is_window, (self._here(v), self._here(a)), BOOL)
         message = (
             f"{function_name(op.function)} answers a copy of an array that does not lie row by "
             "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
         )
-        self.recorder.check(alike, ValueError, (message,), op.location)
+        self.recorder.check(found, ValueError, (message,), op.location)
 
     def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
         """The same windows on the shadow; none if they cannot be told."""

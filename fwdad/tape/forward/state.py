@@ -28,6 +28,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.orders import Orders
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
@@ -73,6 +74,7 @@ class State:
         self.primal: dict[Value, Symbol] = {}
         self.tangent: dict[Value, Any] = {}
         self.shadow: dict[Value, Symbol] = {}
+        self._known_orders: dict[bool, Orders] = {}
         self.windows: dict[Value, Window] = {}  # the shadows that are known by their places
         self.placer = Placer(recorder)
         self.has_basis = False

@@ -6,6 +6,7 @@ import numpy as np
 
 from fwdad.tape.alias import memory, memory_of
 from fwdad.tape.ops import Apply, Op, Operand, Program, Value, is_array
+from fwdad.tape.orders import Order, Orders
 from fwdad.tape.passes.rewrite import blocks_of, count_uses, give_name, substitute
 from fwdad.tape.stacks import pop, top
 
@@ -27,6 +28,7 @@ def drop_copies(program: Program) -> bool:
     if not copies:
         return False
     roots = memory_of(program)
+    told = told_orders(program)
     used: set[Value] = memory(program.block.results, roots)
     for op in program.walk():
         used |= memory(op.writes(), roots)
@@ -42,6 +44,8 @@ def drop_copies(program: Program) -> bool:
             together = memory([copy, x], roots) if is_array(x) else set()
             if not is_array(x) or together & touched:
                 continue
+            if told is not None and told.of(x) is not Order.ROWS:
+                continue
             only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
             if only or not together & used:
                 mapping[copy] = x
@@ -54,6 +58,12 @@ def drop_copies(program: Program) -> bool:
     give_name(mapping)
     substitute(program.block, mapping)
     return True
+
+
+def told_orders(program: Program) -> Orders | None:
+    """How arrays lie, if it could be seen that a copy lies row by row and its source does not."""
+    found = Orders(program, copied=False)
+    return found if found.told() else None
 
 
 def _is_on_stack(op: Op) -> bool:

@@ -6,6 +6,7 @@ written later, where nothing minds: then the cotangent is read where it is.
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
@@ -15,6 +16,8 @@ from fwdad.tape.alias import Roots, memory, memory_of
 from fwdad.tape.effects import reads, writes
 from fwdad.tape.ops import Apply, Block, Op, Operand, Program, Store, Update, Value, is_array
 from fwdad.tape.ops import values_in as _values
+from fwdad.tape.orders import Order, Orders
+from fwdad.tape.passes.copies import told_orders
 from fwdad.tape.passes.rewrite import Mapping, all_used, blocks_of, give_name, substitute
 from fwdad.tape.stacks import pop, top
 
@@ -43,6 +46,7 @@ class _Reader:
     def __init__(self, program: Program) -> None:
         self.roots: Roots = memory_of(program)
         self.mapping: Mapping = {}
+        self.program = program
         self.params = set(program.block.params)
         on_stacks = [
             op for op in program.walk() if isinstance(op, Apply) and op.function in (pop, top)
@@ -57,6 +61,11 @@ class _Reader:
         for v, owners in self.roots.items():
             for root in owners - {v}:
                 self.windows[root] = self.windows.get(root, 0) + 1
+
+    @functools.cached_property
+    def told(self) -> Orders | None:
+        """How arrays lie, if that could be seen."""
+        return told_orders(self.program)
 
     def block(self, block: Block) -> None:
         """Leave out copies that are made and read in a block."""
@@ -78,6 +87,7 @@ class _Reader:
             and made not in self.written
             and made not in self.answered
             and not self.windows.get(made)
+            and (self.told is None or self.told.of(source) is Order.ROWS)
         )
 
     def _try(self, op: Apply, block: Block) -> None:

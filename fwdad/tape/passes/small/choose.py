@@ -32,6 +32,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.orders import Orders
 from fwdad.tape.passes.small.elements import (
     element_function,
     expansion,
@@ -78,6 +79,7 @@ class Choice:
         self._writes: dict[Value, list[int]] = {}  # memory, and where it is written
         self._unclear: set[Value] = set()  # memory that is written under unclear names
         self.chosen = self._candidates()
+        self._reject({v for op in Orders(program).told() for v in op.outputs})
         self._drop_written()
         if any(self._is_input(r) and r not in program.block.params for r in self._writes):
             self.chosen.clear()  # a part of a program, which does not know what shares memory

@@ -1,0 +1,42 @@
+"""Copies that lie as the array does: what is a window on it, or a copy, is the same of its copy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def alike(x: np.ndarray) -> np.ndarray:
+    """A copy with the same order of axes, and gaps where the array has gaps.
+
+    Parameters
+    ----------
+    x : ndarray
+        Elements that are several of its own are apart in the copy.
+    """
+    if type(x) is not np.ndarray:
+        return x.copy("K")
+    if x.flags.c_contiguous:
+        return x.copy()
+    if x.flags.f_contiguous:
+        return x.copy(order="F")
+    strides, offset, size = [0] * x.ndim, 0, x.itemsize
+    due = x.itemsize  # the step along the next axis if there is no gap
+    for axis in _inwards(x.strides):
+        n, step = x.shape[axis], x.strides[axis]
+        if n > 1:
+            own = size if abs(step) == due else size + x.itemsize
+            strides[axis] = own if step >= 0 else -own
+            offset += 0 if step >= 0 else own * (n - 1)
+            size, due = own * n, abs(step) * n
+    memory = np.empty(size // x.itemsize, x.dtype)
+    made: np.ndarray = np.ndarray(x.shape, x.dtype, memory, offset, strides)
+    made[...] = x
+    return made
+
+
+def _inwards(strides: tuple[int, ...]) -> list[int]:
+    """The axes by their steps, the shortest first; one without a step stays beside the next."""
+    steps = [abs(step) for step in strides]
+    for k in range(len(steps) - 2, -1, -1):
+        steps[k] = steps[k] or steps[k + 1]
+    return sorted(range(len(steps)), key=lambda k: (steps[k], -k))
