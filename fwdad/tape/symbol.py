@@ -163,7 +163,9 @@ class Symbol:
         return self.recorder.apply(np.ndarray.copy, (self,), {})
 
     def conj(self) -> Any:
-        """The complex conjugate."""
+        """The complex conjugate; of a real array itself, as in NumPy."""
+        if self.is_array and self.dtype.kind != "c":
+            return self
         return self.recorder.apply(np.conjugate, (self,), {})
 
     def sum(self, axis: Any = None, **options: Any) -> Any:

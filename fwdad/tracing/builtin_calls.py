@@ -366,6 +366,21 @@ def _asarray(tracer: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
     return tracer.recorder.apply(np.asarray, (x,), given)
 
 
+def _as_it_is(f: Any, n_for: int) -> None:
+    """A function that answers its argument itself for one value of n."""
+
+    @builtin(f)
+    def call(tracer: Any, a: Any, n: Any = 1, *args: Any, **options: Any) -> Any:
+        n = tracer.known(n)
+        if type(a) is Symbol and a.is_array and n == n_for:
+            return a
+        return tracer.call_native(f, (a, n, *args), options)
+
+
+_as_it_is(np.linalg.matrix_power, 1)
+_as_it_is(np.diff, 0)
+
+
 # -- methods of arrays
 
 
@@ -419,8 +434,11 @@ def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
     return tracer.recorder.apply(np.transpose, (a,) if order is None else (a, order), {})
 
 
+@method("conj")
 @method("conjugate")
 def _conjugate(tracer: Any, a: Symbol) -> Any:
+    if a.is_array:
+        return a.conj()
     made = tracer.recorder.apply(np.conjugate, (a,), {})
     if not isinstance(a.type, Number) or not a.type.python:
         return made

@@ -31,7 +31,6 @@ from fwdad.tracing.kinds import (
     C_FUNCTIONS,
     CONTAINERS,
     LOOPS,
-    MUTATING,
     NUMPY_FUNCTION,
     STATIC_OPTIONS,
     TEXTS,
@@ -40,6 +39,7 @@ from fwdad.tracing.kinds import (
     makes_arrays,
     mentions_symbols,
     public_function,
+    writes,
 )
 from fwdad.tracing.merge import mutables
 from fwdad.tracing.numpy_sources import SOURCES
@@ -430,7 +430,7 @@ class Calls(Attributes):
             return self.made(self.native(lambda: f(*args, **kwargs)))
         if not symbolic and is_computed(f):
             return self._constants(self.native(lambda: f(*args, **kwargs)))
-        if f in MUTATING:
+        if writes(f):
             target, *others = args
             target = self.recorder.as_symbol(target)
             return self.recorder.mutate(f, (target, *others), kwargs)

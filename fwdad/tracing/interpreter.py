@@ -135,15 +135,19 @@ class Interpreter(Loops):
                 self.recorder.bind(self.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
-                if not isinstance(o, (list, dict)):
-                    message = f"`del` of an item of a {type(o).__name__} cannot be traced"
-                    raise UntraceableError(message, self.location())
-                self.may_change(o)
-                self.recorder.touch(o)
-                self.native(operator.delitem, o, self.known(index))
+                self.delete_subscript(o, index)
             else:
                 message = "`del` of an attribute cannot be traced"
                 raise UntraceableError(message, self.location())
+
+    def delete_subscript(self, o: Any, index: Any) -> None:
+        """``del o[index]``."""
+        if not isinstance(o, (list, dict)):
+            message = f"`del` of an item of a {type(o).__name__} cannot be traced"
+            raise UntraceableError(message, self.location())
+        self.may_change(o)
+        self.recorder.touch(o)
+        self.native(operator.delitem, o, self.known(index))
 
     def run_Return(self, node: ast.Return) -> None:
         value = self.evaluate(node.value) if node.value is not None else None

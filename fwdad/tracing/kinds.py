@@ -48,8 +48,14 @@ STATIC_OPTIONS = {
 
 MUTATING = {
     np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
-    np.add.at, np.subtract.at, np.multiply.at, np.divide.at, np.ndarray.sort,
+    np.ndarray.sort,
 }  # fmt: skip
+
+
+def writes(f: Any) -> bool:
+    """Whether a function writes into its first argument."""
+    at = isinstance(getattr(f, "__self__", None), np.ufunc) and f.__name__ == "at"
+    return at or f in MUTATING
 
 
 def mentions_symbols(x: Any) -> bool:

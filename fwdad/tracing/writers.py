@@ -6,12 +6,48 @@ derivative.
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.builtin_calls import builtin, method
+
+_IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
+             "and_", "or_", "xor")  # fmt: skip
+
+
+@builtin(operator.setitem)
+def _setitem(tracer: Any, o: Any, index: Any, value: Any) -> None:
+    tracer.set_subscript(o, index, value)
+
+
+@builtin(operator.delitem)
+def _delitem(tracer: Any, o: Any, index: Any) -> None:
+    tracer.delete_subscript(o, index)
+
+
+def _in_place(function: Callable[..., Any], tracer: Any, held: Any, value: Any) -> Any:
+    """``held op= value``, which answers the array itself."""
+    if _is_array(held) or isinstance(held, np.ndarray):
+        tracer.update(held, Ellipsis, function, value)
+        return held
+    return tracer.augmented(function, held, value)
+
+
+for _name in _IN_PLACE:
+    _function = getattr(operator, f"i{_name.rstrip('_')}")
+    builtin(_function)(functools.partial(_in_place, getattr(operator, _name)))
+
+
+@method("resize")
+def _resize(tracer: Any, _a: Symbol, *_shape: Any, **_options: Any) -> None:
+    message = "`resize` in place cannot be traced: say np.resize or np.reshape"
+    raise UntraceableError(message, tracer.location())
 
 
 @builtin(np.copyto)

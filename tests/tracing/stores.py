@@ -1,5 +1,7 @@
 """Programs that write into arrays."""
 
+import operator
+
 import numpy as np
 
 from tests.tracing.agreement import Programs
@@ -442,3 +444,36 @@ def rows_change_places(a, n):
         a[[k, p]] = a[[p, k]]
         a[k, [k, 0]] += a[p, [0, k]]
     return a
+
+
+@program((V, np.array([0, 1, 1])), (W, np.array([5, 0, 5, 5])), (V, np.array([0, 9])))
+def at_of_other_functions(a, i):
+    y = a * 1.0
+    np.maximum.at(y, i, 1.5)
+    np.negative.at(y, i)
+    np.power.at(y, i, 2.0)
+    return y
+
+
+@program((V,), (W,))
+def operators_as_functions(a):
+    y = a * 1.0
+    operator.setitem(y, 0, a[1])
+    z = operator.iadd(y, 2.0)
+    operator.imul(z, a)
+    held = [1.0, 2.0]
+    operator.setitem(held, 1, a[0])
+    operator.delitem(held, 0)
+    return y, operator.iadd(held[0], 1.0)
+
+
+@program((V,), (W,), (2 * V,))
+def what_answers_the_array_itself(a):
+    y, m = a * 1.0, np.outer(a, a)
+    y.conj()[0] = 7.0
+    y.conjugate()[1] = 8.0
+    np.diff(y, n=0)[2] = 9.0
+    np.linalg.matrix_power(m, 1)[0] = 3.0
+    y.astype(y.dtype, copy=False)[-1] = 5.0
+    np.asarray(y, copy=True)[0] = 6.0
+    return y, m

@@ -38,6 +38,12 @@ def generator(x):
     return sum(numbers())
 
 
+def resized_in_place(a):
+    b = a * 1.0
+    b.resize((2, 2))  # here: in place
+    return b
+
+
 def try_around_what_may_raise(x):
     try:  # here: may raise
         y = 1 / x
@@ -236,6 +242,7 @@ def set_argument(s):
 
 REFUSED = [
     (generator, (1.0,)),
+    (resized_in_place, (V,)),
     (try_around_what_may_raise, (1.0,)),
     (try_around_an_index, (V, 1)),
     (set_of_values, (1.0,)),
