@@ -453,6 +453,8 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
 def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
     """The source that runs for a function, with names derived from the user's.
 
+    Lines that let go arrays of a gradient under NumPy (``del``) are left out.
+
     Parameters
     ----------
     f : callable

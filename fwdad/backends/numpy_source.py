@@ -6,12 +6,13 @@ import linecache
 import math
 import zlib
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fwdad.backends.annotate import annotated
+from fwdad.backends.letting_go import let_go
 from fwdad.backends.outer_products import without_outer_sums
 from fwdad.errors import GENERATED
 from fwdad.tangents.chunk import scale_lanes, scaled
@@ -77,6 +78,8 @@ class Source:
         In a source for Numba: indices that are inside each array that they are used for.
     outlined : list of str
         Functions in it whose variables have types of the first one's.
+    arrays : frozenset of str
+        Names of the first function that mean arrays.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Source:
     called: list[Callee] = field(default_factory=list)
     inner: list[str] = field(default_factory=list)
     outlined: list[str] = field(default_factory=list)
+    arrays: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -108,7 +112,9 @@ def numpy_source(program: Program) -> Source:
         The function answers a tuple of the program's results.
     """
     program = without_outer_sums(program)
-    made = source_of(program, Writer(program, coalesce=True))
+    writer = Writer(program, coalesce=True)
+    made = source_of(program, writer)
+    made.arrays = frozenset(writer.names_of_arrays())
     if program.quiet:  # it runs in the quiet context, which need not be entered for each product
         named = {name: scaled for name, f in made.namespace.items() if f is scale_lanes}
         made.namespace.update(named)
@@ -172,8 +178,12 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
     source : Source
         As :func:`numpy_source` makes it.
     run : callable, optional
-        What :func:`defined` has made of it.
+        What :func:`defined` has made of it. Else it is made of a source that lets arrays of
+        derivatives go when they are not needed any more.
     """
+    if run is None and source.quiet:
+        code, places = let_go(source.code, source.places, source.arrays)
+        source = replace(source, code=code, places=places)
     function, name = run or defined(source), filename(source)
 
     def loud(*leaves: Any) -> Any:

@@ -87,6 +87,10 @@ class Writer:
             self._names.update(dict.fromkeys(group, self._unique(wanted)))
         return self._names[value]
 
+    def names_of_arrays(self) -> set[str]:
+        """The names, given until now, of values that are arrays."""
+        return {name for value, name in self._names.items() if is_array(value)}
+
     def _unique(self, wanted: str) -> str:
         wanted = wanted if wanted.isidentifier() else "t"
         while True:

@@ -1,0 +1,75 @@
+"""Generated source for NumPy in which arrays are let go once nothing reads them any more.
+
+A gradient has a name for every array on the way. Python holds what a name means until the function
+returns, so the arrays of the way forward would stand in memory, and in the cache, until the end of
+the way back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Container
+from typing import Any
+
+
+def let_go(code: str, places: list[Any], arrays: Container[str]) -> tuple[str, list[Any]]:
+    """Write ``del`` behind the statement that uses an array for the last time.
+
+    Parameters
+    ----------
+    code : str
+        A function, and maybe others behind it.
+    places : list
+        The user's location of each line.
+    arrays : container of str
+        The names of the first function that mean arrays.
+
+    Returns
+    -------
+    str, list
+        The code with more lines, and their places.
+    """
+    lines, places = code.splitlines(), list(places)
+    function = ast.parse(code).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    everywhere = _names(function)
+    for a in function.args.args:
+        everywhere[a.arg] += 1  # it is the caller's, too
+    found: list[tuple[int, int, str]] = []
+    _suite(function.body, everywhere, arrays, found)
+    behind: dict[tuple[int, int], list[str]] = {}
+    for end, indent, name in found:
+        behind.setdefault((end, -indent), []).append(name)
+    for (end, indent), names in sorted(behind.items(), reverse=True):
+        lines.insert(end, " " * -indent + f"del {', '.join(names)}")
+        places.insert(end, None)
+    return "\n".join(lines) + "\n", places
+
+
+def _suite(
+    statements: list[ast.stmt],
+    everywhere: Counter[str],
+    arrays: Container[str],
+    found: list[tuple[int, int, str]],
+) -> None:
+    """Find the arrays that are nobody's outside a suite, and their last statements in it."""
+    uses = [_names(s) for s in statements]
+    inside = sum(uses, Counter[str]())
+    first = {name: k for k in reversed(range(len(uses))) for name in uses[k]}
+    last = {name: k for k, counts in enumerate(uses) for name in counts}
+    for k, s in enumerate(statements):
+        target = s.targets[0] if isinstance(s, ast.Assign) and len(s.targets) == 1 else None
+        if isinstance(target, ast.Name) and isinstance(s, ast.Assign) and target.id in arrays:
+            name, end = target.id, statements[last[target.id]]
+            begins = first[name] == k and name not in _names(s.value)
+            if begins and inside[name] == everywhere[name] and not isinstance(end, ast.Return):
+                found.append((end.end_lineno or 0, s.col_offset, name))
+        for inner in ("body", "orelse"):
+            if getattr(s, inner, None):
+                _suite(getattr(s, inner), everywhere, arrays, found)
+
+
+def _names(node: ast.AST) -> Counter[str]:
+    """How often each name stands in a piece of source."""
+    return Counter(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
