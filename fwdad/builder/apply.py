@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from operator import call
@@ -28,7 +29,7 @@ from fwdad.builder.dual import (
 )
 from fwdad.builder.memory import SHADOWED, owner_of, untouched
 from fwdad.builder.opaque import check_rule, make_opaque
-from fwdad.builder.run import Tag
+from fwdad.builder.run import Tag, hiding
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
@@ -52,6 +53,7 @@ def lifted(body: Any) -> Any:
     return _lift_body[0](body)
 
 
+_NOTHING = contextlib.nullcontext()
 _PLAIN = {np.ndarray, float, int, complex, bool, str, type(None), np.float64}
 
 
@@ -90,8 +92,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             return apply_to_arrays(rule, args, tag)
     bound, options = rule.binder.bind(args, kwargs)
     primals = with_explicit(bound)
-    if rule.takes_arrays:
-        primals = tuple([_as_array(x, rule) if type(x) in (list, tuple) else x for x in primals])
+    if rule.takes_arrays or rule.takes_sequences:
+        primals = rule.with_arrays(primals, lambda x: _as_array(x, rule))
     tag = top_tag(primals)
     option_tag = top_tag(options.values()) if options else None
     if option_tag is not None:
@@ -114,12 +116,13 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             t.use()
     nested = top_tag(inner) is not None
     body = lifted(rule.body) if nested else rule.body
-    if tag.record is not None:
-        y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
-    else:
-        y, y_dot = body(inner, tangents, **options)
-    if nested:
-        (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
+    with hiding(tag) if nested and SHADOWED else _NOTHING:
+        if tag.record is not None:
+            y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
+        else:
+            y, y_dot = body(inner, tangents, **options)
+        if nested:
+            (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
     if not rule.mutates:
         return value
@@ -232,6 +235,18 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
             active.append((k, x))
         else:
             primals.append(x)
+    if SHADOWED and top_tag(primals) is not None:
+        # what memory holds for this call is read before it is hidden
+        active = [(k, Array(x.p, x.t, tag) if type(x) is Array else x) for k, x in active]
+        with hiding(tag):
+            return _of_duals(rule, primal, primals, active, tag)
+    return _of_duals(rule, primal, primals, active, tag)
+
+
+def _of_duals(
+    rule: Rule, primal: Any, primals: list[Any], active: list[tuple[int, Any]], tag: Tag
+) -> Any:
+    """An elementwise function of the primals of duals, with its tangent."""
     y = primal(*primals)
     if y is NotImplemented:
         return y

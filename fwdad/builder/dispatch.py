@@ -88,7 +88,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
     if is_library_file(filename):
-        if filename.startswith(_OWN) and not filename.startswith(_OWN_LIFTED):
+        if filename.startswith(_OWN) and not _is_lifted_of_own(filename):
             return f(*args, **kwargs)
         if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
@@ -128,6 +128,16 @@ _OWN_LIFTED = (
     os.path.join(_OWN, "examples") + os.sep,
     os.path.join(_OWN, "reversible", "numbers.py"),
 )
+_WRITES_DOWN = (  # what these make outlives the call: it must not be put back when the call ends
+    os.path.join(_OWN, "rules", "recording.py"),
+    os.path.join(_OWN, "rules", "binding.py"),
+)
+
+
+@functools.cache
+def _is_lifted_of_own(filename: str) -> bool:
+    """Whether the code of a file of ours may meet duals: that of rules, but not what records."""
+    return filename.startswith(_OWN_LIFTED) and filename not in _WRITES_DOWN
 
 
 def _duck(values: tuple[Any, ...], name: str) -> Any:

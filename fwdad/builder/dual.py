@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.builder.memory import SHADOWED, Shadow, find_shadow, untouched
-from fwdad.builder.run import Tag
+from fwdad.builder.run import STATE, Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
 from fwdad.tangents.lanes import SEVERAL, UNKNOWN, Lanes, hot_lanes, support_lanes
@@ -218,7 +218,7 @@ class Array(Dual):
         if SHADOWED:
             raw = self.p if type(self.p) is np.ndarray else plain(self.p)
             shadow = find_shadow(raw)
-            if shadow is not None and self.tag in shadow.lanes:
+            if shadow is not None and self.tag in shadow.lanes and self.tag not in STATE.hidden:
                 return _read(shadow, self.tag, raw)
         t = self.held
         return self._t if type(t) is tuple else t
@@ -376,7 +376,7 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
         (tag,) = shadow.lanes
         if shadow.only(tag) and tag.record is None:
             return Array(value, Chunk(shadow.view(tag, a).copy()), tag)
-    for tag in sorted(shadow.lanes, key=lambda t: t.order):
+    for tag in shadow.seen():
         value = Array(value, _read(shadow, tag, a), tag)
     return value
 
@@ -409,7 +409,7 @@ def settled(y: Any) -> Any:
         y = y.p
     shadow = find_shadow(y)
     if shadow is not None:
-        tangents |= {tag: _read(shadow, tag, y) for tag in shadow.lanes}
+        tangents |= {tag: _read(shadow, tag, y) for tag in shadow.seen()}
     value: Any = y.copy()
     for tag in sorted(tangents, key=lambda t: t.order):
         value = Array(value, tangents[tag], tag)

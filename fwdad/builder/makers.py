@@ -202,12 +202,34 @@ class _Converter:
         return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
 
 
+class _PlainConverter:
+    """The same for plain arguments: what is made of them may be a dual."""
+
+    def __init__(self, *values: Any) -> None:
+        self.own = _array_converter(*values)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.own[k]
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
+        """The result in the class of the arguments; a dual as it is."""
+        if not is_active((made,)):
+            return self.own.wrap(made, to_scalar=to_scalar)
+        return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
+
+
 _array_converter: Any = getattr(np._core._multiarray_umath, "_array_converter", None)
 if _array_converter is not None:
 
     @handler(_array_converter)
     def _convert(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-        return _Converter(*args) if is_active(args) else _array_converter(*args)
+        return _Converter(*args) if is_active(args) else _PlainConverter(*args)
 
 
 @handler(np.shape)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.run import Tag
+from fwdad.builder.run import STATE, Tag
 from fwdad.errors import UnsupportedTypeError
 
 _ALIGNMENT = 64
@@ -73,6 +73,11 @@ class Shadow:
             views.clear()
         views[id(a)] = (weakref.ref(a), shape, strides, dtype, found)
         return found
+
+    def seen(self) -> list[Tag]:
+        """The calls whose tangents can be seen, the outermost first."""
+        hidden = STATE.hidden
+        return sorted((t for t in self.lanes if t not in hidden), key=lambda t: t.order)
 
     def drop(self, tag: Tag) -> bool:
         """Forget a call's lanes; answers whether there were any."""
@@ -157,7 +162,9 @@ def find_shadow(a: np.ndarray) -> Shadow | None:
     owner = a if a.base is None else owner_of(a)
     shadow = SHADOWED.get(id(owner))
     if shadow is None and (_FOREIGN or not isinstance(owner, np.ndarray)):
-        return _find_by_address(a)
+        shadow = _find_by_address(a)
+    if shadow is not None and STATE.hidden and not shadow.seen():
+        return None
     return shadow
 
 

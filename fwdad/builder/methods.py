@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import numpy_calls, store
+from fwdad.builder.activity import is_active
 from fwdad.builder.apply import primal_part
 from fwdad.builder.creation import cast, make_array
 from fwdad.builder.dispatch import call
@@ -20,7 +21,6 @@ from fwdad.builder.dual import (
     leak,
     records,
     root_of,
-    top_tag,
     wrap,
 )
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
@@ -107,14 +107,12 @@ def call_plain_method(
         return INPLACE_HOOKS[_INPLACE[name]](o, *args)
     if name in _WRITING:
         writer = _METHODS.get(name)
-        if writer is not None and (
-            shadowed or numpy_calls.is_any_active((*args, *kwargs.values()))
-        ):
+        if writer is not None and (shadowed or is_active((*args, *kwargs.values()))):
             return writer(o, *args, **kwargs)
         if STATE.run is not None:
             STATE.run.log.array(o)
         return getattr(o, name)(*args, **kwargs)
-    if not shadowed and not numpy_calls.is_any_active((*args, *kwargs.values())):
+    if not shadowed and not is_active((*args, *kwargs.values())):
         out = kwargs.get("out")
         if type(out) is np.ndarray and STATE.run is not None:
             STATE.run.log.array(out)
@@ -283,9 +281,7 @@ def _put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
         bad = flat[(flat >= size) | (flat < -size)].ravel()[0]
         message = f"index {bad} is out of bounds for axis 0 with size {size}"
         raise IndexError(message)
-    values = call(
-        np.ravel, make_array(values) if top_tag((values,)) else explicit(np.asarray(values))
-    )
+    values = call(np.ravel, make_array(values) if is_active((values,)) else np.asarray(values))
     count = flat.size
     if not count or not plain(values).size:
         return

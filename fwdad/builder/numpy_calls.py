@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder import apply, store
+from fwdad.builder.activity import is_active
 from fwdad.builder.creation import as_array, cast, make_array
 from fwdad.builder.dual import (
     Array,
@@ -16,7 +17,7 @@ from fwdad.builder.dual import (
     top_tag,
     with_explicit,
 )
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import DualLeakError, MissingRuleError
@@ -59,7 +60,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
     combine = _INITIAL.get(rule.function)
-    if combine is not None and is_any_active((kwargs.get("initial"),)):
+    if combine is not None and is_active((kwargs.get("initial"),)):
         initial = kwargs["initial"]
         rest = {k: v for k, v in kwargs.items() if k not in ("initial", "out")}
         if combine in (np.maximum, np.minimum):  # without a start an extreme of nothing is none
@@ -78,7 +79,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ):
         return _concatenate_into(out, *args, **rest)
     inputs = [*args, *rest.values()]
-    if is_any_active(inputs):
+    if is_active(inputs):
         value = apply.apply_rule(rule, args, rest)
     else:
         value = rule.function(*args, **rest)
@@ -144,15 +145,6 @@ def _check_castable(value: Any, out: Any) -> None:
         raise TypeError(message)
 
 
-def is_any_active(values: Any) -> bool:
-    """Whether a value or an item of a list among them carries a tangent."""
-    if top_tag(values) is not None:
-        return True
-    return bool(SHADOWED) and any(
-        type(v) is np.ndarray and find_shadow(v) is not None for v in values
-    )
-
-
 # how an active ``initial`` joins a reduction
 _INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
@@ -187,7 +179,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         return getattr(ufunc, method)(*args, **kwargs)
     where = kwargs.get("where", True)
     inputs = [x for k, x in kwargs.items() if k not in ("out", "where")]
-    if not is_any_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
+    if not is_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
         log_written(ufunc, args, kwargs)
         return getattr(ufunc, method)(*args, **kwargs)
     if method == "__call__":
@@ -196,7 +188,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _active_out(out: Any) -> bool:
-    return out is not None and is_any_active(out if isinstance(out, tuple) else (out,))
+    return out is not None and is_active(out if isinstance(out, tuple) else (out,))
 
 
 def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
@@ -311,7 +303,7 @@ def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
 def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
     """``ufunc.at(a, index, b)``: additions accumulate, the others go element by element."""
     a, index, *rest = args
-    if not is_any_active((a, *rest)):
+    if not is_active((a, *rest)):
         log_written(ufunc, (), {"out": a})
         return ufunc.at(*args)
     shape = plain(a).shape
@@ -327,6 +319,8 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 def _copied(b: Any) -> Any:
     # NumPy copies an operand that overlaps before it begins
+    if type(b) is list or type(b) is tuple:
+        return make_array(b)
     return b.copy() if isinstance(b, np.ndarray) else b
 
 

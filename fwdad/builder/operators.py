@@ -212,6 +212,10 @@ _GENERAL = {
 def general_binary(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule; scalars keep Python's own value and exceptions."""
     ufunc, function = _GENERAL[name]
+    if type(a) is Array and type(b) in (list, tuple):
+        b = make_array(b)
+    elif type(b) is Array and type(a) in (list, tuple):
+        a = make_array(a)
     if not is_numeric(a) or not is_numeric(b):
         return NotImplemented
     rule = RULES[ufunc]

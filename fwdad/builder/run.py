@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from fwdad.tangents.chunk import MAX_SCALAR_TERMS
@@ -46,9 +48,30 @@ class Tag:
 
 
 class _State(threading.local):
-    """Each thread's innermost derivative call."""
+    """Each thread's innermost derivative call.
+
+    Attributes
+    ----------
+    run : Run or None
+        The call.
+    hidden : tuple of Tag
+        The calls whose rules are being run: a rule sees the values of its arguments, and not what
+        their memory holds for the call that the rule is applied for.
+    """
 
     run: Any = None
+    hidden: tuple[Tag, ...] = ()
 
 
 STATE = _State()
+
+
+@contextlib.contextmanager
+def hiding(tag: Tag) -> Iterator[None]:
+    """Leave a call's tangents in the memory of arrays unseen."""
+    outer = STATE.hidden
+    STATE.hidden = (*outer, tag)
+    try:
+        yield
+    finally:
+        STATE.hidden = outer

@@ -197,6 +197,9 @@ class Rules(Windows):
         numbers = [as_numpy_number(self.symbols(a), dtype) for a in op.args]
         result = as_numpy_number(self.symbols(y), dtype)
         found = []
+        others = [a for a in op.args if not isinstance(a, Value)]
+        if self.structure.any_active([others, *op.kwargs.values()]):
+            self.fail(f"{function_name(op.function)} of a list of values that carry derivatives")
         for k, a in enumerate(op.args):
             if self.structure.is_active(a):
                 d = rule.partials[k](*numbers, result)

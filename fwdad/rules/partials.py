@@ -47,11 +47,11 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
                 return d
         return (d if d.shape == shape else np.broadcast_to(d, shape)).astype(dtype)
     if hasattr(d, "__fwdad_tag__"):  # a dual of an enclosing derivative
-        shape = np.shape(plain(d))
-        if shape not in ((), np.shape(plain(y))):
-            return np.broadcast_to(d, np.shape(plain(y)))
-        held = d is y or _among(d, primals)
-        return +d if held and shape else d
+        raw, shape = plain(d), np.shape(plain(y))
+        if np.shape(raw) not in ((), shape):
+            d = np.broadcast_to(d, shape)
+        held = raw is plain(y) or getattr(raw, "base", None) is not None or _among(raw, primals)
+        return +d if held and np.shape(raw) else d
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
@@ -60,9 +60,9 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
     raise TypeError(message)
 
 
-def _among(d: Any, primals: Sequence[Any]) -> bool:
+def _among(raw: Any, primals: Sequence[Any]) -> bool:
     for p in primals:  # noqa: SIM110  (a generator costs as much as a small product)
-        if d is p:
+        if raw is plain(p):
             return True
     return False
 

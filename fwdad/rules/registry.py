@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ SEQUENCE_TAKERS = {
     np.choose,
     np.select,
     np.linalg.multi_dot,
-    np.einsum,
     np.block,
 }
 
@@ -56,6 +55,8 @@ class Rule:
         The primals that the function writes into.
     origin : str
         File and line of the registration.
+    takes_arrays, takes_sequences : bool
+        Whether NumPy makes arrays of lists among the primals, or of lists among their items.
     """
 
     function: Any
@@ -74,6 +75,20 @@ class Rule:
             and module.startswith(("numpy", "scipy"))
             and self.function not in SEQUENCE_TAKERS
         )
+        self.takes_sequences = self.function in SEQUENCE_TAKERS and self.function is not np.block
+
+    def with_arrays(self, primals: Sequence[Any], make: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Primals in which the lists of which NumPy makes arrays are what ``make`` says."""
+        if self.takes_arrays:
+            return tuple([make(x) if type(x) in _LISTS else x for x in primals])
+        if self.takes_sequences:
+            return tuple([
+                type(x)([make(i) if type(i) in _LISTS else i for i in x])
+                if type(x) in _LISTS
+                else x
+                for x in primals
+            ])  # fmt: skip
+        return tuple(primals)
 
     def takes_only_primals(self, count: int) -> bool:
         """Whether a call with so many positional arguments is ``body(args, …)``, all of them read.
@@ -95,6 +110,8 @@ class Rule:
         """The function's name as a user would write it."""
         return function_name(self.function)
 
+
+_LISTS = (list, tuple)
 
 RULES: dict[Any, Rule] = {}
 _PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name

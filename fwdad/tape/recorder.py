@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError
-from fwdad.rules.registry import function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape import infer
 from fwdad.tape.alias import windows
 from fwdad.tape.ops import (
@@ -145,6 +145,7 @@ def _is_default(a: Any, default: Any) -> bool:
 
 
 _FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
+_LISTS = {list, tuple}
 _NO_DEFAULT = {Symbol, list, np.ndarray}  # types that no parameter's default has
 _NO_VALUE = np._NoValue  # what NumPy's signatures have for "not given"
 
@@ -493,7 +494,7 @@ class Recorder:
         args, kwargs = _with_named_out(function, args, kwargs)
         if kwargs.get("out") is not None:
             return self._apply_out(function, args, dict(kwargs))
-        args, kwargs = _tidy(function, args, kwargs)
+        args, kwargs = self._with_arrays(function, *_tidy(function, args, kwargs))
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         found = self._infer(function, inputs, options)
@@ -504,6 +505,39 @@ class Recorder:
             function = Leaves(function)
         self.emit(Apply(function, inputs, options, outputs=tuple(values)))
         return made
+
+    def _with_arrays(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call in which lists that hold symbols are arrays, where NumPy makes arrays of lists."""
+        if _LISTS.isdisjoint(map(type, args)) and _LISTS.isdisjoint(map(type, kwargs.values())):
+            return args, kwargs
+        if function is np.full:
+            args = (*args[:1], *map(self._as_array, args[1:2]), *args[2:])
+            given = {"fill_value": self._as_array(kwargs["fill_value"])} if len(args) < 2 else {}
+            return args, {**kwargs, **given}
+        rule = find_rule(function)
+        if rule is None or not (rule.takes_arrays or rule.takes_sequences):
+            return args, kwargs
+        names, primals = rule.binder.positional, rule.binder.primals
+
+        def is_primal(k: int) -> bool:
+            return names[k] in primals if k < len(names) else rule.binder.variadic_active
+
+        args = tuple(
+            rule.with_arrays((a,), self._as_array)[0] if is_primal(k) else a
+            for k, a in enumerate(args)
+        )
+        return args, {
+            key: rule.with_arrays((a,), self._as_array)[0] if key in primals else a
+            for key, a in kwargs.items()
+        }
+
+    def _as_array(self, x: Any) -> Any:
+        """A list that holds symbols as the array that NumPy makes of it."""
+        if type(x) not in _LISTS or not values_in(self.operand(x)):
+            return x
+        return self.apply(np.array, (x,), {})
 
     def _apply_out(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that writes what it answers into arrays that are given."""

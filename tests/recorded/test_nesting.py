@@ -163,3 +163,22 @@ def test_a_derivative_that_steers_a_loop():
 
     assert_allclose(fwdad.derivative(root, 2.0), 0.5 / np.sqrt(2.0), rtol=1e-12)
     assert_allclose(gradient(root, 2.0), 0.5 / np.sqrt(2.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reshape_keeps_its_order(order):
+    """What a rule notes of a call outlives the inner call, whose writes are taken back."""
+    x = np.arange(1.0, 7.0).reshape(2, 3)
+    v = np.cos(x)
+
+    def f(x):
+        return np.sum(x.reshape(3, 2, order=order)[1] ** 3)
+
+    def g(x):
+        return np.sum(v * gradient(f, x))
+
+    second = np.zeros((3, 2))
+    second[1] = 6.0
+    expected = second.reshape(2, 3, order=order) * x * v
+    assert_allclose(gradient(g, x), expected, rtol=1e-13)
+    assert_allclose(fwdad.jvp(lambda x: gradient(f, x), x, v)[1], expected, rtol=1e-13)

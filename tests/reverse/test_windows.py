@@ -90,3 +90,21 @@ def test_a_store_through_a_window_that_cannot_be_followed():
     with pytest.raises(UntraceableError, match="cannot be followed"):
         fwdad.jit(fwdad.grad(f), backend="numpy")(X)
     assert_allclose(fwdad.grad(f)(X), fwdad.jacobian(f, X, mode="forward"), rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_gradient_of_a_gradient_through_a_reshape(order):
+    """In the other order a window on a matrix is none on its cotangent, which lies row by row."""
+    x, v = X.ravel()[:6].reshape(2, 3), np.cos(np.arange(6.0)).reshape(2, 3)
+
+    def f(x):
+        return np.sum(x.reshape(3, 2, order=order)[1] ** 3)
+
+    def g(x):
+        return np.sum(v * fwdad.grad(f)(x))
+
+    second = np.zeros((3, 2))
+    second[1] = 6.0
+    expected = second.reshape(2, 3, order=order) * x * v
+    assert_allclose(fwdad.grad(g)(x), expected, rtol=1e-13)
+    assert_allclose(fwdad.jit(fwdad.grad(g), backend="numpy")(x), expected, rtol=1e-13)

@@ -12,8 +12,10 @@ import numpy as np
 
 from fwdad.builder import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
 from fwdad.builder import methods, numpy_calls, protocols, store
+from fwdad.builder.activity import is_active
 from fwdad.builder.apply import primal_part
 from fwdad.builder.containers import CONTAINERS, log_container
+from fwdad.builder.creation import make_array
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import OPAQUE, Array, Scalar, explicit, top_tag
 from fwdad.builder.hooks.iteration import iterate
@@ -28,6 +30,15 @@ _PLAIN_ARITHMETIC = {int, float, complex, str, bytes, bool, np.float64, Scalar}
 _SIMPLE = {int, float, complex, str, bytes, bool, type(None), np.float64, np.int64, np.bool_,
            Scalar,
            Array, np.ndarray, list, tuple, dict, set, type}  # fmt: skip
+
+
+_ARRAYS = {Array, np.ndarray}
+_LISTS = {list, tuple}
+
+
+def _as_operand(b: Any) -> Any:
+    """A list beside an array, as the array that NumPy makes of it, with the tangents in it."""
+    return make_array(b) if is_active((b,)) else b
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:
@@ -53,6 +64,10 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
                 return function(a, b)
         if formats and (t is str or t is bytes):
             return function(a, primal_part(b))
+        if u in _LISTS and (t in _ARRAYS or issubclass(t, np.generic)):
+            b = _as_operand(b)
+        elif t in _LISTS and (u in _ARRAYS or issubclass(u, np.generic)):
+            a = _as_operand(a)
         if SHADOWED:
             a, b = explicit(a), explicit(b)
             if t not in NATIVE or u not in NATIVE:
@@ -197,7 +212,9 @@ def _inplace(name: str) -> Callable[[Any, Any], Any]:
 
 def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     """An in-place operator on an array: the array stays the same object."""
-    if SHADOWED and type(b) not in NATIVE:
+    if type(b) in _LISTS:
+        b = _as_operand(b)
+    elif SHADOWED and type(b) not in NATIVE:
         b = protocols.as_numpy_reads(b)
     if type(a) is np.ndarray:
         if type(b) is Array and plain_function in _SUMS and store.accumulate(a, b, plain_function):
