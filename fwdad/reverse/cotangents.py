@@ -20,6 +20,7 @@ from fwdad.reverse.choices import Choices
 from fwdad.reverse.region import Region, bar_dtype
 from fwdad.reverse.structure import Structure
 from fwdad.rules.adjoints import Space, into
+from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import Zero
 from fwdad.tape.ops import Apply, Branch, Load, Op, Operand, Value, is_array, map_values
 from fwdad.tape.passes.lengths import same_length
@@ -127,6 +128,12 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
         if not self.is_followed(v) and isinstance(op, Apply):
+            if self.is_overwritten_before_use(op):
+                name = function_name(op.function)
+                self.fail(
+                    f"what {name} answers may be a window on an array that is written before it is "
+                    "used: give it a copy"
+                )
             self.add_through(op, v, x_bar)
         elif not self.is_followed(v) and isinstance(op, Load):
             self.add_element(op.array, op.index, x_bar)
@@ -137,6 +144,10 @@ class Cotangents:
             self.region.buffers[v] = self._begun(v, x_bar)
         else:
             self.recorder.update(self.memory_of(v), Ellipsis, operator.add, x_bar)
+
+    def is_overwritten_before_use(self, call: Apply) -> bool:
+        """Whether memory that a call reads may be written between it and what is reversed now."""
+        raise NotImplementedError
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
         """Add to the cotangents of a call's arguments what one of its results gives."""

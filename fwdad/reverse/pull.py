@@ -239,6 +239,28 @@ class Pullback(Control):
             for root in self.structure.roots(target.array) & self.structure.roots(op.array)
         )
 
+    def is_overwritten_before_use(self, call: Apply) -> bool:
+        """Whether memory that a call reads may be written between it and what is reversed now."""
+        arrays = [v for v in values_in(call.operands()) if is_array(v)]
+        read = {root for v in arrays for root in self.structure.roots(v)}
+        return any(
+            self._is_between(call, store)
+            for store, target in self._stores()
+            if self.structure.roots(target.array) & read
+        )
+
+    def _is_between(self, call: Apply, store: Op) -> bool:
+        """Whether a store may run after a call, and before what is reversed now."""
+        structure, use = self.structure, self.op
+        block = structure.block_of[call]
+        if store is use or not self._before(block, structure.position[call], store):
+            return False
+        if use is None or self._before(structure.block_of[store], structure.position[store], use):
+            return True
+        own = loops_around(block, structure)
+        shared = set(loops_around(structure.block_of[use], structure)) - set(own)
+        return not shared.isdisjoint(loops_around(structure.block_of[store], structure))
+
     def _overwrites(
         self, store: Op, target: Target, place: Place, block: Block, position: int
     ) -> bool:

@@ -43,6 +43,8 @@ class PullWhole(Whole):
         Why its rule could not be written down.
     """
 
+    makes_its_own = True
+
     def __init__(
         self,
         function: Callable[..., Any],

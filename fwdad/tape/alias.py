@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.registry import find_rule
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -27,6 +28,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.types import ArrayType
+from fwdad.tape.whole import Whole
 
 Roots = dict[Value, set[Value]]
 
@@ -74,6 +76,8 @@ def _copies(op: Apply) -> bool:
     """Whether a call of what may answer a window answers a copy."""
     if op.function is np.array:
         return op.kwargs.get("copy", True) is True
+    if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose
+        return sum(type(v.type) is ArrayType for v in values_in(op.args)) > 1
     if op.function is np.ndarray.astype:
         casts = op.outputs[0].type.dtype != op.args[0].type.dtype
         return casts or op.kwargs.get("copy", True) is True
@@ -105,6 +109,10 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return True
     if isinstance(function, types.MethodDescriptorType):
         return function in _COPYING_METHODS
+    if isinstance(function, Whole):
+        return function.makes_its_own or makes_its_own(function.function)
+    if (getattr(function, "__module__", None) or "").startswith("scipy."):
+        return find_rule(function) is not None
     return _is_of_numpy(function) and not may_be_window(function)
 
 

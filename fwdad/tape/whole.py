@@ -40,11 +40,17 @@ class Whole:
 
     Attributes
     ----------
+    function : callable
+        What is run.
     location : Location or None
         Where the user calls it.
+    makes_its_own : bool
+        Whether what it answers is never a window on an argument, whatever the function answers.
     """
 
+    function: Callable[..., Any]
     location: Location | None = None
+    makes_its_own = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""

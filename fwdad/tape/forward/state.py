@@ -87,8 +87,9 @@ class State:
         raise NotImplementedError
 
     def _is_written(self, value: Value) -> bool:
-        origin = self._origin.get(value)
-        return origin is not None and bool(self.memory.get(origin, {origin}) & self.written)
+        """Whether an array is memory that the block writes, or a window that a rule takes on it."""
+        origins = {self._origin[v] for v in self.recorder.owners(value) if v in self._origin}
+        return any(self.memory.get(v, {v}) & self.written for v in origins)
 
     def _lanes_type(self, t: Type) -> ArrayType:
         return lanes_type(t, self.n)
