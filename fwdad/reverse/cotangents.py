@@ -29,6 +29,12 @@ from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 
+# what these answer is a window in every case
+_WINDOWS = {
+    np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
+    np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
+}  # fmt: skip
+
 
 class NotReversibleError(UntraceableError):
     """A program on a tape that reverse mode cannot follow; it is recorded as it runs instead."""
@@ -128,7 +134,7 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
         if not self.is_followed(v) and isinstance(op, Apply):
-            if self.is_overwritten_before_use(op):
+            if op.function not in _WINDOWS and self.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.fail(
                     f"what {name} answers may be a window on an array that is written before it is "
