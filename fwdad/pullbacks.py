@@ -91,8 +91,10 @@ def vjp(
     -----
     f runs forward once, and keeps what its way back needs; each call of ``pullback`` runs the way
     back. Copied are the arguments that f writes into, arguments and captured arrays that the way
-    back reads, and y if it reads that; at each call, what the way back writes into while it puts
-    back what f has overwritten. :func:`memory_report` lists them. A cotangent has y's structure;
+    back reads, and y where it reads or changes that; :func:`memory_report` lists them. What the
+    way back overwrites, because f has, is swapped, and swapped again when it ends or raises: that
+    takes as much as f has saved, or a copy of these arrays if that is less. Calls from several
+    threads wait for one another there. A cotangent has y's structure;
     parts of y without a tangent space may have anything in theirs. Where f cannot be traced, its
     run is written down, loops unrolled, and each call runs that backwards: the memory grows with
     the number of operations.

@@ -27,7 +27,7 @@ _KINDS = {
     "copy": "copies of arguments that are written into",
     "array": "arrays of the program itself, read again on the way back",
     "cotangent": "cotangents",
-    "held": "copies that a pullback of vjp holds besides, because its way back reads them",
+    "held": "copies that vjp makes besides, because the caller may change these",
     "record": "the record of a run",
 }
 
@@ -42,8 +42,8 @@ class Kept:
         ``"saved"``: values kept for the way back, and what a state of a loop has; ``"copy"``: of an
         argument that the function writes into; ``"array"``: an array that the program makes and
         writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
-        that a pullback of ``vjp`` holds besides, of the arguments and captured arrays that its way
-        back reads, and of the value where that is read; ``"record"``.
+        that ``vjp`` makes besides, of the arguments and captured arrays that its way back reads,
+        and of what is no memory of its own in the value; ``"record"``.
     filename, line : str and int
         Where; 0 where there is no line.
     text : str
@@ -142,9 +142,10 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     at once, and which variables of the way forward the way back reads; single integers (how often
     a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on which
     NumPy's programs keep them take more. Arrays that the function itself makes and writes in place,
-    and that are read again where they lie, cost nothing and stand apart. A pullback of ``vjp``
-    holds copies besides, of arguments, captured arrays and the value, if its way back reads them
-    (``"held"``): the caller may change these.
+    and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes copies
+    besides (``"held"``), of the arguments and captured arrays that its way back reads, and of the
+    value where it is memory which that reads or changes, an argument, or a window: the caller may
+    change all of these.
 
     A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
 
@@ -191,9 +192,7 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any) -> li
         ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
         for k in sweeps.copied(path.leaves)
     ]
-    values = sweeps.forward(*path.leaves)
-    arrays = [values[k] for k in sweeps.halves.shared if isinstance(values[k], np.ndarray)]
-    held += [("the value", a.nbytes) for a in arrays]
+    held += [("the value", a.nbytes) for a in sweeps.copied_values(path.leaves)]
     return [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
 
 

@@ -11,12 +11,17 @@ import numpy as np
 
 from fwdad.backends.array_stacks import as_list
 from fwdad.compilation import Runner
+from fwdad.errors import UntraceableError
 from fwdad.reverse.halves import Halves, Stacked, cut
+from fwdad.reverse.swapping import Log, swapping
 from fwdad.tangents.alike import alike
 from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
+from fwdad.tape.redo import RedoLog, copied_together
 from fwdad.tape.types import Number, Type
+
+_LESS = 16  # times as many bytes as a log has a copy must have: it is copied faster than noted
 
 
 class Sweeps:
@@ -35,6 +40,7 @@ class Sweeps:
         self.bars: list[Type] = made.tape.cut.bars
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
+        self._swapping: dict[Any, Any] = {}
         self._lock = threading.Lock()
 
     @functools.cached_property
@@ -48,18 +54,42 @@ class Sweeps:
         return _WayBack(self.halves.back, self.backend, self.halves.stacks)
 
     def pushed(self, width: int) -> Any:
-        """The way back of some cotangents together, and its constants."""
+        """The way back of some cotangents together, its program, and its constants.
+
+        None where they go one by one: a window that may be a copy cannot be pushed.
+        """
         with self._lock:
             if width not in self._pushed:
-                program = self.halves.back
-                first = len(program.block.params) - len(self.bars)
-                active = [k >= first for k in range(len(program.block.params))]
-                made, constants = push_forward(program, width, list(active))
-                made.block.results = made.block.results[len(program.block.results) :]
-                optimise(made)
-                run = _WayBack(made, self.backend, self.halves.stacks)
-                self._pushed[width] = (run, constants)
+                try:
+                    self._pushed[width] = self._push(width)
+                except UntraceableError:
+                    self._pushed[width] = None
             return self._pushed[width]
+
+    def _push(self, width: int) -> Any:
+        program = self.halves.back
+        first = len(program.block.params) - len(self.bars)
+        active = [k >= first for k in range(len(program.block.params))]
+        made, constants = push_forward(program, width, list(active))
+        made.block.results = made.block.results[len(program.block.results) :]
+        optimise(made)
+        return _WayBack(made, self.backend, self.halves.stacks), made, constants
+
+    def swapping(self, program: Program) -> tuple[_WayBack, list[Log]] | None:
+        """A way back that notes what it overwrites, and its logs; None where there can be none.
+
+        Parameters
+        ----------
+        program : Program
+            :attr:`back`'s, or one of :meth:`pushed`.
+        """
+        with self._lock:
+            if program not in self._swapping:
+                found = swapping(program, self.halves.written)
+                self._swapping[program] = found and (
+                    _WayBack(found.program, self.backend, self.halves.stacks), found.logs
+                )  # fmt: skip
+            return self._swapping[program]
 
     def copied(self, leaves: list[Any]) -> list[int]:
         """The inputs, by position, of which a pullback has copies: its way back reads them.
@@ -80,16 +110,36 @@ class Sweeps:
             The inputs of the whole.
         """
         halves = self.halves
+        values, kept = self._run(leaves)[1:]
+        for k in halves.hollow:
+            kept[k] = _hollow(kept[k])
+        y, _ = self.rebuild([*values, *[None] * (self.results - halves.values)])
+        return y, Kept(self, kept)
+
+    def _run(self, leaves: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What the way forward answers as the value, the same in its own memory, what is kept."""
+        halves = self.halves
         own = list(leaves)
         for k in self.copied(leaves):
             own[k] = alike(own[k])
         found = list(self.forward(*own))
         values, kept = found[: halves.values], found[halves.values :]
-        values = _apart(values, [*own, *(values[k] for k in halves.shared)])
-        for k in halves.hollow:
-            kept[k] = _hollow(kept[k])
-        y, _ = self.rebuild([*values, *[None] * (self.results - halves.values)])
-        return y, Kept(self, kept)
+        return values, _apart(values, [*own, *(values[k] for k in halves.shared)]), kept
+
+    def copied_values(self, leaves: list[Any]) -> list[np.ndarray]:
+        """The arrays of the value that are copies, because the caller may change them.
+
+        Parameters
+        ----------
+        leaves : list
+            The inputs of the whole.
+        """
+        found, values, _ = self._run(leaves)
+        return [
+            v
+            for k, (v, old) in enumerate(zip(values, found, strict=True))
+            if isinstance(v, np.ndarray) and (v is not old or k in self.halves.apart)
+        ]
 
 
 class _WayBack:
@@ -142,6 +192,9 @@ class Kept:
     def __init__(self, sweeps: Sweeps, values: list[Any]) -> None:
         self.sweeps = sweeps
         self.values = values
+        self._sizes: dict[int, int] = {}
+        self._logs: list[RedoLog] = []
+        self._lock = threading.Lock()
 
     def pull(self, bars: list[Any]) -> Any:
         """The cotangents of the arguments, in their structures, for one of the value.
@@ -151,41 +204,107 @@ class Kept:
         bars : list
             One for each leaf of the value, in its type, and in memory that may be written.
         """
-        own = self._own()
-        return self._rebuilt(self.sweeps.back(*own, *bars), own)
+        sweeps = self.sweeps
+        return self._rebuilt(self._run(sweeps.back, sweeps.halves.back, bars))
 
     def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
         """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
-        run, constants = self.sweeps.pushed(width)
-        parts = []
+        sweeps, parts = self.sweeps, []
+        pushed = sweeps.pushed(width)
+        if pushed is None:
+            for k in range(count):
+                row = [_typed(b[k], t) for b, t in zip(bars, sweeps.bars, strict=True)]
+                parts.append(self._run(sweeps.back, sweeps.halves.back, row))
+            return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
+        run, program, constants = pushed
         for start in range(0, count, width):
             lanes, marks = [], []
-            for bar, t in zip(bars, self.sweeps.bars, strict=True):
+            for bar, t in zip(bars, sweeps.bars, strict=True):
                 row = bar[start : start + width]
                 padded = np.zeros((width, *bar.shape[1:]), t.dtype)
                 padded[: len(row)] = row
-                lanes.append(padded)
-                mark = np.zeros(bar.shape[1:], t.dtype)  # the way back writes into both
-                python = isinstance(t, Number) and t.python
-                marks.append(mark.item() if python else mark if mark.ndim else mark[()])
-            parts.append(run(*self._own(), *marks, *lanes, *constants))
-        joined = [np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)]
-        return self._rebuilt(joined, [])
+                lanes.append(padded)  # the way back writes into both
+                marks.append(_typed(np.zeros(bar.shape[1:]), t))
+            parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+        return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
 
-    def _own(self) -> list[Any]:
-        """What is kept, with what the way back changes in memory of its own."""
+    def _run(self, run: _WayBack, program: Program, given: list[Any]) -> list[Any]:
+        """What a way back answers, in memory that nobody else has; what is kept stays as it is.
+
+        What it puts back is swapped with what is there, which is swapped again when it has ended,
+        or raised; where a copy of all of the arrays is shorter than the log, they are copied.
+        """
+        logs = self._logs_for(program)
+        if logs is None:
+            own = self._own(copied=True)
+            return _apart(run(*own, *given), own)
+        run, made = logs
+        with self._lock:
+            self._undo()
+            self._logs = [RedoLog(*each) for each in made]
+            parts = [part for log in self._logs for part in log.parts]
+            own = self._own(copied=False)
+            try:
+                return _apart(run(*own, *given, *parts), own)
+            finally:
+                self._undo()
+
+    def _undo(self) -> None:
+        """Leave what is kept as the way forward has left it; what was interrupted is done again."""
+        for log in self._logs:
+            log.undo()
+        self._logs = []
+
+    def _logs_for(self, program: Program) -> tuple[_WayBack, list[Any]] | None:
+        """A way back that swaps, and the arrays, the dtype and the room of each of its logs.
+
+        None where nothing is put back, or a copy of all is made faster.
+        """
+        written = [self.values[k] for k in self.sweeps.halves.written]
+        arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
+        in_one_piece = all(a.flags.forc for a in arrays)
+        swapped = self.sweeps.swapping(program) if arrays and in_one_piece else None
+        if swapped is None:
+            return None
+        run, logs = swapped
+        made = [
+            (
+                [a for k in log.arrays if isinstance(a := self.values[k], np.ndarray)],
+                log.dtype,
+                sum(self._elements(k) for k in log.room),
+            )
+            for log in logs
+        ]
+        needed = sum(room * (8 + dtype.itemsize) for _, dtype, room in made)
+        return None if _LESS * needed > sum(a.nbytes for a in arrays) else (run, made)
+
+    def _elements(self, k: int | None) -> int:
+        """How many numbers a stack or an array holds; 1 of a number."""
+        if k is None:
+            return 1
+        if k not in self._sizes:
+            x = self.values[k]
+            if type(x) is tuple:
+                self._sizes[k] = int(x[1])
+            else:
+                self._sizes[k] = sum(map(np.size, x)) if type(x) is list else np.size(x)
+        return self._sizes[k]
+
+    def _own(self, *, copied: bool) -> list[Any]:
+        """What is kept: stacks to take from and, if they are copied, arrays to put back into."""
         halves = self.sweeps.halves
         values = list(self.values)
-        for k in halves.written:
-            values[k] = values[k].copy()
+        if copied:
+            written = [k for k in halves.written if isinstance(values[k], np.ndarray)]
+            for k, own in zip(written, copied_together([values[k] for k in written]), strict=True):
+                values[k] = own
         for k, use in halves.stacks.items():
             values[k] = _own_stack(values[k], use)
         return values
 
-    def _rebuilt(self, answers: Any, inputs: list[Any]) -> Any:
-        """What the way back answers, in f's structures and in memory that nobody else has."""
-        values = _apart(answers, inputs)
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *values])
+    def _rebuilt(self, answers: list[Any]) -> Any:
+        """What the way back answers, in f's structures."""
+        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
         return x_bar
 
 
@@ -204,6 +323,14 @@ def sweeps_of(made: Any) -> Sweeps:
     if found is None:
         found = _KNOWN.setdefault(made, Sweeps(made))
     return found
+
+
+def _typed(x: np.ndarray, t: Type) -> Any:
+    """A number or array of a type, in memory of its own."""
+    made = np.array(x, t.dtype)
+    if isinstance(t, Number):
+        return made.item() if t.python else made[()]
+    return made
 
 
 def _hollow(a: np.ndarray) -> np.ndarray:

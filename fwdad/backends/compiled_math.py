@@ -18,7 +18,11 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_memory import growing, grown  # noqa: F401 (for generated source)
+from fwdad.backends.numba_memory import (  # noqa: F401 (for generated source)
+    address_of,
+    growing,
+    grown,
+)
 from fwdad.tape import snapshots
 
 types: Any = _types

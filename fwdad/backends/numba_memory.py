@@ -241,6 +241,26 @@ def _growing(context: Any, builder: Any, array_type: Any, length: Any, old: Any 
 
 
 @intrinsic
+def address_of(_typing: Any, array: Any, index: Any) -> Any:
+    """Where an element lies."""
+    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        held = context.make_array(sig.args[0])(context, builder, args[0])
+        place = [
+            context.cast(builder, i, t, types.intp)
+            for i, t in zip(cgutils.unpack_tuple(builder, args[1]), sig.args[1], strict=True)
+        ]
+        element = cgutils.get_item_pointer(
+            context, builder, sig.args[0], held, place, wraparound=True, boundscheck=False
+        )
+        return builder.ptrtoint(element, context.get_value_type(types.intp))
+
+    return types.intp(array, index), code
+
+
+@intrinsic
 def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
     """``np.broadcast_to(array, shape)``: a window that nobody may write into."""
     if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):

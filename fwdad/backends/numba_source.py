@@ -22,6 +22,7 @@ from fwdad.backends import (
     array_order,  # noqa: F401
     array_places,  # noqa: F401
     array_products,  # noqa: F401
+    array_redo,  # noqa: F401
     array_reductions,  # noqa: F401
     array_shapes,  # noqa: F401
     array_stacks,

@@ -54,6 +54,13 @@ class StoreWriter(LoopWriter):
             return
         raise self.cannot("this index")
 
+    def window_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
+        """The source of ``a[index]`` for ints and slices, and its lengths: none of an element."""
+        shape = _shape_of_view(a.type.shape, index)
+        if all(i is Ellipsis for i in index):
+            return self.array(a), shape
+        return f"{self.array(a)}[{self._view_index(index)}]", shape
+
     def _view_index(self, index: tuple[Operand, ...]) -> str:
         parts = []
         for i in index:

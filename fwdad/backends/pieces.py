@@ -74,10 +74,13 @@ def cut(program: Program, refused: Iterable[CannotCompileError] = ()) -> Cut:
         Without pieces if none is worth its calls.
     """
     stacking = (new_stack, pop, top)
-    if handed_on(program) or any(
-        isinstance(op, Apply) and op.function in stacking for op in program.walk()
+    if (
+        program.together
+        or handed_on(program)
+        or any(isinstance(op, Apply) and op.function in stacking for op in program.walk())
     ):
-        # a stack is several names in compiled code: it does not cross the border of a piece
+        # a stack is several names in compiled code: it does not cross the border of a piece; nor
+        # does memory with two names
         return Cut(program, [], list(refused))
     cutter = _Cutter(program, refused)
     block = cutter.block(program.block)

@@ -2,23 +2,26 @@
 
 Both are traced and optimised as one program, and cut where the way back begins. What the way back
 reads of the way forward is handed over: numbers, arrays, stacks. A window on an array is taken
-again, so that no two arrays that are handed over are the same memory where it is written.
+again; other arrays that may be the same memory, where it is written, are said to lie together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
 from fwdad.tape.alias import Roots, memory, memory_of, written_parameters
 from fwdad.tape.effects import own_function
 from fwdad.tape.ops import (
     Apply,
     Block,
+    Branch,
     Call,
     Load,
+    Loop,
+    Missing,
     Op,
     Operand,
     Program,
@@ -82,6 +85,8 @@ class Halves(NamedTuple):
         The parameters of the whole that the way back may read: they must not change.
     shared : list of int
         The results of ``forward`` that may be memory that is kept.
+    apart : list of int
+        Those that it copies itself, because the way back changes the memory that they are.
     hollow : list of int
         What is kept for its shape alone.
     written : list of int
@@ -95,6 +100,7 @@ class Halves(NamedTuple):
     values: int
     read: list[int]
     shared: list[int]
+    apart: list[int]
     hollow: list[int]
     written: list[int]
     stacks: dict[int, Stacked]
@@ -110,10 +116,6 @@ def cut(program: Program, told: Cut) -> Halves:
     told : Cut
         What was told when it was traced.
 
-    Raises
-    ------
-    UntraceableError
-        If two arrays would be handed over that may be the same memory, and it is written.
     """
     block = program.block
     bars = [Value(t, "y_bar") for t in told.bars]
@@ -131,26 +133,33 @@ def cut(program: Program, told: Cut) -> Halves:
     roots = memory_of(program)
     back = [*again, *back]
     written = _written(back, roots)
-    _check_apart(kept, roots, written)
-    lasting = memory([v for v in kept if not _is_hollow(v, back, answers)], roots)
-    lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
+    hollow = [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)]
     stacks = {op.outputs[0] for op in front if isinstance(op, Apply) and op.function is new_stack}
+    arrays = [k for k, v in enumerate(kept) if is_array(v) and v not in stacks and k not in hollow]
+    lasting = memory([kept[k] for k in arrays], roots)
+    lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
+    together = _together(kept, arrays, roots, written)
+    way_back = _program(program, "back", [*kept, *bars], back, answers, together)
+    way_back.absent = _absent(front).intersection(kept)
     return Halves(
         _program(program, "forward", list(block.params), front, [*results, *kept]),
-        _program(program, "back", [*kept, *bars], back, answers),
+        way_back,
         values,
         [k for k, p in enumerate(block.params) if p in lasting],
         [k for k, r in enumerate(results) if memory(r, roots) & lasting],
-        [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)],
-        [k for k, v in enumerate(kept) if v not in stacks and roots.get(v, set()) & written],
+        _apart(results, front, roots, written),
+        hollow,
+        [k for k in arrays if way_back.written[k]],
         {k: _use_of(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
     )
 
 
 def _program(
-    whole: Program, word: str, params: list[Value], ops: list[Op], results: list[Operand]
-) -> Program:
+    whole: Program, word: str, params: list[Value], ops: list[Op], results: list[Operand],
+    together: Sequence[int] = (),
+) -> Program:  # fmt: skip
     made = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
+    made.together = list(together)
     made.quiet, made.parallel = whole.quiet, whole.parallel
     stacks = {op.args[0] for op in _calls(ops, pop, top)}  # compiled code has its own kind
     made.written = [
@@ -182,6 +191,32 @@ def _handed_over(
     return sorted(kept, key=order.__getitem__), in_order
 
 
+def _apart(results: list[Operand], front: list[Op], roots: Roots, written: set[Value]) -> list[int]:
+    """The results that are copies of memory which the way back writes; no line asks for them."""
+    copies = {
+        op.outputs[0] for op in front
+        if isinstance(op, Apply) and op.function is np.ndarray.copy and op.location is None
+        and memory(op.args, roots) & written
+    }  # fmt: skip
+    return [k for k, r in enumerate(results) if isinstance(r, Value) and r in copies]
+
+
+def _absent(ops: list[Op]) -> set[Value]:
+    """What one side of a branch leaves out, or a loop that does not run."""
+    found: set[Value] = set()
+    for op in ops:
+        found = found.union(*(_absent(block.ops) for block in op.blocks()))
+        ways = [block.results for block in op.blocks()] if isinstance(op, (Branch, Loop)) else []
+        ways += [op.initial] if isinstance(op, Loop) else []
+        found |= {
+            v
+            for way in ways
+            for r, v in zip(way, op.outputs, strict=False)  # a condition may come last
+            if isinstance(r, Missing) or (isinstance(r, Value) and r in found)
+        }
+    return found
+
+
 def _written(ops: list[Op], roots: Roots) -> set[Value]:
     return {
         root
@@ -191,15 +226,17 @@ def _written(ops: list[Op], roots: Roots) -> set[Value]:
     }  # fmt: skip
 
 
-def _check_apart(kept: list[Value], roots: Roots, written: set[Value]) -> None:
-    """Raise if memory that the way back writes has two names."""
-    seen: set[Value] = set()
-    for v in kept:
-        own = roots.get(v, {v}) & written if is_array(v) else set()
-        if own & seen or (own and own != roots.get(v, {v})):
-            message = "the way back writes into an array that it may know by two names"
-            raise UntraceableError(message)
-        seen |= own
+def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[Value]) -> list[int]:
+    """For each value the first one whose memory it may be; nothing where none is written so."""
+    found = list(range(len(kept)))
+    owners: dict[Value, int] = {}
+    for k in arrays:
+        for root in roots.get(kept[k], {kept[k]}):
+            pair = found[owners.setdefault(root, k)], found[k]
+            found = [min(pair) if f in pair else f for f in found]
+    changed = {found[k] for k in arrays if roots.get(kept[k], {kept[k]}) & written}
+    found = [f if f in changed else k for k, f in enumerate(found)]
+    return [] if found == list(range(len(kept))) else found
 
 
 def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:

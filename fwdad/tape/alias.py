@@ -1,7 +1,7 @@
 """Which memory a value may be: the arrays that it may share elements with.
 
-Two parameters of a program are taken to be apart where the program writes into one of them:
-whoever calls it makes sure of that.
+Two parameters of a program are taken to be apart where the program writes into one of them, unless
+it says that they may lie together: whoever calls it makes sure of that.
 """
 
 from __future__ import annotations
@@ -138,8 +138,9 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
         and stands for the arrays of all iterations.
     """
     roots = {} if roots is None else roots
-    for p in program.block.params:
-        roots.setdefault(p, {p})
+    params = program.block.params
+    for k, p in enumerate(params):
+        roots.setdefault(p, {params[program.together[k]] if k < len(program.together) else p})
     _block(program.block, roots)
     return roots
 
@@ -201,4 +202,4 @@ def written_parameters(program: Program) -> list[bool]:
     for op in walk(program.block):
         for v in op.writes():
             written |= roots.get(v, {v})
-    return [p in written for p in program.block.params]
+    return [bool(roots[p] & written) for p in program.block.params]

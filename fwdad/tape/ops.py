@@ -452,6 +452,11 @@ class Program:
         In a program that is a part of another one: the arrays whose memory the rest writes into.
     rows : bool
         Whether the arrays among its parameters are known to lie row by row, without gaps.
+    together : list of int
+        In such a program: for each parameter the position of the one whose memory it may be, its
+        own if it is apart. Empty: all are.
+    absent : set of Value
+        In such a program: the parameters that may be missing, and are not used then.
     """
 
     name: str
@@ -462,6 +467,8 @@ class Program:
     parallel: bool = False
     shared: set[Value] = field(default_factory=set)
     rows: bool = False
+    together: list[int] = field(default_factory=list)
+    absent: set[Value] = field(default_factory=set)
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

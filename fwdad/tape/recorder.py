@@ -232,6 +232,7 @@ class Recorder:
         self._definitions: dict[Value, Op] = {}
         self._measured: dict[Size, tuple[Value, int]] = {}
         self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
+        self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
         self._own: dict[int, Any] = {}
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
         self._namespaces: set[int] = set()
@@ -659,8 +660,9 @@ class Recorder:
     def length_symbol(self, d: Size) -> Symbol:
         """A length that is not known, as a number."""
         t = Number(INT.dtype, python=True, size=d)
-        if d in self._measured or d in self._given:
-            value, axis = self._given.get(d) or self._measured[d]
+        place = self._given.get(d) or self._measured.get(d) or self._doubtful.get(d)
+        if place is not None:
+            value, axis = place
             return self.apply_typed(length_of, (Symbol(value, self), axis), t)
         coefficient, factors = d.factors
         if factors == (d,):
@@ -680,8 +682,16 @@ class Recorder:
             if isinstance(d, Size):
                 self._given.setdefault(d, (value, axis))
 
-    def measure(self, value: Value, *, anew: bool = False) -> None:
-        """Note the lengths of an array, so that they can be asked for; ``anew``: of no other."""
+    def measure(self, value: Value, *, anew: bool = False, absent: bool = False) -> None:
+        """Note the lengths of an array, so that they can be asked for; ``anew``: of no other.
+
+        Of one that may be ``absent`` they are only asked for if no other array has them.
+        """
+        if absent:
+            for axis, d in enumerate(value.type.shape):
+                if isinstance(d, Size):
+                    self._doubtful.setdefault(d, (value, axis))
+            return
         for axis, d in enumerate(value.type.shape):
             if isinstance(d, Size):
                 if anew:

@@ -63,6 +63,7 @@ class Memory(Windows):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.tangent.pop(v, None)
                 self.shadow[v] = lanes
+                lanes.value.type = self._lanes_type(self._here(v).type)  # its lengths are v's
             return
         library = (getattr(op.function, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):

@@ -8,6 +8,7 @@ of a loop or branch is multiplied out. Arrays that active values are stored into
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     given, lanes_params = [], []
     for p, seed in zip(program.block.params, seeds, strict=True):
         made = Symbol(Value(p.type, p.name), recorder)
-        recorder.measure(made.value)
+        recorder.measure(made.value, absent=p in program.absent)
         tangent: Any = ZERO
         if seed is True:
             tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
@@ -82,7 +83,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
         elif isinstance(seed, Basis):
             tangent = seed
         given.append((made, tangent))
-    primals, lanes = push_block(recorder, program.block, n, given)
+    primals, lanes = push_block(recorder, program.block, n, given, together=program.together)
     block = recorder.block
     params = [symbol.value for symbol, _ in given]
     block.results = [recorder.operand(x) for x in (*primals, *lanes)]
@@ -91,7 +92,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     constants = [(v, a) for v, a in constants if v in used]  # not those of rules given up
     block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     made_program = Program(f"{program.name}_pushforward", block, program.filename)
-    made_program.quiet = True
+    made_program.quiet, made_program.together = True, list(program.together)
     return made_program, [a for _, a in constants]
 
 
@@ -106,6 +107,8 @@ def push_block(
     n: int,
     given: list[tuple[Symbol, Any]],
     facts: Facts | None = None,
+    *,
+    together: Sequence[int] = (),
 ) -> tuple[list[Any], list[Any]]:
     """Write a block with n tangents beside its values.
 
@@ -121,6 +124,8 @@ def push_block(
         For each parameter its value, and its tangent: lanes, a :class:`Basis`, or ``ZERO``.
     facts : optional
         Filled with what is found.
+    together : sequence of int
+        Which parameters may be one memory, as :class:`Program` says it.
 
     Returns
     -------
@@ -134,7 +139,7 @@ def push_block(
     try:
         for _ in range(1000):
             try:
-                return _Pushforward(recorder, block, n, facts).run(given)
+                return _Pushforward(recorder, block, n, facts, together).run(given)
             except AgainError:
                 recorder.block = outer
                 del outer.ops[ops:]

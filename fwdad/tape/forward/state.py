@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,19 @@ class Facts:
 class State:
     """Values of the block and what stands for them in the tape that is written."""
 
-    def __init__(self, recorder: Recorder, block: Block, n: int, facts: Facts) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        block: Block,
+        n: int,
+        facts: Facts,
+        together: Sequence[int] = (),
+    ) -> None:
         self.recorder = recorder
         self.block = block
         self.n = n
         self.facts = facts
-        program = Program("", block)
+        program = Program("", block, together=list(together))
         self.memory = memory_of(program)
         self.written = {
             root for op in walk(block) for v in op.writes() for root in self.memory.get(v, {v})

@@ -1,0 +1,135 @@
+"""What undoes the way back: the elements that it puts back are swapped with what stands there.
+
+A way back that is to be run again leaves memory as it has found it. Before an element is put back,
+its present content and its address go into a log; when the way back has ended, or has been left,
+the log is read from its end, and all is as before. A backend has its own form of :func:`note`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from fwdad.tangents.alike import alike
+
+_ADDRESS = np.dtype(np.int64)
+
+
+def note(
+    addresses: np.ndarray, contents: np.ndarray, height: np.ndarray, a: np.ndarray, *index: Any
+) -> None:
+    """Write down what ``a[index]`` has, element by element, and where that lies.
+
+    Parameters
+    ----------
+    addresses, contents : ndarray
+        The log; there is room.
+    height : ndarray
+        Of one element: how far the log is filled.
+    a : ndarray
+        What is going to be written.
+    *index
+        Ints, slices, None and Ellipsis.
+    """
+    spread = index if Ellipsis in index else (*index, Ellipsis)
+    window = a[spread]
+    if not window.size:
+        return
+    at: Any = window.__array_interface__["data"][0]
+    for n, step in zip(window.shape, window.strides, strict=True):
+        at = np.add.outer(at, np.arange(n) * step)
+    start = int(height[0])
+    end = start + window.size
+    addresses[start:end] = np.reshape(at, -1)
+    contents[start:end] = window.reshape(-1)
+    height[0] = end  # last: what is interrupted before has written nothing yet
+
+
+class RedoLog:
+    """What arrays had where a way back has put something back.
+
+    Parameters
+    ----------
+    arrays : list of ndarray
+        What may be written, each in one piece.
+    dtype : dtype
+        Theirs.
+    room : int
+        How many elements are put back at most.
+    """
+
+    def __init__(self, arrays: list[np.ndarray], dtype: np.dtype[Any], room: int) -> None:
+        self._flat = [a.reshape(-1, order="A") for a in arrays]
+        self._addresses = np.empty(room, _ADDRESS)
+        self._contents = np.empty(room, dtype)
+        self._height = np.zeros(1, _ADDRESS)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What :func:`note` takes first."""
+        return self._addresses, self._contents, self._height
+
+    @property
+    def noted(self) -> int:
+        """How many elements have been put back."""
+        return int(self._height[0])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the log takes."""
+        return self._addresses.nbytes + self._contents.nbytes
+
+    def undo(self) -> None:
+        """Write back what the arrays had, the latest first; it may be done again."""
+        addresses = self._addresses[: self.noted][::-1]
+        contents = self._contents[: self.noted][::-1]
+        for flat in self._flat:  # of an element that is there twice, the last one stays
+            at = addresses - flat.__array_interface__["data"][0]
+            inside = (at >= 0) & (at < flat.nbytes)
+            flat[at[inside] // flat.itemsize] = contents[inside]
+        self._height[0] = 0
+
+
+def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Copies of arrays that share elements with one another as these do.
+
+    Parameters
+    ----------
+    arrays : list of ndarray
+        Some may be windows on others, or the same.
+    """
+    bounds = [_bounds(a) for a in arrays]
+    made: list[Any] = [None] * len(arrays)
+    waiting = sorted(range(len(arrays)), key=bounds.__getitem__)
+    while waiting:
+        first, end = bounds[waiting[0]]
+        together: list[int] = []
+        while waiting and (not together or bounds[waiting[0]][0] < end):
+            together.append(waiting.pop(0))
+            end = max(end, bounds[together[-1]][1])
+        if len(together) == 1:
+            made[together[0]] = alike(arrays[together[0]])
+            continue
+        # they are parts of one allocation, as all that lies between them
+        held = memoryview((ctypes.c_uint8 * (end - first)).from_address(first))
+        memory = np.frombuffer(held, np.uint8).copy()
+        for k in together:
+            start = arrays[k].__array_interface__["data"][0] - first
+            a = arrays[k]
+            made[k] = np.ndarray(a.shape, a.dtype, memory, start, a.strides)
+    return made
+
+
+def _bounds(a: np.ndarray) -> tuple[int, int]:
+    """Where the memory of an array begins and ends."""
+    first = end = a.__array_interface__["data"][0]
+    if not a.size:
+        return first, first
+    for n, step in zip(a.shape, a.strides, strict=True):
+        if step < 0:
+            first += (n - 1) * step
+        else:
+            end += (n - 1) * step
+    return first, end + a.itemsize
