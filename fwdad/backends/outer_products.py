@@ -11,6 +11,7 @@ import operator
 
 import numpy as np
 
+from fwdad.backends.constant_products import has_constant_matrix, multiply_one_row
 from fwdad.backends.later_products import add_products_later
 from fwdad.rules.adjoints import add_outer
 from fwdad.tape.alias import memory_of
@@ -38,6 +39,8 @@ _PRODUCTS = (operator.mul, np.multiply)
 def without_outer_sums(program: Program) -> Program:
     """A program whose sums of outer products are one operation each.
 
+    Products with matrices of equal rows are products with one row.
+
     Values that are no derivatives keep the user's operations, to the last bit: a program without
     derivatives is answered itself, as is one without such sums.
 
@@ -46,11 +49,16 @@ def without_outer_sums(program: Program) -> Program:
     program : Program
         It is left as it is.
     """
-    if not program.quiet or not any(_Sums(program, b).found for b in blocks_of(program.block)):
+    constant = program.quiet and has_constant_matrix(program)
+    if not program.quiet or not (
+        constant or any(_Sums(program, b).found for b in blocks_of(program.block))
+    ):
         return program
     fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
     made = Program(program.name, Cloner({}).block(program.block))
     vars(made).update(fields)
+    if constant:
+        multiply_one_row(made)
     for block in blocks_of(made.block):
         sums = _Sums(made, block)
         block.ops = [
