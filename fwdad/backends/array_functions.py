@@ -228,7 +228,7 @@ def _ones(w, op, shape, dtype=None, order="C"):  # noqa: ARG001
 
 @handles(np.empty)
 def _empty(w, op, shape, dtype=None, order="C", device=None, like=None):  # noqa: ARG001
-    return w.empty(shape_text(w, shape), op.outputs[0].type.dtype)
+    return w.empty(shape_text(w, shape), op.outputs[0].type.dtype, op.outputs[0])
 
 
 @handles(np.full)
@@ -248,7 +248,7 @@ def _ones_like(w, op, a, dtype=None):  # noqa: ARG001
 
 @handles(np.empty_like)
 def _empty_like(w, op, a, dtype=None):  # noqa: ARG001
-    return w.empty(lengths_like(w, a), op.outputs[0].type.dtype)
+    return w.empty(lengths_like(w, a), op.outputs[0].type.dtype, op.outputs[0])
 
 
 @handles(np.full_like)
@@ -388,7 +388,7 @@ def _copy(w, op, a, order="C"):  # noqa: ARG001
     if a in w._lazy:
         return w.text(a)
     out = op.outputs[0]
-    if not w.has_workspace(out):
+    if w.is_in_order(out) and not w.has_workspace(out):
         return f"{w.array(a)}.copy()"
     with reading(w, a) as (value, lengths, steps):
         w.new_array(out, lengths)

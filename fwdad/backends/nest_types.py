@@ -280,14 +280,18 @@ def whole_exponent(e: ast.BinOp) -> int | None:
 
 
 def layout_of(held: Any, parts: Sequence[ast.expr]) -> str:
-    """The layout of a window: behind ints and at most one part of an axis, C order stays."""
-    if held.layout != "C":
-        return "A"
-    rest = list(parts)
+    """The layout of a window: behind ints and at most one part of an axis, the order stays.
+
+    In Fortran order that is from the last axis on. What has one dimension is in C order then.
+    """
+    given = [*parts, *[ast.Slice()] * (held.ndim - len(parts))]
+    rest = given if held.layout == "C" else given[::-1] if held.layout == "F" else []
     while rest and not isinstance(rest[0], ast.Slice):
-        rest.pop(0)
+        rest = rest[1:]
     whole = all(isinstance(p, ast.Slice) and p.lower is None and p.upper is None for p in rest[1:])
-    return "C" if whole else "A"
+    if not rest or not whole:
+        return "A"
+    return "C" if len(rest) == 1 else str(held.layout)
 
 
 def agrees(found: Any, wanted: Type) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.array_stacks import Stacks
+from fwdad.backends.columns import Axes, axes_of_memory
 from fwdad.backends.elementwise import Term, cast, literal, numpy_number
 from fwdad.backends.numba_support import (
     HELPERS,
@@ -37,6 +38,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.orders import Order, Orders
+from fwdad.tape.places import Places, is_window_apart
 from fwdad.tape.show import Writer, used_in_own_block
 from fwdad.tape.stacks import pop, top
 from fwdad.tape.types import Dimension, Size, Type, number_type
@@ -63,6 +65,8 @@ class BaseWriter(Writer):
         self.types: dict[str, Type] = {}  # the types that the compiled names must have
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)
+        self.known = Places(program)
+        self.axes = axes_of_memory(program, self._roots, self.known)
         self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
         self._params = set(program.block.params)
         self._lazy: dict[Value, Apply] = {}
@@ -173,6 +177,11 @@ class BaseWriter(Writer):
         ra, rb = self.roots(a), self.roots(b)
         return bool(ra & rb) or bool(ra & self._params and rb & self._params)
 
+    def may_change(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
+        """Whether a store to ``array[at]`` may change an element of another array."""
+        overlaps = self.may_overlap(array, read)
+        return overlaps and not is_window_apart(read, array, at, self.known)
+
     def is_written(self, value: Value) -> bool:
         """Whether anything is ever written into the memory of an array."""
         if value in self.program.shared:
@@ -203,10 +212,10 @@ class BaseWriter(Writer):
         name, dtype = self.name(value), value.type.dtype
         loop, shape = self._workspace(value)
         if loop is None:
-            made = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype)
+            made = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)
             self.line(f"{name} = {made}", op)
             return
-        loop.made.append(f"{name} = {self.empty(shape, dtype)}")
+        loop.made.append(f"{name} = {self.empty(shape, dtype, value)}")
         for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
             if n != known and not compared:  # so that no element has to be checked
                 self.line(f"{self.help('equal_length')}({name}.shape[{axis}], {n})", op)
@@ -228,20 +237,37 @@ class BaseWriter(Writer):
         """Whether an array is allocated before the loop that it is made in."""
         return self._workspace(value)[0] is not None
 
-    def empty(self, lengths: Sequence[str], dtype: np.dtype[Any]) -> str:
-        """Source for a new array."""
-        return f"np.empty({tuple_text(lengths)}, {self.dtype(dtype)})"
+    def empty(
+        self, lengths: Sequence[str], dtype: np.dtype[Any], value: Value | None = None
+    ) -> str:
+        """Source for a new array, which lies in the order that was chosen for a value."""
+        return self._new("empty", value, lengths, dtype)
 
     def zeros(self, value: Value, lengths: Sequence[str]) -> str:
-        """Source for an array of zeros; lanes that are read and written as one are neighbours."""
-        dtype = self.dtype(value.type.dtype)
-        if value not in self._lane_memory or len(lengths) < 2:
-            return f"np.zeros({tuple_text(lengths)}, {dtype})"
-        made = f"np.zeros({tuple_text([*lengths[1:], lengths[0]])}, {dtype})"
-        if len(lengths) == 2:
+        """Source for an array of zeros."""
+        return self._new("zeros", value, lengths, value.type.dtype)
+
+    def _new(
+        self, function: str, value: Value | None, lengths: Sequence[str], dtype: np.dtype[Any]
+    ) -> str:
+        order = None if value is None else self._order(value)
+        held = list(lengths) if order is None else [lengths[k] for k in order]
+        made = f"np.{function}({tuple_text(held)}, {self.dtype(dtype)})"
+        if order is None:
+            return made
+        if len(order) == 2:
             return f"{made}.T"
-        last = len(lengths) - 1
-        return f"{made}.transpose({tuple_text([str(k) for k in (last, *range(last))])})"
+        return f"{made}.transpose({tuple_text([str(order.index(k)) for k in range(len(order))])})"
+
+    def _order(self, value: Value) -> Axes | None:
+        """How the axes of an array lie; lanes that are read and written as one are neighbours."""
+        if value in self._lane_memory and value.type.ndim > 1:
+            return (*range(1, value.type.ndim), 0)
+        return self.axes.get(value)
+
+    def is_in_order(self, value: Value) -> bool:
+        """Whether an array that is made lies in C order."""
+        return self._order(value) is None
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """A dtype as source."""

@@ -23,6 +23,8 @@ from fwdad.tape.ops import (
     Block,
     Op,
     Operand,
+    Store,
+    Update,
     Value,
     is_array,
     values_in,
@@ -139,6 +141,8 @@ class LoopWriter(LaneWriter):
         if any(self.roots(v) & self._params for v in written):
             return False  # what raises does so before
         read = self._leaf_values(value)
+        if isinstance(upto, (Store, Update)):
+            return not any(self.may_change(upto.array, upto.index, a) for a in read)
         return not any(self.may_overlap(a, v) for a in read for v in written)
 
     def _write_loop(self, op: Apply) -> None:

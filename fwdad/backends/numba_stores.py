@@ -11,6 +11,7 @@ from fwdad.backends.elementwise import Term, numpy_number
 from fwdad.backends.numba_loops import LoopWriter
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array
+from fwdad.tape.places import is_same_window
 from fwdad.tape.types import Dimension, Number, sliced
 
 
@@ -102,7 +103,7 @@ class StoreWriter(LoopWriter):
         if not (plain and not ints):
             target = self.temporary("window")
             self.line(f"{target} = {array}[{self._view_index(index)}]", op)
-        self.write_into(Leaf(target, shape, op.array), op.value, function)
+        self.write_into(Leaf(target, shape, op.array), op.value, function, index)
 
     def _store_item(self, op: Store | Update, function: Any) -> None:
         dtype = op.array.type.dtype
@@ -120,8 +121,13 @@ class StoreWriter(LoopWriter):
         """Write a value over a whole array."""
         self.write_into(Leaf(self.array(array), array.type.shape, array), value, None)
 
-    def write_into(self, target: Leaf, value: Operand, function: Any) -> None:
-        """Write a value over a window, broadcast, as if it had been computed beforehand."""
+    def write_into(
+        self, target: Leaf, value: Operand, function: Any, at: tuple[Operand, ...] = (...,)
+    ) -> None:
+        """Write a value over a window, broadcast, as if it had been computed beforehand.
+
+        The window is ``target.value[at]``.
+        """
         assert target.value is not None
         dtype = target.value.type.dtype
         if isinstance(value, (list, tuple)):
@@ -130,9 +136,9 @@ class StoreWriter(LoopWriter):
         arrays = [target]
         if is_array(value):
             if value in self._lazy:
-                arrays += self._fused(target, value, steps)
+                arrays += self._fused(target, value, steps, at)
             if value not in self._lazy:
-                arrays.append(self._buffer(target, value, steps))
+                arrays.append(self._buffer(target, value, steps, at))
         else:
             self._terms[value] = self.atom(self.term(value))  # also a constant
         lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
@@ -153,7 +159,13 @@ class StoreWriter(LoopWriter):
         if is_array(value):
             self.done(value)
 
-    def _fused(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> list[Leaf]:
+    def _fused(
+        self,
+        target: Leaf,
+        value: Value,
+        steps: dict[tuple[str, int], str],
+        at: tuple[Operand, ...],
+    ) -> list[Leaf]:
         """Leave what waits to the target's own loop if nothing it reads can change there.
 
         Answers what it reads, or nothing if it is written out first.
@@ -165,7 +177,7 @@ class StoreWriter(LoopWriter):
             first = len(target.shape) - len(leaf.shape)
             if (
                 first < 0
-                or (leaf.value is not None and self.may_overlap(leaf.value, target.value))
+                or (leaf.value is not None and self._disturbs(target.value, at, leaf.value))
                 or any(isinstance(d, int) and d not in (1, n)
                        for d, n in zip(leaf.shape, target.shape[first:], strict=True))
             ):  # fmt: skip
@@ -184,11 +196,21 @@ class StoreWriter(LoopWriter):
                 steps[(leaf.name, axis)] = self.step(text, own)
         return leaves
 
-    def _buffer(self, target: Leaf, value: Value, steps: dict[tuple[str, int], str]) -> Leaf:
+    def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
+        """Whether a loop that writes a window's elements may change those that it reads later."""
+        return self.may_change(array, at, read) and not is_same_window(read, array, at, self.known)
+
+    def _buffer(
+        self,
+        target: Leaf,
+        value: Value,
+        steps: dict[tuple[str, int], str],
+        at: tuple[Operand, ...],
+    ) -> Leaf:
         """Copy an array that may change while it is read; check its lengths."""
         assert target.value is not None
         name = self.array(value)
-        if self.may_overlap(value, target.value):
+        if self._disturbs(target.value, at, value):
             made = self.temporary("copy")
             self.line(f"{made} = {name}.copy()")
             self._standin[value] = name = made

@@ -1,117 +1,15 @@
-"""Which elements a load and a store may have in common, told from their indices.
+"""Which elements a load and a later store may have in common, told from their indices.
 
-An index is read as ``counter + constant`` for the counter of a loop around it. While a loop runs
-upwards, what is stored later at ``i + b`` lies behind what was read at ``i + a`` if a < b.
+While a loop runs upwards, what is stored later at ``i + b`` lies behind what was read at ``i + a``
+if a < b.
 """
 
 from __future__ import annotations
 
-import operator
-from typing import NamedTuple
-
 from fwdad.reverse.structure import Structure
-from fwdad.tape.ops import Apply, Block, Loop, Op, Operand, Value, is_array
+from fwdad.tape.ops import Block, Loop, Op, Value
+from fwdad.tape.places import Affine, Interval, affine, are_apart, counter_loop, intervals
 from fwdad.tape.scattering import Target
-
-
-class Affine(NamedTuple):
-    """A number that is another one plus a constant; a constant alone has no base."""
-
-    base: Value | None
-    offset: int
-
-
-class Interval(NamedTuple):
-    """The places on one axis that an index means, from ``low`` up to and without ``high``.
-
-    None stands for an end that is not known.
-    """
-
-    low: Affine | None
-    high: Affine | None
-
-
-def affine(x: Operand, structure: Structure) -> Affine | None:
-    """A number as something plus a constant; None if it is no integer."""
-    if isinstance(x, bool) or x is None:
-        return None
-    if isinstance(x, int):
-        return Affine(None, x)
-    if not isinstance(x, Value) or x.type.dtype.kind not in "iu" or is_array(x):
-        return None
-    op = structure.definition.get(x)
-    if isinstance(op, Apply) and op.function in (operator.add, operator.sub) and len(op.args) == 2:
-        a, b = (affine(arg, structure) for arg in op.args)
-        if a is not None and b is not None:
-            if b.base is None:
-                sign = 1 if op.function is operator.add else -1
-                return Affine(a.base, a.offset + sign * b.offset)
-            if a.base is None and op.function is operator.add:
-                return Affine(b.base, a.offset + b.offset)
-    return Affine(x, 0)
-
-
-def intervals(index: tuple[Operand, ...], ndim: int, structure: Structure) -> list[Interval] | None:
-    """The places that an index means on each axis; None if it is not a plain one."""
-    if any(i is None or is_array(i) or isinstance(i, (list, bool)) for i in index):
-        return None
-    parts = list(index)
-    if Ellipsis in [i for i in parts if i is Ellipsis]:
-        at = next(k for k, i in enumerate(parts) if i is Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
-    parts += [slice(None)] * (ndim - len(parts))
-    found = []
-    for i in parts:
-        if isinstance(i, slice):
-            if i.step not in (None, 1):
-                found.append(Interval(None, None))
-                continue
-            low = Affine(None, 0) if i.start is None else _place(i.start, structure)
-            high = None if i.stop is None else _place(i.stop, structure)
-            found.append(Interval(low, high))
-        else:
-            place = _place(i, structure)
-            end = None if place is None else Affine(place.base, place.offset + 1)
-            found.append(Interval(place, end))
-    return found
-
-
-def _place(i: Operand, structure: Structure) -> Affine | None:
-    """A place on an axis; None if it may be counted from the end."""
-    found = affine(i, structure)
-    return found if found is not None and _natural(found, structure) else None
-
-
-def _natural(x: Affine, structure: Structure) -> bool:
-    """Whether a number is surely not negative: else it would be counted from the end."""
-    base = x.base
-    if base is None or base in structure.natural:
-        return x.offset >= 0
-    loop = counter_loop(base, structure)
-    if loop is None or loop.span is None:
-        return False
-    start, stop, step = loop.span
-    if not isinstance(step, int):
-        return False
-    if step > 0:
-        least = affine(start, structure)
-    else:
-        end = affine(stop, structure)  # the counter stays above it
-        least = None if end is None else Affine(end.base, end.offset + 1)
-    if least is None:
-        return False
-    return _natural(Affine(least.base, least.offset + x.offset), structure)
-
-
-def counter_loop(v: Value, structure: Structure) -> Loop | None:
-    """The loop whose counter a value is."""
-    home = structure.home.get(v)
-    if home is None or structure.definition.get(v) is not None:
-        return None
-    loop = structure.holder.get(id(home))
-    if isinstance(loop, Loop) and loop.span is not None and home.params and home.params[0] is v:
-        return loop
-    return None
 
 
 def loops_around(block: Block, structure: Structure) -> list[Loop]:
@@ -162,7 +60,7 @@ def may_meet(
         if verdict is None:
             return True
     # in the same iteration of all loops that both are in
-    return after and not _apart(read, written)
+    return after and not are_apart(read, written)
 
 
 def _along(
@@ -216,12 +114,3 @@ def _single(r: Interval, counter: Value) -> bool:
     if r.low is None or r.high is None:
         return False
     return r.low.base is r.high.base is counter and r.high.offset - r.low.offset == 1
-
-
-def _apart(read: list[Interval], written: list[Interval]) -> bool:
-    """Whether two windows have no element in common, for the same values of all counters."""
-    for r, w in zip(read, written, strict=True):
-        for a, b in ((r.high, w.low), (w.high, r.low)):
-            if a is not None and b is not None and a.base is b.base and a.offset <= b.offset:
-                return True
-    return False

@@ -15,12 +15,11 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.reverse.choices import Choices
-from fwdad.reverse.control import Control
 from fwdad.reverse.hidden import hidden_stores
-from fwdad.reverse.indices import intervals, loops_around, may_meet
 from fwdad.reverse.lengths import check_lengths, equal_lengths
 from fwdad.reverse.lowering import lower
 from fwdad.reverse.names import copy_windows
+from fwdad.reverse.overwriting import Overwriting
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
 from fwdad.reverse.sinking import sink_updates
@@ -30,7 +29,6 @@ from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import (
     Apply,
     Block,
-    Load,
     Op,
     Operand,
     Program,
@@ -42,7 +40,7 @@ from fwdad.tape.ops import (
 from fwdad.tape.passes.lengths import share_lengths_in
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
-from fwdad.tape.scattering import Target, target_of
+from fwdad.tape.scattering import target_of
 from fwdad.tape.stacks import turn
 from fwdad.tape.symbol import Symbol
 
@@ -65,7 +63,7 @@ class Facts:
         self.groups: dict[Any, Any] = {}
 
 
-class Pullback(Control):
+class Pullback(Overwriting):
     """A block written into a tape, to be run backwards.
 
     Parameters
@@ -172,8 +170,8 @@ class Pullback(Control):
         """The results that are memory which the way back changes."""
         touched = {
             root
-            for op, target in self._stores()
-            if self.structure.source_of[op] in self.facts.restored or self._runs_again(op)
+            for op, target in self.stores()
+            if self.structure.source_of[op] in self.facts.restored or self.runs_again(op)
             for root in self.structure.roots(target.array)
         }
         return [
@@ -182,36 +180,19 @@ class Pullback(Control):
             if isinstance(r, Value) and is_array(r) and self.structure.roots(r) & touched
         ]
 
-    def _runs_again(self, op: Op) -> bool:
-        """Whether an operation is in a loop that is run again on the way back."""
-        around = loops_around(self.structure.block_of[op], self.structure)
-        return any(loop.checkpoint is not None for loop in around)
-
-    def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
-        """The operations of the program in a block that write elements, and which."""
-        return [
-            (op, target)
-            for inner in blocks_of(block)
-            for op in inner.ops
-            if op in self.structure.source_of and (target := target_of(op)) is not None
-        ]
-
-    def _stores(self) -> list[tuple[Op, Target]]:
-        return self.stores_in(self.structure.top)
-
     def needed(self) -> set[Op]:
         """The stores whose old contents the way back reads."""
         found = []
-        for op, target in self._stores():
+        for op, target in self.stores():
             roots = self.structure.roots(target.array)
             if any(
-                place.root in roots and self._overwrites(op, target, place, block, position)
+                place.root in roots and self.overwrites(op, target, place, block, position)
                 for place, block, position in self.read
             ):
                 found.append(op)
         self._check_other_writers()
         reads = [(place.root, block, position) for place, block, position in self.read]
-        once = [op for op in found if not self._runs_again(op)]
+        once = [op for op in found if not self.runs_again(op)]
         gone = hidden_stores(self.structure, once, reads)
         return {self.structure.source_of[op] for op in found if op not in gone}
 
@@ -224,72 +205,10 @@ class Pullback(Control):
                 roots = {root for v in op.writes() for root in self.structure.roots(v)}
                 for place, where, position in self.read:
                     if place.root in roots and (
-                        self._before(where, position, op) or self._share_loop(where, op)
+                        self.is_before(where, position, op) or self.share_loop(where, op)
                     ):
                         self.op = op
                         self.fail("a function overwrites an array that the way back reads")
-
-    def is_untouched(self, op: Load) -> bool:
-        """Whether a load reads the same when it is done again on the way back."""
-        block, position = self.structure.block_of[op], self.structure.position[op]
-        part = intervals(op.index, op.array.type.ndim, self.structure)
-        return not any(
-            self._overwrites(store, target, Place(root, op.array, part), block, position)
-            for store, target in self._stores()
-            for root in self.structure.roots(target.array) & self.structure.roots(op.array)
-        )
-
-    def is_overwritten_before_use(self, call: Apply) -> bool:
-        """Whether memory that a call reads may be written between it and what is reversed now."""
-        arrays = [v for v in values_in(call.operands()) if is_array(v)]
-        read = {root for v in arrays for root in self.structure.roots(v)}
-        return any(
-            self._is_between(call, store)
-            for store, target in self._stores()
-            if self.structure.roots(target.array) & read
-        )
-
-    def _is_between(self, call: Apply, store: Op) -> bool:
-        """Whether a store may run after a call, and before what is reversed now."""
-        structure, use = self.structure, self.op
-        block = structure.block_of[call]
-        if store is use or not self._before(block, structure.position[call], store):
-            return False
-        if use is None or self._before(structure.block_of[store], structure.position[store], use):
-            return True
-        own = loops_around(block, structure)
-        shared = set(loops_around(structure.block_of[use], structure)) - set(own)
-        return not shared.isdisjoint(loops_around(structure.block_of[store], structure))
-
-    def _overwrites(
-        self, store: Op, target: Target, place: Place, block: Block, position: int
-    ) -> bool:
-        """Whether a store may write what was read at a place of the program, after that."""
-        later = self._before(block, position, store)
-        if not later and not self._share_loop(block, store):
-            return False
-        if place.array is not target.array:
-            return later or self._share_loop(block, store)
-        return may_meet(place.part, block, store, target, self.structure, after=later)
-
-    def _share_loop(self, block: Block, store: Op) -> bool:
-        own = loops_around(block, self.structure)
-        others = loops_around(self.structure.block_of[store], self.structure)
-        return bool(own and others and own[0] is others[0])
-
-    def _before(self, block: Block, position: int, store: Op) -> bool:
-        """Whether a place of the program comes before a store, in one iteration of common loops."""
-        places: dict[int, int] = {}
-        at = position
-        for b, holder in self.structure.chain(block):
-            places[id(b)] = at
-            at = self.structure.position[holder] if holder is not None else 0
-        at = self.structure.position[store]
-        for b, holder in self.structure.chain(self.structure.block_of[store]):
-            if id(b) in places:
-                return places[id(b)] <= at  # what reverses a store reads what was before it
-            at = self.structure.position[holder] if holder is not None else 0
-        return True
 
 
 def pull_block(

@@ -11,8 +11,9 @@ import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fwdad.reverse.choices import sides_of
-from fwdad.reverse.indices import Interval, intervals
 from fwdad.reverse.memory import Memory
 from fwdad.reverse.region import Region
 from fwdad.tape.alias import windows
@@ -33,12 +34,18 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.passes.rewrite import all_used, blocks_of, defined_by
+from fwdad.tape.places import Interval, intervals
 from fwdad.tape.recorder import _identity, length_if_any, length_of
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import BOOL
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
+_ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
+_PLAIN = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos,
+    np.add, np.subtract, np.multiply, np.divide, np.negative, np.positive,
+}  # fmt: skip
 _DEAR = {
     "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "power", "pow", "sqrt", "exp2",
     "log2", "log10", "log1p", "expm1", "arctan2", "hypot", "arcsin", "arccos", "arctan",
@@ -124,6 +131,10 @@ class Residuals(Memory):
 
     def is_untouched(self, op: Load) -> bool:
         """Whether a load reads the same when it is done again on the way back."""
+        raise NotImplementedError
+
+    def is_there(self, op: Apply, a: Value, position: int) -> bool:
+        """Whether the memory that an operation reads is as it was when its block is at a place."""
         raise NotImplementedError
 
     # -- what is read
@@ -366,20 +377,34 @@ class _Resolver:
 
     def _cost(self, op: Apply | Load, v: Value) -> int | None:
         """What computing a value again costs, without its operands; None if it is kept instead."""
-        is_memory = is_array(v) and self.writer.structure.is_memory(v)
         if isinstance(op, Load):
-            return 0 if op.view and is_memory else self._if_unwritten(op, 1)
+            is_window = op.view and is_array(v) and self.writer.structure.is_memory(v)
+            return 0 if is_window else self._if_unwritten(op, 1)
         own = own_function(op)
         if risk(op) >= Risk.RAISES and not own:
             return None
         if is_array(v):
-            # a window is no work; what is an array of its own is computed once and kept
-            if is_memory and windows(op):
-                return 0
-            return 1 if own and not self._reads_written(op) else None
+            return self._cost_of_array(op, v)
         if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
             return None
         return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
+
+    def _cost_of_array(self, op: Apply, v: Value) -> int | None:
+        """The same of a call that answers an array: a window is no work."""
+        is_memory = self.writer.structure.is_memory(v)
+        if is_memory and windows(op):
+            return 0
+        if op.function in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
+            there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
+            return _ARRAY if there else None
+        return 1 if own_function(op) and not self._reads_written(op) else None
+
+    def _is_there(self, op: Apply, a: Value) -> bool:
+        """Whether an array that an operation reads can be read again, and is put back anyway."""
+        structure = self.writer.structure
+        if not structure.roots(a) & structure.written:
+            return True
+        return self.writer.is_there(op, a, self.position)
 
     def _reads_written(self, op: Op) -> bool:
         """Whether an operation reads memory of the program that is written somewhere."""
@@ -401,6 +426,9 @@ class _Resolver:
             made = cloner.op(op)
             made.replace(lambda v: region.resolved.get(v, v))
             self.made.append(made)
+            if isinstance(op, Apply) and op.function in _PLAIN:
+                for place in self.writer.places_of(list(values_in(op.args))):
+                    self.writer.read.append((place, region.source, self.position))
             for old, new in zip(defined_by(op), defined_by(made), strict=True):
                 region.resolved[old] = new
             if is_array(op.outputs[0]):
