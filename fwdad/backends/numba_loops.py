@@ -40,7 +40,7 @@ class LoopWriter(LaneWriter):
     def _elementwise(self, op: Apply, block: Block, k: int) -> bool:
         """Take an elementwise operation on arrays; it waits if it is used once."""
         (value,) = op.outputs
-        if _arity(op) is None or not any(is_array(a) for a in op.args):
+        if arity(op) is None or not any(is_array(a) for a in op.args):
             if not (op.function is np.where and len(op.args) == 3):
                 return False
         if op.function is sum_to:
@@ -333,7 +333,7 @@ class LoopWriter(LaneWriter):
         return made
 
 
-def _arity(op: Apply) -> int | None:
+def arity(op: Apply) -> int | None:
     """How many arguments an elementwise function takes, or None of another function."""
     ufunc = as_ufunc(op.function)
     if ufunc is not None and len(op.args) == ufunc.nin and not op.kwargs:

@@ -21,6 +21,7 @@ from fwdad.backends.checks import require
 types: Any = _types
 _ALIGNMENT = 32  # bytes, as Numba's own arrays
 _LONG = 2**22  # bytes of an array from which on it is worth while to ask for large pages
+_LONG_STACK = 2**24  # of a stack, whose last page is touched for the sake of one element
 _PAGE = 4096
 _HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
@@ -43,7 +44,7 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
     require(context, builder, held, MemoryError, "there is not enough memory for an array")
     data = context.nrt.meminfo_data(builder, meminfo)
     if sys.platform == "linux":
-        _wants_large_pages(builder, data, size)
+        _wants_large_pages(builder, data, size, _LONG)
     array = context.make_array(array_type)(context, builder)
     length_type = context.get_value_type(types.intp)
     populate_array(
@@ -57,18 +58,18 @@ def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) ->
     return array, size
 
 
-def _wants_large_pages(builder: Any, data: Any, size: Any) -> None:
+def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
     """Let the system back a long array by large pages, as NumPy does: fewer faults."""
     module, word, byte = builder.module, ir.IntType(64), ir.IntType(8).as_pointer()
     name = "fwdad_wants_large_pages"
     function = module.globals.get(name)
     if function is None:
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, word]), name)
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, word, word]), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        start, length = function.args
+        start, length, limit = function.args
         inside = ir.IRBuilder(function.append_basic_block())
-        with inside.if_then(inside.icmp_unsigned(">=", length, word(_LONG)), likely=False):
+        with inside.if_then(inside.icmp_unsigned(">=", length, limit), likely=False):
             address = inside.ptrtoint(start, word)
             # from the page on that it begins in: mremap takes memory only that was told one thing
             first = inside.and_(address, word(-_PAGE))
@@ -79,7 +80,7 @@ def _wants_large_pages(builder: Any, data: Any, size: Any) -> None:
             )
             inside.call(known, [inside.inttoptr(first, byte), rest, arguments[2](_HUGE_PAGES)])
         inside.ret_void()
-    builder.call(function, [data, size])
+    builder.call(function, [data, size, word(least)])
 
 
 def _lengths(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
@@ -227,7 +228,7 @@ def _growing(context: Any, builder: Any, array_type: Any, length: Any, old: Any 
         data = nrt.meminfo_varsize_realloc(builder, meminfo, size)
         nrt.incref(builder, types.MemInfoPointer(types.voidptr), meminfo)
     if sys.platform == "linux":
-        _wants_large_pages(builder, data, size)
+        _wants_large_pages(builder, data, size, _LONG_STACK)
     array = context.make_array(array_type)(context, builder)
     populate_array(
         array,

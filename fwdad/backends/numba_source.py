@@ -33,6 +33,7 @@ from fwdad.backends import (
     numba_parallel,
     place_expansions,  # noqa: F401
     special_functions,
+    stack_room,
     vector_functions,
 )
 from fwdad.backends.array_functions import tuple_text
@@ -255,8 +256,11 @@ class NumbaWriter(StoreWriter):
             start, _, step = op.span
             small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
             self._bits[op.body.params[0]] = 48 if small else 64
-        array_stacks.make_room(self, op)
         loop = OpenLoop(len(self.lines), self._indent, self._known_lengths())
+        if not self._open:
+            stack_room.reserve(self, op, loop)
+        array_stacks.make_room(self, op)
+        loop.start = len(self.lines)
         outer, spread = self._open, None
         if may_run_at_once(self, op):
             spread = SpreadLoop(self, op, loop)

@@ -36,10 +36,11 @@ class OpenLoop:
     def shape(self, value: Value) -> list[str] | None:
         """The lengths of an array as source, if they are known before the loop."""
         assert isinstance(value.type, ArrayType)
-        found = [self._length(d) for d in value.type.shape]
+        found = [self.length(d) for d in value.type.shape]
         return [d for d in found if d is not None] if None not in found else None
 
-    def _length(self, d: Dimension) -> str | None:
+    def length(self, d: Dimension) -> str | None:
+        """A length as source, if it is known there."""
         if isinstance(d, int):
             return str(d)
         of, by = d.shortened

@@ -1,0 +1,180 @@
+"""Room on stacks, made once before the outermost loop of those that push.
+
+A stack that grows is copied, or its pages are moved, and it ends with more than it needs. How often
+loops over ranges run, and how long arrays can be, is bounded before they begin: a counter goes by
+its range, a window is no longer than what it is taken of. Room that nobody touches is no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fwdad.backends.numba_loops import arity
+from fwdad.backends.workspaces import OpenLoop
+from fwdad.tape.ops import Apply, Block, Load, Loop, Operand, Value, is_array
+from fwdad.tape.passes.rewrite import blocks_of
+from fwdad.tape.places import affine, counter_loop
+from fwdad.tape.stacks import push
+
+Writer = Any
+
+_MOST = 2**24  # elements for which room is made at once: whoever needs more doubles it
+_DEEPEST = 8  # windows on windows
+
+
+def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
+    """Write, before an outermost loop, what makes room for all that it pushes.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Whose lines these are.
+    loop : Loop
+        That is about to be written.
+    known : OpenLoop
+        The same loop, with the lengths that are known before it.
+    """
+    bounds = _Bounds(w, loop, known)
+    wanted: dict[Any, list[str] | None] = {}
+    shapes: dict[Any, list[str]] = {}
+    for op, around in _in(loop.body, [loop]):
+        held = w.stacks.held[op.args[0]]
+        if not held.name or (len(around) == 1 and not is_array(op.args[1])):
+            continue  # `make_room` makes the second's
+        sizes = bounds.sizes(op.args[1])
+        counts = [bounds.count(each) for each in around]
+        if sizes is None or None in counts or wanted.get(held, []) is None:
+            wanted[held] = None
+            continue
+        found = wanted.setdefault(held, [])
+        assert found is not None
+        times = " * ".join(str(n) for n in counts)
+        found.append(" * ".join([times, *sizes]))
+        if held.shapes and held.unknown:
+            shapes.setdefault(held, []).append(f"{times} * {len(held.unknown)}")
+    for held, parts in wanted.items():
+        if parts is None:
+            continue
+        _make(w, held.name, held.top, parts)
+        if held in shapes:
+            _make(w, held.shapes, f"{held.shapes}_top", shapes[held])
+
+
+def _make(w: Writer, name: str, top: str, parts: list[str]) -> None:
+    room = w.temporary("room")
+    w.line(f"{room} = {top} + int(min(1.0 * {' + 1.0 * '.join(parts)}, {float(_MOST)}))")
+    w.line(f"if {room} > {name}.size:")
+    w.line(f"    {name} = {w.help('grown')}({name}, {room})")
+
+
+def _in(block: Block, around: list[Loop]) -> Iterator[tuple[Apply, list[Loop]]]:
+    """What is pushed each time that a loop's body runs, or that of one inside it."""
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function is push:
+            yield op, around
+        elif isinstance(op, Loop):
+            yield from _in(op.body, [*around, op])
+
+
+class _Bounds:
+    """Upper and lower bounds of numbers in a loop, as sources that can stand before it."""
+
+    def __init__(self, w: Writer, loop: Loop, known: OpenLoop) -> None:
+        self.w = w
+        self.lengths = known
+        self.inside = {id(b) for each in loop.blocks() for b in blocks_of(each)}
+
+    def count(self, loop: Loop) -> str | None:
+        """How often a loop over a range runs at most, each time that it is reached."""
+        if loop.span is None or loop.leaves:
+            return None
+        start, stop, step = loop.span
+        if type(step) is not int or step == 0:
+            return None
+        first, last = (start, stop) if step > 0 else (stop, start)
+        low, high = self.bound(first, least=True), self.bound(last, least=False)
+        if low is None or high is None:
+            return None
+        low = low if low.isdigit() else f"({low})"
+        length = high if low == "0" else f"{high} - {low}"
+        return f"max({length}, 0)" if abs(step) == 1 else f"max(({length}) // {abs(step)} + 1, 0)"
+
+    def sizes(self, x: Operand) -> list[str] | None:
+        """The lengths of what is pushed, at most."""
+        if not is_array(x):
+            return []
+        found = [self.length(x, axis, _DEEPEST) for axis in range(x.type.ndim)]
+        return None if None in found else [n for n in found if n is not None]
+
+    def length(self, v: Value, axis: int, depth: int) -> str | None:
+        """One of them: known before the loop, or that of something that it is a part of."""
+        shape = self.lengths.shape(v)
+        if shape is not None:
+            return shape[axis]
+        d = self.lengths.length(v.type.shape[axis])
+        op = self.w.known.definition.get(v)
+        if d is not None or depth == 0:
+            return d
+        if isinstance(op, Load) and op.view:
+            return self._of_window(op, axis, depth)
+        if isinstance(op, Apply) and arity(op) is not None:
+            for a in op.args:
+                if is_array(a) and a.type.ndim == v.type.ndim and a.type.shape[axis] != 1:
+                    found = self.length(a, axis, depth - 1)
+                    if found is not None:
+                        return found
+        return None
+
+    def _of_window(self, op: Load, axis: int, depth: int) -> str | None:
+        """The length of an axis of the array that a window is taken of, or less."""
+        if any(i is None or is_array(i) for i in op.index):
+            return None
+        parts = list(op.index)
+        if any(i is Ellipsis for i in parts):
+            at = next(k for k, i in enumerate(parts) if i is Ellipsis)
+            parts[at : at + 1] = [slice(None)] * (op.array.type.ndim - len(parts) + 1)
+        parts += [slice(None)] * (op.array.type.ndim - len(parts))
+        own = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
+        s = parts[own]
+        if s.start is None and s.stop is not None and s.step is None:  # never more than its stop
+            most = self.bound(s.stop, least=False)
+            least = self.bound(s.stop, least=True)
+            if most is not None and least is not None and least.isdigit():
+                return f"max({most}, 0)"
+        return self.length(op.array, own, depth - 1)
+
+    def bound(self, x: Operand, *, least: bool) -> str | None:
+        """The least, or the most, that an int is while the loop runs."""
+        found = affine(x, self.w.known)
+        if found is None:
+            return None
+        if found.base is None:
+            return str(found.offset)
+        base = self._bound_of(found.base, least=least)
+        if base is None or not found.offset:
+            return base
+        if _is_int(base):
+            return str(int(base) + found.offset)
+        return f"{base} {'+' if found.offset > 0 else '-'} {abs(found.offset)}"
+
+    def _bound_of(self, v: Value, *, least: bool) -> str | None:
+        if id(self.w.known.home.get(v)) not in self.inside:
+            return str(self.w.atom(self.w.term(v)).text)
+        loop = counter_loop(v, self.w.known)
+        if loop is None or loop.span is None:
+            return None
+        start, stop, step = loop.span
+        if type(step) is not int or step == 0:
+            return None
+        if (step > 0) is least:
+            return self.bound(start, least=least)
+        end = self.bound(stop, least=least)
+        if end is None:
+            return None
+        beside = -1 if step > 0 else 1
+        return str(int(end) + beside) if _is_int(end) else f"{end} {'+' if beside > 0 else '-'} 1"
+
+
+def _is_int(text: str) -> bool:
+    return text.lstrip("-").isdigit()
