@@ -388,7 +388,7 @@ def _copy(w, op, a, order="C"):  # noqa: ARG001
     if a in w._lazy:
         return w.text(a)
     out = op.outputs[0]
-    if w.is_in_order(out) and not w.has_workspace(out):
+    if w.is_in_order(out) and w.is_in_order(a) and not w.has_workspace(out):
         return f"{w.array(a)}.copy()"
     with reading(w, a) as (value, lengths, steps):
         w.new_array(out, lengths)

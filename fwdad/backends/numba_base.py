@@ -266,8 +266,8 @@ class BaseWriter(Writer):
         return self.axes.get(value)
 
     def is_in_order(self, value: Value) -> bool:
-        """Whether an array that is made lies in C order."""
-        return self._order(value) is None
+        """Whether an array's memory was made in C order."""
+        return all(self._order(v) is None for v in self.roots(value))
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """A dtype as source."""

@@ -45,6 +45,14 @@ def answered(x):
     return p
 
 
+def copied(x):
+    p = np.zeros_like(x)
+    for _ in range(2):
+        for j in range(1, x.shape[1]):
+            p[:, j] = p[:, j - 1] + x[:, j]
+    return p.copy(), p * 2.0, np.ravel(p + 1.0), p[1:].copy()
+
+
 def known_by_another_name(x):
     p, q = np.zeros_like(x), x * 2.0
     for j in range(1, x.shape[1]):
@@ -103,6 +111,13 @@ def test_values(f):
         assert_allclose(jitted(M[:1, :1].copy()), f(M[:1, :1].copy()))
     if f is answered:
         assert jitted(M).flags.c_contiguous
+
+
+def test_copies_lie_as_numpys_do():
+    assert ".T" in source(copied, M)
+    for found, wanted in zip(fwdad.jit(copied, backend="numba")(M), copied(M), strict=True):
+        assert_array_equal(found, wanted)
+        assert found.strides == wanted.strides
 
 
 def test_gradient():
