@@ -233,18 +233,18 @@ if _array_converter is not None:
 
 
 @handler(np.shape)
-def _shape(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    return np.shape(primal_part(args[0]))
+def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.shape(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
 
 
 @handler(np.ndim)
-def _ndim(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    return np.ndim(primal_part(args[0]))
+def _ndim(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.ndim(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
 
 
 @handler(np.size)
 def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return np.size(primal_part(args[0]), *args[1:], **kwargs)
+    return np.size(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
 
 
 @handler(np.broadcast)

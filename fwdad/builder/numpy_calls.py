@@ -120,7 +120,11 @@ def write_out(out: Any, value: Any, where: Any = True) -> Any:
         if len(out) == 1:
             (out,) = out
         else:
-            return tuple(write_out(o, v, where) for o, v in zip(out, value, strict=True))
+            pairs = zip(out, value, strict=True)
+            return tuple(v if o is None else write_out(o, v, where) for o, v in pairs)
+    if not isinstance(out, np.ndarray):
+        message = "return arrays must be of ArrayType"
+        raise TypeError(message)
     if where is True:
         _check_castable(value, out)
         store.store(out, Ellipsis, value)
@@ -172,6 +176,8 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         return _simple(ufunc, args)
     if method == "at":
         return _at(ufunc, args)
+    if method == "__call__" and len(args) > ufunc.nargs:
+        return ufunc(*apply.primal_part(args), **kwargs)  # NumPy's own complaint
     if method == "__call__" and len(args) > ufunc.nin:
         kwargs = {**kwargs, "out": args[ufunc.nin :] if ufunc.nout > 1 else args[ufunc.nin]}
         args = args[: ufunc.nin]

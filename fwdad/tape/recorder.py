@@ -128,6 +128,10 @@ def _with_named_out(
         n = function.nin
         if len(args) <= n:
             return args, kwargs
+        if len(args) > function.nargs:
+            name, most = function.__name__, function.nargs
+            message = f"{name}() takes from {n} to {most} positional arguments but {len(args)} came"
+            raise TypeError(message)
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
     names = positional(function) if len(args) > 1 else []  # nobody's first argument
@@ -550,6 +554,9 @@ class Recorder:
         for target, y in pairs:
             if target is None:
                 continue
+            if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
+                message = "return arrays must be of ArrayType"
+                raise TypeError(message)
             into = self.as_symbol(target)
             if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
                 message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"

@@ -370,11 +370,12 @@ def _as_it_is(f: Any, n_for: int) -> None:
     """A function that answers its argument itself for one value of n."""
 
     @builtin(f)
-    def call(tracer: Any, a: Any, n: Any = 1, *args: Any, **options: Any) -> Any:
-        n = tracer.known(n)
-        if type(a) is Symbol and a.is_array and n == n_for:
-            return a
-        return tracer.call_native(f, (a, n, *args), options)
+    def call(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
+        if type(a) is Symbol and a.is_array and len(args) + len(options) == 1:
+            n = tracer.known(args[0] if args else options.get("n"))
+            if n == n_for:
+                return a
+        return tracer.call_native(f, (a, *args), options)
 
 
 _as_it_is(np.linalg.matrix_power, 1)

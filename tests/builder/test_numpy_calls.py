@@ -138,3 +138,36 @@ def test_ufuncs_from_elsewhere_have_their_own_name():
     for f in (lambda x: np.frompyfunc(halve, 1, 1)(x), lambda x: outside(x)):
         with pytest.raises(fwdad.MissingRuleError, match=r"no frule for halve \(vectorized\)"):
             fwdad.jacobian(f, X)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sin(x, x, x),
+        lambda x: np.sin(x, 1.5),
+        lambda x: np.isfinite(x, 2),
+        lambda x: np.add(x, x, 7),
+        lambda x: np.any(x, 0, 9),
+        lambda x: np.where(x > 0, x),
+        lambda x: np.shape(x, axis=1),
+        lambda x: np.ndim(x, dtype=float),
+        lambda x: np.linalg.matrix_power(np.outer(x, x)),
+    ],
+)
+def test_what_numpy_refuses_is_refused(f):
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        f(X)
+    with pytest.raises(theirs.type):
+        fwdad.jvp(f, X, X)
+    with pytest.raises((theirs.type, fwdad.UntraceableError)):
+        fwdad.jit(f, backend="numpy")(X)
+
+
+def test_an_output_that_is_not_given():
+    def f(x):
+        whole = np.zeros(3)
+        part, _ = np.modf(x * 1.5, None, whole)
+        return part + 2 * whole
+
+    assert_array_equal(fwdad.jacobian(f, X), 1.5 * np.eye(3))
+    assert_array_equal(fwdad.jit(f, backend="numpy")(X), f(X))
