@@ -28,7 +28,7 @@ from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
 _REVERSE: dict[str, Any] = {}
 
 
-def install_reverse(jacobian: Any, pullback: Any) -> None:
+def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
     """Say what takes derivatives by reverse mode, which stands above these evaluators.
 
     Parameters
@@ -38,8 +38,10 @@ def install_reverse(jacobian: Any, pullback: Any) -> None:
     pullback : callable
         ``pullback(f, x, chunk, args, kwargs)`` answers the function from cotangents of f(x) to
         those of x.
+    linearized : callable
+        ``linearized(f, args, kwargs, chunk)`` answers f's tape at a point, None if there is none.
     """
-    _REVERSE.update(jacobian=jacobian, pullback=pullback)
+    _REVERSE.update(jacobian=jacobian, pullback=pullback, linearized=linearized)
 
 
 def jvp(
@@ -319,16 +321,20 @@ def linearize(
 
     Notes
     -----
-    A product with a direction runs f again, on duals. The first with a cotangent runs f forward
-    once and keeps what its way back needs, as :func:`vjp` does; the others run the way back only.
-    J has copies of x and of f's other arguments: the caller may change them.
+    f is traced and its tape is run once. J copies the arrays that the tape reads, those among the
+    arguments and those from outside: the caller may change all of them. Each product with a
+    direction runs the tape again, with tangents, a chunk of directions at a time. The first product
+    with a cotangent runs it forward once more and keeps what its way back needs, as :func:`vjp`
+    does; the others run the way back only. Where f cannot be traced, all arguments are copied, and
+    f itself is run instead: on duals, or recorded; what it reads from outside must not change.
     """
     from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
+    found = _REVERSE["linearized"](f, (x, *args), kwargs or {}, chunk)
+    if found is not None:
+        return found.y, JacobianOperator(found, x, found.y)
     at = _At(f, (x, *args), kwargs or {}, chunk)
-    given = {key: _own(a) for key, a in (kwargs or {}).items()}  # f may write into them
-    y = run_on_duals(f, tuple(_own(a) for a in (x, *args)), given)
-    return y, JacobianOperator(at, x, y)
+    return at.y, JacobianOperator(at, x, at.y)
 
 
 class _At:
@@ -344,19 +350,23 @@ class _At:
         self.f, self.chunk = f, chunk
         self.x, *self.args = (_own(a) for a in args)
         self.kwargs = {key: _own(a) for key, a in kwargs.items()}
+        self._structure = flatten(self.x)[1]
+        given = {key: _own(a) for key, a in kwargs.items()}  # f may write into them
+        self.y = run_on_duals(f, tuple(_own(a) for a in args), given)
         self._pull: Any = None
 
-    def push(self, v: Any) -> Any:
-        """The tangents of f(x) in the directions v."""
-        args = tuple(self.args)
-        return jvp(self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs)[1]
+    def push(self, rows: list[Any]) -> list[Any]:
+        """The tangents of the leaves of f(x) in K directions of those of x."""
+        v, args = unflatten(self._structure, rows), tuple(self.args)
+        y_dot = jvp(self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs)[1]
+        return flatten(y_dot)[0]
 
-    def pull(self, y_bar: Any) -> Any:
-        """The cotangents of x for those of f(x)."""
+    def pull(self, rows: list[Any]) -> list[Any]:
+        """The cotangents of the leaves of x for K of those of f(x)."""
         if self._pull is None:
             given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
             self._pull = _REVERSE["pullback"](*given)
-        return self._pull(y_bar)
+        return flatten(self._pull(unflatten(flatten(self.y)[1], rows)))[0]
 
 
 def _own(x: Any) -> Any:

@@ -100,7 +100,7 @@ class _Tapes:
                 self._known.clear()
                 self._single.clear()
                 self._closures.clear()
-            backend = f.backend if isinstance(f, Jitted) else "numpy"
+            backend = f.backend if isinstance(f, Jitted) else getattr(f, "tape_backend", "numpy")
             reverse = _Reversed(evaluate, f, argnums, options)
             made: Jitted | None = Jitted(reverse, backend, apart=apart)
             code = getattr(f, "__code__", None)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from fwdad.errors import UnsupportedTypeError
-from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.composite import flatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
 
@@ -23,8 +23,8 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     Parameters
     ----------
     at : object
-        ``at.push(v)`` answers the tangents of f(x) in K directions, ``at.pull(y_bar)`` the
-        cotangents of x for K of f(x).
+        ``at.push(rows)`` answers the tangents of the leaves of f(x) in K directions of those of x,
+        ``at.pull(rows)`` the cotangents of these for K of f(x).
     x : float, array or composite
         Where.
     y : float, array or composite
@@ -33,9 +33,8 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
 
     def __init__(self, at: Any, x: Any, y: Any) -> None:
         self._at = at
-        self._leaves, self._structure = flatten(x)
-        outputs, self._y_structure = flatten(y)
-        self._outputs = outputs
+        self._leaves, _ = flatten(x)
+        self._outputs = outputs = flatten(y)[0]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
@@ -49,9 +48,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(v.T)
-        seeds = _split(rows, self._leaves)
-        y_dot = self._at.push(unflatten(self._structure, seeds))
-        parts, _ = flatten(y_dot)
+        parts = self._at.push(_split(rows, self._leaves))
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
@@ -62,9 +59,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
 
     def _rmatmat(self, v: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(v.T)
-        bars = _split(rows, self._outputs)
-        x_bar = self._at.pull(unflatten(self._y_structure, bars))
-        parts, _ = flatten(x_bar)
+        parts = self._at.pull(_split(rows, self._outputs))
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 
 

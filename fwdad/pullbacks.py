@@ -24,6 +24,7 @@ from fwdad.gradients import (
     traced,
     written_out,
 )
+from fwdad.linearized import linearized
 from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.alike import alike
@@ -479,7 +480,7 @@ def _pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any
     return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1]
 
 
-install_reverse(jacrev_at, _pullback_at)
+install_reverse(jacrev_at, _pullback_at, linearized)
 
 
 def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:

@@ -101,26 +101,30 @@ class Sweeps:
         """
         return [k for k in self.halves.read if isinstance(leaves[k], np.ndarray)]
 
-    def run(self, leaves: list[Any]) -> tuple[Any, Kept]:
+    def run(self, leaves: list[Any], *, copied: bool = True) -> tuple[Any, Kept]:
         """The value for some inputs, and what is kept for the way back.
 
         Parameters
         ----------
         leaves : list
             The inputs of the whole.
+        copied : bool
+            Whether those are copied that the way back reads: somebody else may change them.
         """
         halves = self.halves
-        values, kept = self._run(leaves)[1:]
+        values, kept = self._run(leaves, copied=copied)[1:]
         for k in halves.hollow:
             kept[k] = _hollow(kept[k])
         y, _ = self.rebuild([*values, *[None] * (self.results - halves.values)])
         return y, Kept(self, kept)
 
-    def _run(self, leaves: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _run(
+        self, leaves: list[Any], *, copied: bool = True
+    ) -> tuple[list[Any], list[Any], list[Any]]:
         """What the way forward answers as the value, the same in its own memory, what is kept."""
         halves = self.halves
         own = list(leaves)
-        for k in self.copied(leaves):
+        for k in self.copied(leaves) if copied else ():
             own[k] = alike(own[k])
         found = list(self.forward(*own))
         values, kept = found[: halves.values], found[halves.values :]

@@ -34,6 +34,7 @@ LAYERS = {
     "numba_call_source": 10,
     "numba_calls": 10,
     "gradients": 11,
+    "linearized": 12,
     "sweeps": 11,
     "pullbacks": 12,
     "explaining": 13,

@@ -1,0 +1,149 @@
+"""``linearize`` on a tape: both directions at the point, whatever the caller changes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad import compilation, linearized
+from fwdad.gradients import UNTRACED
+
+X = np.linspace(0.2, 1.0, 5)
+TABLE = np.array([1.0, -2.0, 0.5, 3.0, 1.5])
+UNREAD = np.ones(7)
+OTHER = X[::-1].copy()
+
+
+def table(x, a, unused):
+    x[0] = x[0] * a[1]
+    for k in range(1, len(x)):
+        x[k] = x[k] * x[k - 1] + TABLE[k]
+    return np.stack([x * TABLE, np.sin(x)]), 2, x[1] * a[0]
+
+
+def pytree(z):
+    return {"s": z["a"] * z["b"][0], "t": (np.outer(z["b"], z["b"]), 1)}
+
+
+def rows_of(f, x, args=()):
+    """The Jacobian of the leaves, one above the other."""
+
+    def flat(x):
+        return np.concatenate([np.ravel(y) for y in leaves(f(x, *args))])
+
+    return fwdad.jacobian(flat, x, mode="forward")
+
+
+def leaves(y):
+    return [y[0], y[2]]
+
+
+@pytest.mark.parametrize("backend", ["plain", "numpy", "numba"])
+def test_what_is_read_may_change(backend):
+    if backend == "numba":
+        pytest.importorskip("numba")
+    f = table if backend == "plain" else fwdad.jit(table, backend=backend)
+    x, a, unused, before = X.copy(), X[::-1].copy(), UNREAD.copy(), TABLE.copy()
+    expected = rows_of(table, X, (a, unused))
+    y, J = fwdad.linearize(f, x, args=(a, unused), chunk=2)
+    assert type(J._at) is linearized.Linearized
+    assert_array_equal(x, X)
+    assert_allclose(y[0], table(X.copy(), a, unused)[0], rtol=1e-14)
+    try:
+        x[:] = a[:] = TABLE[:] = y[0][:] = 7.0
+        for _ in range(2):
+            assert_allclose(J @ np.eye(5), expected, rtol=1e-12, atol=1e-14)
+            assert_allclose(J.matvec(X), expected @ X, rtol=1e-12, atol=1e-14)
+            assert_allclose(J.T @ np.eye(11), expected.T, rtol=1e-12, atol=1e-14)
+            assert_allclose(J.rmatvec(np.arange(11.0)), np.arange(11) @ expected, rtol=1e-12)
+    finally:
+        TABLE[:] = before
+
+
+def test_copies_what_is_read():
+    x, a, unused = X.copy(), X.copy(), UNREAD.copy()
+    _, J = fwdad.linearize(table, x, args=(a, unused))
+    held = J._at._leaves
+    assert not any(np.shares_memory(held[k], given) for k, given in enumerate((x, a)))
+    assert held[2] is unused
+
+
+def test_again_traces_nothing(monkeypatch):
+    """Another point finds the tapes of the first one."""
+    _, J = fwdad.linearize(table, X, args=(OTHER, UNREAD))
+    J @ np.eye(5)
+    J.T @ np.eye(11)
+
+    def refused(*_args, **_options):
+        raise AssertionError
+
+    monkeypatch.setattr(compilation, "trace_optimised", refused)
+    monkeypatch.setattr(linearized, "push_forward", refused)
+    point = X + 0.3
+    _, J = fwdad.linearize(table, point, args=(OTHER, UNREAD))
+    assert_allclose(J @ np.eye(5), rows_of_forward(point), rtol=1e-6, atol=1e-8)
+    assert_allclose(J.T @ np.eye(11), rows_of_forward(point).T, rtol=1e-6, atol=1e-8)
+
+
+def rows_of_forward(x):
+    """By differences."""
+
+    def flat(x):
+        return np.concatenate([np.ravel(y) for y in leaves(table(x, OTHER, UNREAD))])
+
+    h = 1e-5
+    columns = [(flat(x + h * e) - flat(x - h * e)) / (2 * h) for e in np.eye(5)]
+    return np.stack(columns, axis=1)
+
+
+def test_composites():
+    z = {"a": np.array([[1.0, 2.0]]), "b": np.array([3.0, -1.0, 0.5])}
+    y, J = fwdad.linearize(pytree, z)
+    assert y["t"][1] == 1
+    z["b"][:] = 0.0
+    v = np.arange(5.0)
+    s = v[:2] * 3.0 + np.array([1.0, 2.0]) * v[2]
+    b = np.array([3.0, -1.0, 0.5])
+    wanted = np.concatenate([s, np.ravel(np.outer(v[2:], b) + np.outer(b, v[2:]))])
+    assert_allclose(J.matvec(v), wanted, rtol=1e-14)
+    u = np.random.default_rng(0).normal(size=11)
+    assert_allclose(J.rmatvec(u) @ v, u @ wanted, rtol=1e-13)
+
+
+def test_numbers():
+    y, J = fwdad.linearize(lambda x: x * x * 3.0, 2.0)
+    assert y == 12.0
+    assert_allclose(J @ np.eye(1), [[12.0]])
+    assert_allclose(J.T @ np.eye(1), [[12.0]])
+
+
+def test_complex_values():
+    f = lambda x: np.exp(1j * x) * x  # noqa: E731 (a line)
+    y, J = fwdad.linearize(f, X)
+    assert_allclose(y, f(X))
+    assert_allclose(J @ X, (1j * X + 1) * np.exp(1j * X) * X, rtol=1e-13)
+
+
+def test_what_raises():
+    def f(x, k):
+        return x[k] * x
+
+    with pytest.raises(IndexError, match="out of bounds"):
+        fwdad.linearize(f, X, args=(9,))
+    with pytest.raises(fwdad.errors.SeedError):
+        fwdad.linearize(np.exp, X)[1] @ (1j * X)
+
+
+def test_without_a_way_back_on_a_tape(monkeypatch):
+    """All directions, then."""
+    monkeypatch.setattr(
+        linearized, "tape_at",
+        lambda evaluate, *given: UNTRACED if evaluate is linearized.value_and_pullback
+        else real(evaluate, *given),
+    )  # fmt: skip
+    expected = rows_of(table, X, (OTHER, UNREAD))
+    _, J = fwdad.linearize(table, X, args=(OTHER, UNREAD))
+    assert_allclose(J.T @ np.eye(11), expected.T, rtol=1e-12, atol=1e-14)
+
+
+real = linearized.tape_at
