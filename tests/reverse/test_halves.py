@@ -128,9 +128,9 @@ def test_forward_once(monkeypatch):
     runs = []
     forward = sweeps.Sweeps.run
 
-    def counted(self, leaves):
+    def counted(self, leaves, **options):
         runs.append(len(leaves))
-        return forward(self, leaves)
+        return forward(self, leaves, **options)
 
     monkeypatch.setattr(sweeps.Sweeps, "run", counted)
     _, pullback = fwdad.vjp(filled, X)
