@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Loop, Update, is_array
 from tests.cases.aliasing import ALIASING
 from tests.cases.models import MODELS
 from tests.cases.mutation import MUTATIONS
@@ -66,6 +67,37 @@ def test_table(program):
     wanted = np.tensordot(w, reference, y.ndim) if y.ndim else w * reference
     rtol = max(program.rtol, 1e-8)
     assert_allclose(found, wanted, rtol=rtol, atol=rtol * (1 + np.max(np.abs(wanted), initial=0)))
+
+
+COMPILED = [p for p in MUTATIONS + ALIASING if str(p) not in RECORDED]
+
+
+@NO_NUMBA
+@pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+@pytest.mark.parametrize("first", range(0, len(COMPILED), 8))
+def test_mutation_and_aliasing_compiled(first):
+    """Eight programs are one function: compiling it takes the time."""
+    group = COMPILED[first : first + 8]
+    functions = tuple(p.function for p in group)
+    arguments = tuple(copy.deepcopy(p.x) for p in group)
+    shapes = [np.shape(call_on_copy(p.function, p.x)) for p in group]
+    weights = tuple(np.linspace(0.3, 1.7, math.prod(s)).reshape(s) for s in shapes)
+
+    def total(arguments):
+        s = 0.0
+        for f, x, w in zip(functions, arguments, weights, strict=True):
+            s = s + np.sum(w * f(x))
+        return s
+
+    gradient = fwdad.jit(fwdad.grad(total))
+    found = gradient(arguments)
+    assert "run by Numba" in fwdad.explain(gradient)
+    for program, x, w, x_bar in zip(group, arguments, weights, found, strict=True):
+        forward = fwdad.jacobian(program.function, program.x, mode="forward")
+        expected = np.tensordot(w, forward, w.ndim) if w.ndim else w * forward
+        atol = 1e-10 * (1 + np.max(np.abs(expected), initial=0.0))
+        assert_allclose(x_bar, expected, rtol=1e-9, atol=atol, err_msg=str(program))
+        assert_array_equal(x, program.x)
 
 
 # -- loops and branches on the tape
@@ -154,6 +186,21 @@ def test_operations_do_not_grow_with_the_trip_count():
         return fwdad.trace(fwdad.grad(lambda x: doubled(x, n)), 2.0).program.count()
 
     assert count(10) == count(100_000)
+
+
+def test_states_of_a_loop():
+    """Case 3: no more is kept than what is carried, n times."""
+    for n in (10, 1000):
+        report = fwdad.memory_report(lambda a, n=n: multiplied(a, n), 1e-3)
+        assert report.saved <= 8 * n
+
+
+def test_loops_within_loops():
+    """Case 6: the inner loop stands in the body of the outer one, both ways."""
+    loops = fwdad.trace(fwdad.grad(doubled_within), 2.0, 2, 3).program.block.ops
+    outer = [op for op in loops if isinstance(op, Loop)]
+    assert all(any(isinstance(o, Loop) for o in op.body.ops) for op in outer)
+    assert outer
 
 
 def test_equal_expressions_are_one():
@@ -292,6 +339,25 @@ def test_value_that_was_read_before_it_changed():
 
     for found in (fwdad.grad(f)(0.7), gradient(f, 0.7), fwdad.vjp(f, 0.7)[1](1.0)):
         assert found == pytest.approx(math.cos(0.7), rel=1e-15)
+
+
+def test_reads_of_elements():
+    """Case 9: a read of one element is one addition backwards, and nothing is kept."""
+
+    def f(a):
+        s = 0.0
+        for i in range(len(a)):
+            s = s + a[i] * a[-1]
+        return s
+
+    a = np.linspace(0.1, 0.9, 7)
+    loops = [op for op in fwdad.trace(fwdad.grad(f), a).program.block.ops if isinstance(op, Loop)]
+    made = [o for op in loops[-1].body.ops for o in op.outputs if is_array(o)]
+    updates = [op for op in loops[-1].body.ops if isinstance(op, Update)]
+    assert len(updates) == 2
+    assert not made  # no zeros, and no copy
+    assert fwdad.memory_report(f, a).saved == 0
+    assert_allclose(fwdad.grad(f)(a), fwdad.jacobian(f, a, mode="forward"), rtol=1e-13)
 
 
 def test_matrix_that_is_updated_between_products():
