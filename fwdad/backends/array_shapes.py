@@ -77,7 +77,7 @@ def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
 
 @handles(give_back)
 def _give_back(w, op, held, own, order):  # noqa: ARG001
-    made = (o for o in w.program.walk() if own in o.outputs)
+    made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
     if not any(isinstance(o, Apply) and o.function is window_or_zeros and w.lies_by_rows(o.args[3])
                for o in made):  # fmt: skip
         message = "of an array that may not lie row by row"

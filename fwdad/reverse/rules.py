@@ -25,6 +25,7 @@ from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.rules import becomes_whole, nested_parts
+from fwdad.tape.mirroring import give_back
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
@@ -39,15 +40,8 @@ class Rules(Windows):
     bar_stacks: dict[Value, Value]
 
     def _apply(self, op: Apply) -> None:
-        if op.function in (push, pop, top, thin):
-            self._stack(op)
+        if self._written(op):
             return
-        if is_scatter(op):
-            self._scatter_backwards(op)
-            return
-        if any(self.structure.is_active(v) for v in op.writes()):
-            name = function_name(op.function)
-            self.fail(f"{name} writes into an array that carries derivatives")
         self._stays_inexact(op)
         bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
         if all(b is None for b in bars) or not is_differentiable(op):
@@ -67,6 +61,21 @@ class Rules(Windows):
         else:
             with equal_inside(self.recorder, op):
                 self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
+
+    def _written(self, op: Apply) -> bool:
+        """Run a call that writes into its first argument backwards; answers whether it is one."""
+        if op.function in (push, pop, top, thin):
+            self._stack(op)
+        elif is_scatter(op):
+            self._scatter_backwards(op)
+        elif not any(self.structure.is_active(v) for v in op.writes()):
+            return op.function is give_back
+        elif op.function is not give_back:
+            name = function_name(op.function)
+            self.fail(f"{name} writes into an array that carries derivatives")
+        elif self.structure.is_active(op.args[1]):
+            self.gave_back(op)
+        return True
 
     def _scatter_backwards(self, op: Apply) -> None:
         """Run a call of ``np.add.at`` backwards."""

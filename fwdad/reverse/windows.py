@@ -34,6 +34,8 @@ class Windows(Cotangents):
             return True
         if isinstance(op, Load) and op.view:
             return self.is_followed(op.array)
+        if isinstance(op, Apply) and op.function is window_or_zeros:
+            return self.is_followed(op.args[0])
         if isinstance(op, Apply) and self.structure.roots(v) != {v}:
             bases = _bases(op)
             return (
@@ -105,6 +107,8 @@ class Windows(Cotangents):
         """The same window on the cotangent as a call answers on its argument."""
         if not self.is_followed(op.outputs[0]):
             return self.fail("a window on an array that is written cannot be followed")
+        if op.function is window_or_zeros:
+            return self._beside(op)
         (base,) = _bases(op)
         if op.function in _COPYING and not (_order(op) == "C" and self._lies_plainly(base)):
             return self._window_or_own(op, base)
@@ -126,6 +130,26 @@ class Windows(Cotangents):
                 args = (mirrored, held, *self.symbols((v, base)))
                 home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, mirrored.type)
         return home.buffers[v]
+
+    def _beside(self, op: Apply) -> Symbol:
+        """The cotangent of a cotangent: a window where that one is."""
+        (v,) = op.outputs
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                mirrored, held, *alike = op.args
+                first = self.memory_of(mirrored)
+                args = (first, self.memory_of(held), *self.symbols(tuple(alike)))
+                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, first.type)
+        return home.buffers[v]
+
+    def gave_back(self, op: Apply) -> None:
+        """What a cotangent gave to another one, backwards: it is given what that one has."""
+        held, own, order = op.args
+        if not self.is_followed(own):
+            self.fail("a window on an array that is written cannot be followed")
+        args = (self.memory_of(own), self.memory_of(held), order)
+        self.recorder.mutate(give_back, args, {})
 
     def give_back(self, op: Apply) -> None:
         """Where a window may have been a copy, add its cotangent to that of the base."""

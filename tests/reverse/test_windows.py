@@ -108,3 +108,48 @@ def test_gradient_of_a_gradient_through_a_reshape(order):
     expected = second.reshape(2, 3, order=order) * x * v
     assert_allclose(fwdad.grad(g)(x), expected, rtol=1e-13)
     assert_allclose(fwdad.jit(fwdad.grad(g), backend="numpy")(x), expected, rtol=1e-13)
+
+
+def through_a_window(x):
+    y = x * x
+    y.reshape(4, 3)[1:] *= y.reshape(4, 3)[:-1]
+    return np.sum(y**2)
+
+
+def through_windows_in_a_loop(x):
+    y = np.zeros((3, 4))
+    for k in range(3):
+        y.ravel()[k::3] += np.sin(np.sum(x[:, k]) + y.ravel()[k])
+        y[k] *= x[k]
+    return np.sum(y**3)
+
+
+@pytest.mark.parametrize(
+    "f", [ravelled, through_a_window, through_windows_in_a_loop, broadcast, sliding]
+)
+def test_gradient_of_a_gradient(f):
+    v = np.cos(np.arange(12.0)).reshape(3, 4)
+
+    def g(x):
+        return np.sum(v * fwdad.grad(f)(x))
+
+    expected = fwdad.jvp(fwdad.jacfwd(f), X, v)[1]
+    gradient = fwdad.jit(fwdad.grad(g), backend="numpy")(X)
+    assert_allclose(gradient, expected, rtol=1e-11, atol=1e-12)
+    third = fwdad.jvp(fwdad.grad(g), X, v)[1]
+    slopes = (fwdad.hvp(f, X + 1e-5 * v, v) - fwdad.hvp(f, X - 1e-5 * v, v)) / 2e-5
+    assert_allclose(third, slopes, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("f", [a_copy_of_columns, a_window_and_a_copy, copies_in_a_loop])
+def test_gradient_of_a_gradient_that_is_recorded(f):
+    """What the way back adds into cannot be put back, and was read."""
+    v = np.cos(np.arange(12.0)).reshape(3, 4)
+
+    def g(x):
+        return np.sum(v * fwdad.grad(f)(x))
+
+    with pytest.raises(UntraceableError, match="a function overwrites an array"):
+        fwdad.jit(fwdad.grad(g), backend="numpy")(X)
+    expected = fwdad.jvp(fwdad.jacfwd(f), X, v)[1]
+    assert_allclose(fwdad.grad(g)(X), expected, rtol=1e-11, atol=1e-12)
