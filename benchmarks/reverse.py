@@ -87,8 +87,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", nargs="+", default=["*"], metavar="PATTERN", help="such as 'jacobi*'")
     add(
-        "--table", default="compiled", choices=["compiled", "interpreted", "memory"],
-        help="interpreted: array programs without a compiler, beside autograd and torch",
+        "--table", default="compiled", choices=["compiled", "interpreted", "memory", "first"],
+        help="interpreted: array programs without a compiler, beside autograd and torch; "
+        "first: nothing but first calls",
     )  # fmt: skip
     add("--size", nargs="+", default=["small"], choices=["tiny", "small", "medium"])
     add("--jax", action="store_true", help="JAX beside it")

@@ -25,6 +25,7 @@ from benchmarks.reverse_peers import (
     Call,
     NotWrittenError,
     bound,
+    jax_call,
     numba_call,
     warm,
 )
@@ -78,6 +79,10 @@ class Measured:
         self.args = self.problem.arguments(size)
         self.row = Row(self.problem.name, size)
         self.calls: dict[str, Call] = {}
+        if self.options.table == "first":
+            self.attempt("fwdad", lambda: bound(self.gradient, self.args), lambda _: "")
+            self.attempt("jax", lambda: jax_call(self.problem, self.args), self.is_same)
+            return self.row
         if self.options.table == "interpreted":
             self.attempt("numpy", lambda: bound(self.problem.f, self.args), lambda _: "")
             peers = INTERPRETED
@@ -257,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reverse_row", description=__doc__)
     add = parser.add_argument
     add("name")
-    add("--table", default="compiled", choices=["compiled", "interpreted", "memory"])
+    add("--table", default="compiled", choices=["compiled", "interpreted", "memory", "first"])
     add("--size", nargs="+", default=["small"])
     add("--rounds", type=int, default=9)
     add("--round-seconds", type=float, default=0.02)

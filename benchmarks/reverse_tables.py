@@ -25,7 +25,8 @@ INTERPRETED = {"fwdad": "gradient", "autograd": "autograd", "torch": "torch, eag
 def report(rows: Sequence[Row], which: str) -> str:
     """Everything as Markdown, a table for each size."""
     listed = "\n".join(f"- {key}: {value}" for key, value in {**machine(), **versions()}.items())
-    make = {"compiled": _compiled, "interpreted": _interpreted, "memory": _memory}[which]
+    makers = {"compiled": _compiled, "interpreted": _interpreted, "memory": _memory}
+    make = {**makers, "first": _firsts}[which]
     order = {p.name: k for k, p in enumerate(PROBLEMS)}
     parts = [listed]
     for sizes in dict.fromkeys(row.size for row in rows):
@@ -53,10 +54,8 @@ def _compiled(rows: Sequence[Row]) -> list[str]:
     parts.append(f"Gradient over the faster compiled program: {_summary(ratios)}.")
     behind = [_ratio(row, "jax", "fwdad") for row in rows]
     parts.append(f"JAX's gradient over ours: {_summary(behind)}.")
-    timed = [row.first for row in rows if {"fwdad", "jax"} <= {*row.first}]
     if rows[0].size == "small":  # elsewhere it was compiled before
-        both = [first["fwdad"] / first["jax"] for first in timed]
-        parts.append(f"Our first call over JAX's: {_summary(both)}.")
+        parts.append(_over_jax(rows))
     partly = [f"- {row.name}: {row.runs}" for row in rows if "NumPy" in row.runs]
     if partly:
         parts.append("Not, or not wholly, compiled:\n\n" + "\n".join(partly))
@@ -89,6 +88,22 @@ def _memory(rows: Sequence[Row]) -> list[str]:
     header = ["program", "arguments", "peak of the program", "saved, as reported",
               "peak of the gradient", "over saved + 2 (arguments + program)"]  # fmt: skip
     return [table(header, body)]
+
+
+def _firsts(rows: Sequence[Row]) -> list[str]:
+    body = []
+    for row in rows:
+        times = [_first(row, name) for name in ("fwdad", "jax")]
+        both = {"fwdad", "jax"} <= {*row.first}
+        ratio = f"{three_digits(row.first['fwdad'] / row.first['jax'])}×" if both else "-"
+        body.append([row.name, *times, ratio, *row.status.values()])
+    return [table(["program", "first call", "JAX's", "ours over JAX's"], body), _over_jax(rows)]
+
+
+def _over_jax(rows: Sequence[Row]) -> str:
+    timed = [row.first for row in rows if {"fwdad", "jax"} <= {*row.first}]
+    both = [first["fwdad"] / first["jax"] for first in timed]
+    return f"Our first call over JAX's: {_summary(both)}."
 
 
 def _first(row: Row, name: str) -> str:
