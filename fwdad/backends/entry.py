@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
+from fwdad.rules.registry import resolve_pending
 from fwdad.tape.ops import Program
 from fwdad.tape.orders import Orders
 from fwdad.tape.types import Number, Type
@@ -26,6 +27,8 @@ if have_numba():
     from fwdad.backends.machine import OPTIONS, Machine
     from fwdad.backends.numba_source import numba_source
     from fwdad.backends.pieces import Cut, cut, unlike
+
+    resolve_pending()  # Numba has imported parts of SciPy
 
 Backend = Literal["numpy", "numba"]
 

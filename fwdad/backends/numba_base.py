@@ -55,9 +55,8 @@ class BaseWriter(Writer):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._used.update(HELPERS | LINALG_HELPERS | SPECIAL_HELPERS | TABLE_HELPERS)
-        self._used.update(list(vector_functions.FUNCTIONS))
-        self._used.update(numba_parallel.namespace().keys())
+        taken = [*HELPERS, *LINALG_HELPERS, *SPECIAL_HELPERS, *TABLE_HELPERS]
+        self._used.update([*taken, *vector_functions.FUNCTIONS, *numba_parallel.namespace()])
         if program.parallel:
             self._used.update(numba_parallel.RESERVED)
         self.helpers: set[str] = set()

@@ -30,6 +30,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.passes.rewrite import count_uses
 
 _CHEAP = {np.add, np.subtract, np.multiply, np.negative}
 _MOST = 4  # operations that are repeated for an element
@@ -44,9 +45,7 @@ def repeated(program: Program) -> Program:
     program : Program
         It stays as it is.
     """
-    uses = Counter(v for op in program.walk() for v in values_in(op.operands()))
-    for block in _blocks(program.block):
-        uses.update(values_in(block.results))
+    uses = count_uses(program)
     if not any(_is_cheap(op) and uses[op.outputs[0]] > 1 for op in program.walk()):
         return program
     block = _Repeater(uses, memory_of(program), set(program.block.params)).of(program.block)

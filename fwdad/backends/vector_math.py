@@ -89,7 +89,11 @@ def _library() -> ctypes.CDLL:
 
 def description() -> str:
     """What code that calls vector functions depends on."""
-    bits = register_bits()
+    return _description(register_bits())
+
+
+@functools.cache
+def _description(bits: int) -> str:
     if not bits:
         return "no vector functions"
     found = [

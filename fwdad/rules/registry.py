@@ -148,8 +148,7 @@ def find_rule(function: Any) -> Rule | None:
     except TypeError:  # an unhashable callable has no rule of its own
         return None
     if rule is None and _PENDING and len(sys.modules) != _modules_seen[0]:
-        _modules_seen[0] = len(sys.modules)  # a module may have been imported since
-        resolve_pending()
+        resolve_pending()  # a module may have been imported since
         return RULES.get(function)
     return rule
 
@@ -182,6 +181,7 @@ def _resolve(dotted: str) -> None:
 
 def resolve_pending() -> None:
     """Take the actions whose modules have been imported in the meantime."""
+    _modules_seen[0] = len(sys.modules)
     for dotted in list(_PENDING):
         _resolve(dotted)
 

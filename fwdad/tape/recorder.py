@@ -89,8 +89,10 @@ def _tidy(
         kwargs = {
             key: a for key, a in kwargs.items() if not (key in named and _is_default(a, named[key]))
         }
-    if args and type(args[-1]) in _NO_DEFAULT and not any(a is _NO_VALUE for a in args):
-        return args, kwargs  # the signatures of C functions are texts, and take long to read
+    last = args[-1] if args else None
+    if type(last) in _NO_DEFAULT or isinstance(last, np.dtype):
+        if not any(a is _NO_VALUE for a in args):
+            return args, kwargs  # the signatures of C functions are texts, and take long to read
     parameters = _parameters(function)
     if parameters is None or len(args) > len(parameters):
         return args, kwargs
@@ -134,7 +136,9 @@ def _with_named_out(
             raise TypeError(message)
         given = (*args[n:], *[None] * (function.nout - len(args) + n))
         return args[:n], {**kwargs, "out": given}
-    names = positional(function) if len(args) > 1 else []  # nobody's first argument
+    text = getattr(function, "__text_signature__", None)  # of a C function, which is quicker read
+    may_write = len(args) > 1 and (text is None or "out" in text)  # nobody's first argument
+    names = positional(function) if may_write else []
     if "out" not in names[: len(args)]:
         return args, kwargs
     k = names.index("out")

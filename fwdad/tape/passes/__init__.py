@@ -46,12 +46,14 @@ def optimise(
 
 
 def _settle(program: Program, run: Callable[[Callable[[Program], bool], Program], bool]) -> bool:
-    changed = False
-    for _ in range(_ROUNDS):
-        found = [run(p, program) for p in PASSES]
-        if not any(found) and not run(hoist, program):
-            break
-        changed = True
+    changed, settled = False, 0  # how many passes one after the other have changed nothing
+    for p in PASSES * _ROUNDS:
+        settled = 0 if run(p, program) else settled + 1
+        changed |= not settled
+        if settled == len(PASSES):
+            if not run(hoist, program):
+                break
+            changed, settled = True, 0
     return changed
 
 
