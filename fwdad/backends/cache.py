@@ -25,7 +25,6 @@ import pickle
 import platform
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,6 +50,7 @@ from fwdad.backends import (
     vector_math,
 )
 from fwdad.backends.lanes import LaneFunctions
+from fwdad.backends.numba_library import hide, visible
 from fwdad.backends.numba_support import SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
@@ -195,6 +195,8 @@ def _numba_settings() -> dict[str, Any]:
     }
 
 
+_platform()  # what of it stays is looked up when this module is imported
+
 _LANES = re.compile(rf"({'|'.join(LaneFunctions._fields)})_(\d+)")
 
 
@@ -312,34 +314,14 @@ def _packed(made: CompileResult) -> bytes:
         made.fndesc.llvm_cpython_wrapper_name,
         made.fndesc.llvm_cfunc_wrapper_name,
     }
-    if _visible(made.library._final_module, own):
+    if visible(made.library._final_module, own):
         module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
-        _hide(module, own)
+        hide(module, own)
         code = made.codegen._tm.emit_object(module)
         shared = llvm.parse_bitcode(bitcode)
-        _hide(shared, own)
+        hide(shared, own)
         bitcode = shared.as_bitcode()
     return dumps(((name, kind, (code, bitcode)), *rest))
-
-
-def _visible(module: Any, kept: set[str]) -> list[Any]:
-    """The functions that others could call; those of Numba's run time are the same everywhere."""
-    return [
-        f
-        for f in module.functions
-        if not f.is_declaration
-        and f.name not in kept
-        and not f.name.startswith("NRT_")
-        and f.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)
-    ]
-
-
-def _hide(module: Any, kept: set[str]) -> bool:
-    """Make functions internal; answer whether there were any."""
-    found = _visible(module, kept)
-    for f in found:
-        f.linkage = llvm.Linkage.internal
-    return bool(found)
 
 
 # -- files
@@ -367,11 +349,12 @@ def _read(path: Path, digest: str) -> bytes | None:
 def _write(folder: Path, digest: str, payload: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     head = _MAGIC + bytes.fromhex(digest)
-    handle, name = tempfile.mkstemp(".tmp", "writing-", folder)
-    draft = Path(name)
+    draft = folder / f"writing-{os.getpid()}-{os.urandom(8).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # Windows has it
+    handle = os.open(draft, flags, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(head + hashlib.sha256(head + payload).digest() + payload)
+            file.write(b"".join((head, hashlib.sha256(head + payload).digest(), payload)))
         draft.replace(folder / f"{digest}{_SUFFIX}")
     except BaseException:
         with contextlib.suppress(OSError):

@@ -19,9 +19,11 @@ from fwdad.backends.compiled_linalg import provide
 from fwdad.backends.nest_code import NestFunction
 from fwdad.backends.nest_types import agrees
 from fwdad.backends.nests import without_nests
-from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
+from fwdad.backends.numba_lowering import INNER
+from fwdad.backends.numba_pipeline import ProgramCompiler
 from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined
+from fwdad.backends.shared_loops import shared_loops
 from fwdad.errors import Location
 from fwdad.tape.garbage import no_collection
 from fwdad.tape.types import ArrayType, Type
@@ -69,7 +71,9 @@ class Machine:
             made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             called[callee.name] = run.__globals__[callee.name] = made
         made_nests = [source.namespace[name] for name in nests]
+        shared = shared_loops(nests.values())
         for nest in made_nests:
+            nest.shared = shared
             nest.stays_apart = len(nests) > _MOST_INSIDE
         return _jit(run, self._digest), called, made_nests
 

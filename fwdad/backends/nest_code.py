@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -23,20 +23,23 @@ from fwdad.backends.nest_types import (
     NestError,
     Typed,
     index_parts,
-    known_int,
     whole_exponent,
 )
-from fwdad.backends.nests import Nest
+from fwdad.backends.nests import Nest, known_int
 from fwdad.backends.numba_elements import (
     Held,
     Part,
+    all_steps,
     as_array,
     element,
+    get_itemsize,
     held,
     load_item,
     store_item,
     window,
 )
+from fwdad.backends.own_functions import call_apart
+from fwdad.backends.shared_loops import SharedLoop
 
 types: Any = _types
 
@@ -55,6 +58,8 @@ class NestFunction:
         Whether it holds what has no types here.
     stays_apart : bool
         Whether LLVM must not write it into its caller.
+    shared : mapping
+        Loops that other nests have as well.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -63,6 +68,7 @@ class NestFunction:
         self.typed: dict[Any, Typed] = {}
         self.is_refused = False
         self.stays_apart = False
+        self.shared: Mapping[ast.For, SharedLoop] = {}
         self._numba_type_ = NestType(self)
 
     def type_for(self, context: Any, given: tuple[Any, ...]) -> Typed:
@@ -148,11 +154,24 @@ def write_call(
         convention.decorate_function(function, [f"p{k}" for k in range(len(given))], given)
         inside = ir.IRBuilder(function.append_basic_block("entry"))
         arguments = convention.decode_arguments(inside, given, function)
-        _Writer(context, inside, typed).write(arguments)
+        _Writer(context, inside, typed, nest.shared).write(arguments)
     status, answer = convention.call_function(builder, function, result, given, parts)
     with cgutils.if_unlikely(builder, status.is_error):
         convention.return_status_propagate(builder, status)
     return context.get_dummy_value() if result == types.none else answer
+
+
+_IMPLEMENTATIONS: dict[Any, Any] = {}
+
+
+def implementation(context: Any, function: Any, signature: Any) -> Any:
+    """What Numba calls for an operation on numbers: it looks through many, each time."""
+    if not all(isinstance(t, (types.Number, types.Boolean)) for t in signature.args):
+        return context.get_function(function, signature)
+    key = context, function, signature
+    if key not in _IMPLEMENTATIONS:
+        _IMPLEMENTATIONS[key] = context.get_function(function, signature)
+    return _IMPLEMENTATIONS[key]
 
 
 def _parts(context: Any, builder: Any, t: Any, x: Any) -> Iterator[tuple[Any, Any]]:
@@ -193,9 +212,14 @@ class _Writer:
         Numba's target context and LLVM builder.
     typed : Typed
         The nest and its types.
+    shared : mapping
+        The loops that are functions of their own.
     """
 
-    def __init__(self, context: Any, builder: Any, typed: Typed) -> None:
+    def __init__(
+        self, context: Any, builder: Any, typed: Typed, shared: Mapping[ast.For, SharedLoop]
+    ) -> None:
+        self.shared = shared
         self.context = context
         self.builder = builder
         self.typed = typed
@@ -214,6 +238,7 @@ class _Writer:
             if isinstance(t, types.Array):
                 data, *lengths = (next(rest) for _ in range(1 + t.ndim))
                 steps = [next(rest) for _ in range(t.ndim)] if t.layout == "A" else []
+                self._lengths_fit(t, lengths)
                 self.names[name] = Held(t, data, lengths, steps)
             else:
                 self._bind(name, t, next(rest))
@@ -231,6 +256,15 @@ class _Writer:
             made = self.context.make_tuple(self.builder, t, results)
             answer = self.context.get_return_value(self.builder, t, made)
             convention.return_value(self.builder, answer)
+
+    def _lengths_fit(self, t: Any, lengths: Sequence[Any]) -> None:
+        """Tell LLVM that an array's bytes can be counted: it has fewer cases then.
+
+        NumPy and what allocates here see to it; a broadcast array is only looked at.
+        """
+        most = 2**63 // max(get_itemsize(self.context, t), 2)
+        for n in lengths if t.mutable else ():
+            self.builder.assume(self.builder.icmp_unsigned("<", n, n.type(most)))
 
     # -- names
 
@@ -260,7 +294,9 @@ class _Writer:
             self._statement(s)
 
     def _statement(self, s: ast.stmt) -> None:
-        if isinstance(s, ast.For):
+        if isinstance(s, ast.For) and s in self.shared:
+            self._apart(s, self.shared[s])
+        elif isinstance(s, ast.For):
             self._loop(s)
         elif isinstance(s, ast.If):
             self._branch(s)
@@ -329,6 +365,60 @@ class _Writer:
         builder.cbranch(goes_on, begin, end)
         builder.position_at_end(end)
 
+    def _apart(self, s: ast.For, loop: SharedLoop) -> None:
+        """Call the function that a loop is; a step between elements that is known is no argument.
+
+        So a window on an array is one kind with the array, whose elements are neighbours too.
+        """
+        kinds: list[tuple[Any, list[Any]]] = []
+        given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
+        for x in loop.given:
+            t, value = self.typed.of[x], self._value(x)
+            if not isinstance(value, Held):
+                kinds.append((t, []))
+                given.append((t, value))
+                continue
+            steps = all_steps(self.context, self.builder, value)
+            known = [step.constant if isinstance(step, ir.Constant) else None for step in steps]
+            kinds.append((t.copy(layout="A"), known))
+            given.append((types.CPointer(t.dtype), value.data))
+            given += [(types.intp, n) for n, k in zip(steps, known, strict=True) if k is None]
+
+        def write(inside: Any, arguments: Sequence[Any]) -> Any:
+            writer, rest = _Writer(self.context, inside, self.typed, {}), iter(arguments)
+            for x, (t, known) in zip(loop.given, kinds, strict=True):
+                data = next(rest)
+                if isinstance(t, types.Array):
+                    assert isinstance(x, ast.Name)
+                    steps = [next(rest) if k is None else ir.IntType(64)(k) for k in known]
+                    writer.names[x.id] = Held(t, data, writer.lengths_of(x.id, t.ndim), steps)
+                elif isinstance(x, ast.Name):
+                    writer.names[x.id] = _Number(t, data)
+                else:
+                    assert isinstance(x, ast.Subscript)
+                    assert isinstance(x.value, ast.Attribute)
+                    assert isinstance(x.value.value, ast.Name)
+                    of = x.value.value
+                    k, lengths = (
+                        known_int(x.slice),
+                        writer.lengths_of(of.id, len(self.typed.of[x.value])),
+                    )
+                    assert k is not None
+                    lengths[k] = data
+                    writer.names.setdefault(of.id, Held(self.typed.of[of], None, lengths, []))
+            writer._loop(s)
+            return self.context.get_dummy_value()
+
+        name = hashlib.sha256(repr((loop.text, kinds)).encode()).hexdigest()[:16]
+        signature = types.none(*(t for t, _ in given))
+        values = [x for _, x in given]
+        call_apart(self.context, self.builder, f"loop_{name}", signature, values, write)
+
+    def lengths_of(self, name: str, rank: int) -> list[Any]:
+        """The lengths of an array, which are told one by one."""
+        known = self.names.get(name)
+        return known.lengths if known is not None else [None] * rank
+
     def _goes_up(self, s: ast.For, step: Any) -> Any:
         """True or False if it is known, else a bit."""
         assert isinstance(s.iter, ast.Call)
@@ -383,7 +473,7 @@ class _Writer:
     def _call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
         """Call Numba's implementation; answers the type, too."""
         function, signature = self.typed.calls[node]
-        implementation = self.context.get_function(function, signature)
+        called = implementation(self.context, function, signature)
         args = [as_array(self.context, self.builder, x) if isinstance(x, Held) else x for x in args]
 
         def one(k: int, wanted: Any) -> Any:
@@ -409,8 +499,8 @@ class _Writer:
                     [one(k, t) for k, t in zip(ks, signature.args[index], strict=True)],
                 ),
             )
-        made = implementation(self.builder, given)
-        self.context.add_linking_libs(getattr(implementation, "libs", ()))
+        made = called(self.builder, given)
+        self.context.add_linking_libs(getattr(called, "libs", ()))
         t = types.unliteral(signature.return_type)
         return t, self.context.cast(self.builder, made, signature.return_type, t)
 

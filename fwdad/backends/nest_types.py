@@ -14,7 +14,7 @@ from numba import from_dtype
 from numba.core import types as _types
 from numba.core.errors import NumbaError
 
-from fwdad.backends.nests import Nest
+from fwdad.backends.nests import Nest, known_int
 from fwdad.tape.types import ArrayType, Type
 
 types: Any = _types
@@ -263,14 +263,6 @@ def function_of(nest: Nest, e: ast.Call) -> Any:
 def index_parts(e: ast.Subscript) -> list[ast.expr]:
     """An index, axis by axis."""
     return list(e.slice.elts) if isinstance(e.slice, ast.Tuple) else [e.slice]
-
-
-def known_int(e: ast.expr) -> int | None:
-    """The value of an int that is written down."""
-    if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
-        k = known_int(e.operand)
-        return None if k is None else -k
-    return e.value if isinstance(e, ast.Constant) and type(e.value) is int else None
 
 
 def whole_exponent(e: ast.BinOp) -> int | None:

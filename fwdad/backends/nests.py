@@ -146,13 +146,13 @@ class _Cutter:
 
     def nests(self) -> Iterator[tuple[list[ast.stmt], set[str]]]:
         """What can be cut out: outermost loops behind what prepares them; what is read later."""
-        live = _Live()
+        live = Live()
         live.block(self.function.body, set())
         if live.is_known:
             yield from self._inside(self.function.body, live)
 
     def _inside(
-        self, body: Sequence[ast.stmt], live: _Live
+        self, body: Sequence[ast.stmt], live: Live
     ) -> Iterator[tuple[list[ast.stmt], set[str]]]:
         first = 0
         for k, s in enumerate(body):
@@ -166,7 +166,7 @@ class _Cutter:
     def _fits(self, loop: ast.For, live: set[str]) -> bool:
         if not self._knows(loop) or _innermost(loop) > MOST_LOOPS:
             return False
-        return all(self.bound[name] < loop.lineno for name in _stored(loop) & live)
+        return all(self.bound[name] < loop.lineno for name in stored_in(loop) & live)
 
     def _prepared(
         self, before: Sequence[ast.stmt], loop: ast.For, live: set[str]
@@ -180,8 +180,8 @@ class _Cutter:
         between_stored: set[str] = set()
         between_read: set[str] = set()
         for s in reversed(before):
-            stored, read = _stored(s), _read(s)
-            is_own = not stored & live or stored <= _stored(loop)
+            stored, read = stored_in(s), _read(s)
+            is_own = not stored & live or stored <= stored_in(loop)
             if isinstance(s, ast.Assign):
                 fits = stored <= names and is_own and not stored & between_read
             else:
@@ -208,9 +208,9 @@ class _Cutter:
     def nest(self, body: Sequence[ast.stmt], live: set[str]) -> tuple[Nest, list[str], list[str]]:
         """Statements with names of their own; the arguments and the results of their call."""
         tree = ast.Module(list(body), [])
-        stored = _stored(tree)
+        stored = stored_in(tree)
         kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
-        read = _Live().block(body, set(kept))
+        read = Live().block(body, set(kept))
         order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
         own = {name: f"v{k}" for k, name in enumerate(order)}
         given = [name for name in own if name in read]
@@ -295,8 +295,16 @@ class _Cutter:
         return False
 
 
-class _Live:
-    """Which names are read behind each statement before they are assigned again."""
+class Live:
+    """Which names are read behind each statement before they are assigned again.
+
+    Attributes
+    ----------
+    after : dict
+        By statement.
+    is_known : bool
+        Whether all statements are of kinds that are known.
+    """
 
     def __init__(self) -> None:
         self.after: dict[ast.stmt, set[str]] = {}
@@ -364,7 +372,8 @@ def _read(tree: ast.AST) -> set[str]:
     return _uses(tree)[0]
 
 
-def _stored(tree: ast.AST) -> set[str]:
+def stored_in(tree: ast.AST) -> set[str]:
+    """The names that some statements assign."""
     return _uses(tree)[1]
 
 
@@ -391,6 +400,14 @@ def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
             nodes += ast.iter_child_nodes(node)
     vars(tree)[_USES] = read, stored
     return read, stored
+
+
+def known_int(e: ast.expr) -> int | None:
+    """The value of an int that is written down."""
+    if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
+        k = known_int(e.operand)
+        return None if k is None else -k
+    return e.value if isinstance(e, ast.Constant) and type(e.value) is int else None
 
 
 def _called(e: ast.expr) -> str:

@@ -10,11 +10,25 @@ from typing import Any, NamedTuple
 
 from numba.core import cgutils
 from numba.core import types as _types
-from numba.np.arrayobj import get_itemsize, load_item, store_item
+from numba.np.arrayobj import get_itemsize as _get_itemsize
+from numba.np.arrayobj import load_item, store_item
 
 from fwdad.backends.checks import require
 
 types: Any = _types
+
+
+_PARTS = "fwdad_parts"  # the attribute of an LLVM value that holds what it was made of
+
+
+_SIZES: dict[Any, int] = {}
+
+
+def get_itemsize(context: Any, array_type: Any) -> int:
+    """The bytes of an element: Numba asks LLVM anew for each array."""
+    if array_type.dtype not in _SIZES:
+        _SIZES[array_type.dtype] = _get_itemsize(context, array_type)
+    return _SIZES[array_type.dtype]
 
 
 class Held(NamedTuple):
@@ -28,6 +42,9 @@ class Held(NamedTuple):
 
 def held(context: Any, builder: Any, array_type: Any, array: Any) -> Held:
     """The parts of an array that access to its elements needs."""
+    known = vars(array).get(_PARTS) if hasattr(array, "__dict__") else None
+    if known is not None:
+        return known[0]._replace(type=array_type)
     model = context.data_model_manager[array_type]
     parts = (model.get(builder, array, name) for name in ("shape", "strides"))
     lengths, steps = (cgutils.unpack_tuple(builder, p, array_type.ndim) for p in parts)
@@ -162,31 +179,63 @@ def as_array(context: Any, builder: Any, array: Held, owner: Any = None) -> Any:
         Numba's target context and LLVM builder.
     array : Held
         Its parts.
-    owner : tuple, optional
-        Type and LLVM value of the array whose memory it is, of which it becomes an owner, too; else
-        nobody owns it.
+    owner : LLVM value, optional
+        Who owns its memory, and is counted for it already; else nobody does.
     """
     model = context.data_model_manager[array.type]
     length = context.get_value_type(types.intp)
     size = context.get_constant(types.intp, 1)
-    for n in array.lengths:
-        size = builder.mul(size, n)
+    for k, n in enumerate(array.lengths):
+        size = builder.mul(size, n) if k else n
     made = cgutils.get_null_value(model.get_value_type())
+    steps = all_steps(context, builder, array)
     parts = {
         "nitems": size,
         "itemsize": context.get_constant(types.intp, get_itemsize(context, array.type)),
         "data": array.data,
         "shape": cgutils.pack_array(builder, array.lengths, ty=length),
-        "strides": cgutils.pack_array(builder, all_steps(context, builder, array), ty=length),
+        "strides": cgutils.pack_array(builder, steps, ty=length),
     }
     if owner is not None:
-        of_owner = context.data_model_manager[owner[0]]
-        parts |= {name: of_owner.get(builder, owner[1], name) for name in ("meminfo", "parent")}
+        parts["meminfo"] = owner
     for name, value in parts.items():
         made = model.set(builder, made, value, name)
-    if owner is not None:
-        context.nrt.incref(builder, array.type, made)
+    setattr(made, _PARTS, (Held(array.type, array.data, array.lengths, steps), owner))
     return made
 
 
-__all__ = ["Held", "Part", "as_array", "element", "held", "load_item", "store_item", "window"]
+def as_window(context: Any, builder: Any, array: Held, of_type: Any, of: Any) -> Any:
+    """A window on an array as Numba knows it, counted as an owner of the memory.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    array : Held
+        Its parts.
+    of_type, of
+        Numba's type and the LLVM value of the array.
+    """
+    owner = owner_of(context, builder, of_type, of)
+    made = as_array(context, builder, array, owner)
+    model = context.data_model_manager[array.type]
+    parent = context.data_model_manager[of_type].get(builder, of, "parent")
+    parts = vars(made)[_PARTS]
+    made = model.set(builder, made, parent, "parent")
+    setattr(made, _PARTS, parts)
+    context.nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
+    return made
+
+
+def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """Numba's count of the references to an array's memory; null if it is nobody's."""
+    known = vars(array).get(_PARTS) if hasattr(array, "__dict__") else None
+    if known is not None and known[1] is not None:
+        return known[1]
+    return context.data_model_manager[array_type].get(builder, array, "meminfo")
+
+
+__all__ = [
+    "Held", "Part", "as_array", "as_window", "element", "get_itemsize", "held", "load_item",
+    "owner_of", "store_item", "window",
+]  # fmt: skip

@@ -7,16 +7,19 @@ optimisation: more work than a whole small program. Importing this module needs 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
-from numba.np.arrayobj import get_itemsize, populate_array, store_item
+from numba.np.arrayobj import populate_array, store_item
 
 from fwdad.backends.checks import require
+from fwdad.backends.numba_elements import Held, as_array, get_itemsize, held, owner_of
+from fwdad.backends.own_functions import own_function
 
 types: Any = _types
 _ALIGNMENT = 32  # bytes, as Numba's own arrays
@@ -26,61 +29,93 @@ _PAGE = 4096
 _HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
 
-def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> tuple[Any, Any]:
-    """A new array in C order, and the bytes of its elements."""
-    size = itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
-    fits = ir.Constant(ir.IntType(1), 1)
-    strides: list[Any] = []
-    for n in reversed(lengths):
-        strides.insert(0, size)
-        product = builder.smul_with_overflow(size, n)
-        size = builder.extract_value(product, 0)
-        exact = builder.not_(builder.extract_value(product, 1))
-        fits = builder.and_(fits, builder.and_(exact, builder.icmp_signed(">=", n, n.type(0))))
-    require(context, builder, fits, ValueError, "an array cannot have such lengths")
-    align = context.get_constant(types.uint32, _ALIGNMENT)
-    meminfo = context.nrt.meminfo_alloc_aligned_unchecked(builder, size, align)
-    held = cgutils.is_not_null(builder, meminfo)
-    require(context, builder, held, MemoryError, "there is not enough memory for an array")
-    data = context.nrt.meminfo_data(builder, meminfo)
+class New(NamedTuple):
+    """A new array: as Numba knows it, a pointer to its first element, its bytes."""
+
+    value: Any
+    data: Any
+    size: Any
+
+
+_BYTE, _WORD = ir.IntType(8).as_pointer(), ir.IntType(64)
+_MADE = ir.LiteralStructType([_BYTE, _BYTE, _WORD])
+"""What allocates answers: Numba's owner of the memory, where it is, and how many bytes. The owner
+is null if there is no memory, and the bytes are -1 if so many cannot be."""
+
+
+def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> New:
+    """A new array in C order."""
+
+    def write(inside: Any, given: Any) -> None:
+        size, *rest = given
+        fits = ir.Constant(ir.IntType(1), 1)
+        for n in reversed(rest):
+            product = inside.smul_with_overflow(size, n)
+            size = inside.extract_value(product, 0)
+            exact = inside.not_(inside.extract_value(product, 1))
+            fits = inside.and_(fits, inside.and_(exact, inside.icmp_signed(">=", n, n.type(0))))
+        with inside.if_then(inside.not_(fits), likely=False):
+            inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
+        align = ir.IntType(32)(_ALIGNMENT)
+        owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
+        _answer(context, inside, owner, size, _LONG)
+
+    kind = ir.FunctionType(_MADE, [_WORD] * (1 + len(lengths)))
+    function = own_function(builder, f"fwdad_allocate_{len(lengths)}", kind, write)
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    made = builder.call(function, [itemsize, *lengths])
+    return _new(context, builder, array_type, lengths, made)
+
+
+def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
+    """Return new memory, whose owner may be null."""
+    with builder.if_then(cgutils.is_null(builder, owner), likely=False):
+        builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+    data = context.nrt.meminfo_data(builder, owner)
     if sys.platform == "linux":
-        _wants_large_pages(builder, data, size, _LONG)
-    array = context.make_array(array_type)(context, builder)
-    length_type = context.get_value_type(types.intp)
-    populate_array(
-        array,
-        data=builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer()),
-        shape=cgutils.pack_array(builder, lengths, ty=length_type),
-        strides=cgutils.pack_array(builder, strides, ty=length_type),
-        itemsize=itemsize,
-        meminfo=meminfo,
-    )
-    return array, size
+        _wants_large_pages(builder, data, size, long)
+    builder.ret(_made(builder, owner, data, size))
+
+
+def _made(builder: Any, *parts: Any) -> Any:
+    made = ir.Constant(_MADE, ir.Undefined)
+    for k, part in enumerate(parts):
+        made = builder.insert_value(made, part, k)
+    return made
+
+
+def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: Any) -> New:
+    """The array in memory that was allocated; raises where that failed."""
+    owner, data, size = (builder.extract_value(made, k) for k in range(3))
+    fits = builder.icmp_signed(">=", size, size.type(0))
+    require(context, builder, fits, ValueError, "an array cannot have such lengths")
+    held = cgutils.is_not_null(builder, owner)
+    require(context, builder, held, MemoryError, "there is not enough memory for an array")
+    pointer = builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer())
+    array = as_array(context, builder, Held(array_type, pointer, lengths, []), owner)
+    return New(array, pointer, size)
 
 
 def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
     """Let the system back a long array by large pages, as NumPy does: fewer faults."""
-    module, word, byte = builder.module, ir.IntType(64), ir.IntType(8).as_pointer()
-    name = "fwdad_wants_large_pages"
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, word, word]), name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        start, length, limit = function.args
-        inside = ir.IRBuilder(function.append_basic_block())
+
+    def write(inside: Any, given: Any) -> None:
+        start, length, limit = given
         with inside.if_then(inside.icmp_unsigned(">=", length, limit), likely=False):
-            address = inside.ptrtoint(start, word)
+            address = inside.ptrtoint(start, _WORD)
             # from the page on that it begins in: mremap takes memory only that was told one thing
-            first = inside.and_(address, word(-_PAGE))
+            first = inside.and_(address, _WORD(-_PAGE))
             rest = inside.sub(inside.add(address, length), first)
-            arguments = [byte, word, ir.IntType(32)]
+            arguments = [_BYTE, _WORD, ir.IntType(32)]
             known = cgutils.get_or_insert_function(
-                module, ir.FunctionType(ir.IntType(32), arguments), "madvise"
+                inside.module, ir.FunctionType(ir.IntType(32), arguments), "madvise"
             )
-            inside.call(known, [inside.inttoptr(first, byte), rest, arguments[2](_HUGE_PAGES)])
+            inside.call(known, [inside.inttoptr(first, _BYTE), rest, arguments[2](_HUGE_PAGES)])
         inside.ret_void()
-    builder.call(function, [data, size, word(least)])
+
+    kind = ir.FunctionType(ir.VoidType(), [_BYTE, _WORD, _WORD])
+    function = own_function(builder, "fwdad_wants_large_pages", kind, write)
+    builder.call(function, [data, size, _WORD(least)])
 
 
 def _lengths(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
@@ -106,7 +141,7 @@ def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lengths = _lengths(context, builder, sig.args[0], args[0])
-        return allocate(context, builder, sig.return_type, lengths)[0]._getvalue()
+        return allocate(context, builder, sig.return_type, lengths).value
 
     return made(shape, dtype), code
 
@@ -120,19 +155,20 @@ def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lengths = _lengths(context, builder, sig.args[0], args[0])
-        array, size = allocate(context, builder, sig.return_type, lengths)
-        cgutils.memset(builder, array.data, size, 0)
-        return array._getvalue()
+        made = allocate(context, builder, sig.return_type, lengths)
+        cgutils.memset(builder, made.data, made.size, 0)
+        return made.value
 
     return made(shape, dtype), code
 
 
 def _fill(context: Any, builder: Any, array_type: Any, lengths: list[Any], item: Any) -> Any:
-    array, size = allocate(context, builder, array_type, lengths)
-    with cgutils.for_range(builder, builder.sdiv(size, array.itemsize)) as loop:
-        place = cgutils.gep(builder, array.data, loop.index)
+    made = allocate(context, builder, array_type, lengths)
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    with cgutils.for_range(builder, builder.sdiv(made.size, itemsize)) as loop:
+        place = cgutils.gep(builder, made.data, loop.index)
         store_item(context, builder, array_type, item, place)
-    return array._getvalue()
+    return made.value
 
 
 @intrinsic
@@ -165,6 +201,38 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
     return made(shape, value, dtype), code
 
 
+def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """``array.copy()``: in Fortran order if the array is known to be, else in C order."""
+    old, is_turned = held(context, builder, array_type, array), array_type.layout == "F"
+    lengths = old.lengths[::-1] if is_turned else old.lengths
+    t = array_type.copy(layout="C", readonly=False)
+    new = allocate(context, builder, t, lengths)
+    if array_type.layout in "CF":
+        cgutils.raw_memcpy(builder, new.data, old.data, new.size, 1)
+    else:
+        given = [new.data, old.data, *lengths, *old.steps]
+
+        def write(inside: Any, parts: Any) -> None:
+            (to, source), rank = parts[:2], t.ndim
+            lengths, steps = list(parts[2 : 2 + rank]), list(parts[2 + rank :])
+            with cgutils.loop_nest(inside, lengths, _WORD) as index:
+                places = [
+                    cgutils.get_item_pointer2(context, inside, data, lengths, steps, order, index)
+                    for data, order in ((source, "A"), (to, "C"))
+                ]
+                inside.store(inside.load(places[0]), places[1])
+            inside.ret_void()
+
+        kind = ir.FunctionType(ir.VoidType(), [x.type for x in given])
+        name = f"fwdad_copy_{t.ndim}_{t.dtype}"
+        builder.call(own_function(builder, name, kind, write), given)
+    if not is_turned:
+        return new.value
+    steps = held(context, builder, t, new.value).steps[::-1]
+    turned = Held(array_type.copy(readonly=False), new.data, old.lengths, steps)
+    return as_array(context, builder, turned, owner_of(context, builder, t, new.value))
+
+
 @intrinsic
 def growing(_typing: Any, length: Any, dtype: Any) -> Any:
     """A new array of one dimension, whose memory :func:`grown` makes longer where it lies."""
@@ -172,8 +240,18 @@ def growing(_typing: Any, length: Any, dtype: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        wanted = context.cast(builder, args[0], sig.args[0], types.intp)
-        return _growing(context, builder, sig.return_type, wanted)._getvalue()
+        n = context.cast(builder, args[0], sig.args[0], types.intp)
+
+        def write(inside: Any, given: Any) -> None:
+            size = _bytes(inside, *given)
+            owner = context.nrt.meminfo_new_varsize_unchecked(inside, size)
+            _answer(context, inside, owner, size, _LONG_STACK)
+
+        kind = ir.FunctionType(_MADE, [_WORD] * 2)
+        function = own_function(builder, "fwdad_growing", kind, write)
+        itemsize = context.get_constant(types.intp, get_itemsize(context, sig.return_type))
+        made = builder.call(function, [itemsize, n])
+        return _new(context, builder, sig.return_type, [n], made).value
 
     return types.Array(dtype.dtype, 1, "C")(length, dtype), code
 
@@ -192,53 +270,54 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        old = context.make_array(sig.args[0])(context, builder, args[0])
-        (held,) = cgutils.unpack_tuple(builder, old.shape, 1)
+        model = context.data_model_manager[sig.args[0]]
+        owner, parent, data = (
+            model.get(builder, args[0], k) for k in ("meminfo", "parent", "data")
+        )
+        (length,) = held(context, builder, sig.args[0], args[0]).lengths
         wanted = context.cast(builder, args[1], sig.args[1], types.intp)
-        double = builder.add(held, held)
-        enough = builder.icmp_signed("<", double, wanted)
-        length = builder.select(enough, wanted, double)
-        made = cgutils.alloca_once(builder, context.get_value_type(sig.return_type))
-        with builder.if_else(cgutils.is_null(builder, old.parent)) as (own, given):
-            with own:
-                new = _growing(context, builder, sig.return_type, length, old)
-                builder.store(new._getvalue(), made)
-            with given:
-                new = _growing(context, builder, sig.return_type, length)
-                cgutils.raw_memcpy(builder, new.data, old.data, held, old.itemsize)
-                builder.store(new._getvalue(), made)
-        return builder.load(made)
+        kind = ir.FunctionType(_MADE, [_WORD] * 3 + [_BYTE] * 3)
+        function = own_function(builder, "fwdad_grown", kind, partial(_write_grown, context))
+        size = get_itemsize(context, sig.return_type)
+        itemsize = context.get_constant(types.intp, size)
+        pointers = [builder.bitcast(p, _BYTE) for p in (owner, parent, data)]
+        made = builder.call(function, [itemsize, length, wanted, *pointers])
+        longer = builder.sdiv(builder.extract_value(made, 2), itemsize)
+        return _new(context, builder, sig.return_type, [longer], made).value
 
     return types.Array(array.dtype, 1, "C")(array, needed), code
 
 
-def _growing(context: Any, builder: Any, array_type: Any, length: Any, old: Any = None) -> Any:
-    """An array whose memory can become longer; with an old one, of its memory."""
-    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+def _write_grown(context: Any, builder: Any, given: Any) -> None:
+    """The function that makes an array longer: of an array's parts and what is needed."""
+    itemsize, length, wanted, owner, parent, data = given
+    double = builder.add(length, length)
+    longer = builder.select(builder.icmp_signed("<", double, wanted), wanted, double)
+    size, nrt = _bytes(builder, itemsize, longer), context.nrt
+    with builder.if_then(cgutils.is_null(builder, parent)):  # not Python's
+        moved = nrt.meminfo_varsize_realloc_unchecked(builder, owner, size)
+        with builder.if_then(cgutils.is_null(builder, moved), likely=False):
+            builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+        nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
+        if sys.platform == "linux":
+            _wants_large_pages(builder, moved, size, _LONG_STACK)
+        builder.ret(_made(builder, owner, moved, size))
+    made = nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, made)):
+        into = nrt.meminfo_data(builder, made)
+        cgutils.raw_memcpy(builder, into, data, length, itemsize)
+    _answer(context, builder, made, size, _LONG_STACK)
+
+
+def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
+    """The bytes of so many elements; returns that there cannot be as many."""
     product = builder.smul_with_overflow(itemsize, length)
-    fits = builder.not_(builder.extract_value(product, 1))
-    require(context, builder, fits, ValueError, "an array cannot have such a length")
     size = builder.extract_value(product, 0)
-    nrt = context.nrt
-    if old is None:
-        meminfo = nrt.meminfo_new_varsize(builder, size)
-        data = nrt.meminfo_data(builder, meminfo)
-    else:
-        meminfo = old.meminfo
-        data = nrt.meminfo_varsize_realloc(builder, meminfo, size)
-        nrt.incref(builder, types.MemInfoPointer(types.voidptr), meminfo)
-    if sys.platform == "linux":
-        _wants_large_pages(builder, data, size, _LONG_STACK)
-    array = context.make_array(array_type)(context, builder)
-    populate_array(
-        array,
-        data=builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer()),
-        shape=cgutils.pack_array(builder, [length]),
-        strides=cgutils.pack_array(builder, [itemsize]),
-        itemsize=itemsize,
-        meminfo=meminfo,
-    )
-    return array
+    fits = builder.icmp_signed(">=", size, size.type(0))
+    fits = builder.and_(fits, builder.not_(builder.extract_value(product, 1)))
+    with builder.if_then(builder.not_(fits), likely=False):
+        builder.ret(_made(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
+    return size
 
 
 @intrinsic

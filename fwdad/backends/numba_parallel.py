@@ -21,7 +21,8 @@ from numba.np.ufunc.parallel import _launch_threads
 
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.machine import OPTIONS
-from fwdad.backends.numba_pipeline import INNER, ProgramCompiler
+from fwdad.backends.numba_lowering import INNER
+from fwdad.backends.numba_pipeline import ProgramCompiler
 from fwdad.backends.thread_calls import on_threads
 
 SHORTEST = 4_000_000

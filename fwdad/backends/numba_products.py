@@ -6,6 +6,7 @@ program. Importing this module needs Numba.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from numba.extending import register_model
 from numba.np.linalg import call_xxdot, call_xxgemm, call_xxgemv
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_elements import held
+from fwdad.backends.numba_elements import Held, as_array, held, owner_of
 from fwdad.backends.numba_memory import allocate
+from fwdad.backends.own_functions import call_apart
 
 types: Any = _types
 
@@ -85,6 +87,17 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     args : sequence of LLVM value
         The factors.
     """
+    write = partial(_write, context, signature)
+    made = call_apart(context, builder, "fwdad_product", signature, args, write)
+    a, b = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
+    t = signature.return_type  # LLVM is told the lengths, which it cannot see in the function
+    new, owner = held(context, builder, t, made), owner_of(context, builder, t, made)
+    lengths = [*a.lengths[:-1], *b.lengths[1:]]
+    return as_array(context, builder, Held(t, new.data, lengths, []), owner)
+
+
+def _write(context: Any, signature: Any, builder: Any, args: Any) -> Any:
+    """The function that multiplies, of whole arrays."""
     a, b = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
     k = a.lengths[-1]
     message = "incompatible array sizes for np.dot(a, b)"
@@ -96,13 +109,13 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         require(context, builder, is_short, ValueError, "a matrix is too long for BLAS")
         is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, n.type(0)))
     made_type = signature.return_type
-    made, size = allocate(context, builder, made_type, lengths)
+    made = allocate(context, builder, made_type, lengths)
     with builder.if_else(is_empty, likely=False) as (nothing, something):
         with nothing:
-            cgutils.memset(builder, made.data, size, 0)
+            cgutils.memset(builder, made.data, made.size, 0)
         with something:
             _multiply(context, builder, a, b, made_type, lengths, made.data)
-    return made._getvalue()
+    return made.value
 
 
 def _multiply(

@@ -23,6 +23,7 @@ from llvmlite import binding as llvm
 
 from fwdad.backends import cache
 from fwdad.backends.compiled_math import int_mul
+from fwdad.backends.numba_library import hide
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.types import FLOAT, INT
@@ -290,11 +291,11 @@ def test_no_helper_can_be_mistaken_for_another_processes():
     other = llvm.parse_assembly("define linkonce_odr i64 @helper() { ret i64 1 }\n"
                                 "define i64 @main() {\n %x = call i64 @helper()\n ret i64 %x }\n"
                                 "define linkonce_odr i64 @NRT_x() { ret i64 1 }")  # fmt: skip
-    assert cache._hide(other, {"main"})
+    assert hide(other, {"main"})
     linkage = {f.name: f.linkage.name for f in other.functions}
     assert linkage == {"helper": "internal", "main": "external", "NRT_x": "linkonce_odr"}
-    assert not cache._hide(other, {"main"})
-    assert not cache._hide(result.library._final_module, {
+    assert not hide(other, {"main"})
+    assert not hide(result.library._final_module, {
         result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name,
         result.fndesc.llvm_cfunc_wrapper_name})  # fmt: skip
 

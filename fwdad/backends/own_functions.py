@@ -1,0 +1,92 @@
+"""Functions of LLVM code that a module has once, however often a program needs what they do.
+
+What is written out at each place is compiled at each place: LLVM's time grows with it, and Numba's.
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+
+types: Any = _types
+
+
+def own_function(
+    builder: Any, name: str, function_type: Any, write: Callable[[Any, Any], None]
+) -> Any:
+    """A function of the module that is not written into its callers.
+
+    Parameters
+    ----------
+    builder : IRBuilder
+        Of a caller.
+    name : str
+        What it does, types included.
+    function_type : FunctionType
+        LLVM's.
+    write : callable
+        ``write(builder, arguments)`` writes its body, where the module does not have it yet.
+
+    Returns
+    -------
+    Function
+    """
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, function_type, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        write(ir.IRBuilder(function.append_basic_block("entry")), function.args)
+    return function
+
+
+def call_apart(
+    context: Any,
+    builder: Any,
+    name: str,
+    signature: Any,
+    args: Sequence[Any],
+    write: Callable[[Any, Sequence[Any]], Any],
+) -> Any:
+    """Call a function of the module that may raise, and write it where the module has none.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    name : str
+        What it does.
+    signature : Signature
+        Its types, which become a part of the name.
+    args : sequence of LLVM value
+        Its arguments.
+    write : callable
+        ``write(builder, arguments)`` writes its body and answers the result.
+
+    Returns
+    -------
+    LLVM value
+        Of the signature's result.
+    """
+    convention, result = context.call_conv, signature.return_type
+    kinds = hashlib.sha256(repr(signature).encode()).hexdigest()[:16]
+
+    def body(inside: Any, _: Any) -> None:
+        function = inside.function
+        given = [f"p{k}" for k in range(len(args))]
+        convention.decorate_function(function, given, signature.args)
+        made = write(inside, convention.decode_arguments(inside, signature.args, function))
+        convention.return_value(inside, context.get_return_value(inside, result, made))
+
+    function_type = convention.get_function_type(result, signature.args)
+    function = own_function(builder, f"{name}_{kinds}", function_type, body)
+    status, answer = convention.call_function(builder, function, result, signature.args, args)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return answer
