@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, is_library_file
+from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import FLOAT, Number
 from fwdad.tracing import iteration
@@ -76,20 +77,21 @@ def _enumerate(tracer: Any, x: Any, start: Any = 0) -> Any:
 @builtin(zip)
 def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
     if all(iteration.sequence(x) is not None for x in xs):
-        return tracer.native(lambda: list(zip(*xs, strict=strict)))
+        columns = [iteration.items(tracer, x) for x in xs]
+        return iteration.Once(tracer.native(lambda: list(zip(*columns, strict=strict))))
     return iteration.Zipped(xs)
 
 
 @builtin(reversed)
 def _reversed(tracer: Any, x: Any) -> Any:
     held = iteration.sequence(x)
-    return held[::-1] if held is not None else iteration.Reversed(x)
+    return iteration.Once(held[::-1]) if held is not None else iteration.Reversed(x)
 
 
 @builtin(map)
 def _map(tracer: Any, f: Any, *xs: Any) -> Any:
     columns = [iteration.items(tracer, x) for x in xs]
-    return [tracer.call(f, row, {}) for row in zip(*columns, strict=False)]
+    return tracer.at_once([tracer.call(f, row, {}) for row in zip(*columns, strict=False)])
 
 
 @builtin(filter)
@@ -102,7 +104,7 @@ def _filter(tracer: Any, f: Any, xs: Any) -> Any:
             raise UntraceableError(message, tracer.location())
         if keep:
             kept.append(x)
-    return kept
+    return tracer.at_once(kept)
 
 
 @builtin(list)
@@ -370,12 +372,13 @@ def _as_it_is(f: Any, n_for: int) -> None:
     """A function that answers its argument itself for one value of n."""
 
     @builtin(f)
-    def call(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
+    def answer(tracer: Any, a: Any, *args: Any, **options: Any) -> Any:
         if type(a) is Symbol and a.is_array and len(args) + len(options) == 1:
             n = tracer.known(args[0] if args else options.get("n"))
             if n == n_for:
                 return a
-        return tracer.call_native(f, (a, *args), options)
+        call = tracer.call_numpy if find_rule(f) is None else tracer.call_native
+        return call(f, (a, *args), options)
 
 
 _as_it_is(np.linalg.matrix_power, 1)

@@ -147,7 +147,7 @@ class Calls(Attributes):
         if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
         if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
-            return self._call_numpy(f, args, kwargs)
+            return self.call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
             method = class_attribute(type(f), "__call__")
             if isinstance(method, types.FunctionType):
@@ -170,7 +170,7 @@ class Calls(Attributes):
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
-    def _call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
+    def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
         """A function of NumPy's without a rule: what it is in Python, in line."""
         written = SOURCES.get(f) or getattr(f, "_implementation", None)
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):

@@ -19,7 +19,7 @@ class Comprehensions(Expressions):
         return self.recorder.fresh(self._comprehended(node.generators, node.elt))
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return self._comprehended(node.generators, node.elt)
+        return self.at_once(self._comprehended(node.generators, node.elt))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
         return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))

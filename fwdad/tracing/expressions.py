@@ -157,9 +157,21 @@ class Expressions(Conditions):
         """What code without a Python source has just made: lists and the like are new."""
         return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
 
+    def statement(self) -> Any:
+        """The statement that is executed, and in which call."""
+        return id(self.frame), id(getattr(self.frame, "statement", None))
+
+    def at_once(self, held: list[Any]) -> Any:
+        """An iterator whose items are computed already: this statement must use it."""
+        made = iteration.Once(held)
+        if not is_library_file(self.frame.filename):  # a library hands its own on, unchanged
+            made.place = self.statement()
+        return made
+
     def listed(self, x: Any) -> Any:
         """What is iterated over by code without a Python source, as a list."""
-        lazy = (iteration.Range, iteration.Enumerated, iteration.Zipped, iteration.Reversed)
+        lazy = (iteration.Once, iteration.Range, iteration.Enumerated, iteration.Zipped,
+                iteration.Reversed)  # fmt: skip
         return iteration.items(self, x) if isinstance(x, lazy) else x
 
     def refuse_text(self) -> NoReturn:

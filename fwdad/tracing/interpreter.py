@@ -55,6 +55,7 @@ class Interpreter(Loops):
         """Execute one statement."""
         handle = getattr(self, f"run_{type(node).__name__}", None)
         self.at(node)
+        self.frame.statement = node
         if handle is None:
             message = f"a `{_keyword(node)}` statement cannot be traced"
             raise UntraceableError(message, self.location())

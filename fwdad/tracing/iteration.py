@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions
 
 
+class Once(list):  # type: ignore[type-arg]
+    """The items of an iterator, which can be taken once.
+
+    Attributes
+    ----------
+    used : bool
+        Whether they have been.
+    place : object
+        If they had to be computed when the iterator was made: the statement that must use it.
+    """
+
+    used = False
+    place: Any = None
+
+
 @dataclass
 class Range:
     """``range`` with symbolic bounds."""
@@ -34,6 +49,7 @@ class Enumerated:
 
     iterable: Any
     start: Any
+    used: bool = False
 
 
 @dataclass
@@ -41,6 +57,7 @@ class Zipped:
     """``zip``."""
 
     iterables: tuple[Any, ...]
+    used: bool = False
 
 
 @dataclass
@@ -48,6 +65,7 @@ class Reversed:
     """``reversed``."""
 
     iterable: Any
+    used: bool = False
 
 
 @dataclass
@@ -80,6 +98,7 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     UntraceableError
         If it is none that is known.
     """
+    _use(tracer, x)
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
@@ -135,6 +154,20 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False)
 
 
+def _use(tracer: Expressions, x: Any) -> None:
+    """Note that an iterator is used; what would be left of it then is not followed."""
+    if not isinstance(x, (Once, Enumerated, Zipped, Reversed)):
+        return
+    late = isinstance(x, Once) and x.place is not None and x.place != tracer.statement()
+    if x.used or late:
+        message = (
+            "an iterator that is used a second time" if x.used
+            else "a generator or `map` that is kept for another statement"
+        )  # fmt: skip
+        raise UntraceableError(f"{message} cannot be traced: make a list of it", tracer.location())
+    x.used = True
+
+
 def _from_zero(tracer: Expressions, x: Any) -> Steps:
     """The same with a counter that starts at zero and counts by one."""
     found = steps(tracer, x)
@@ -173,6 +206,7 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
     """
     held = sequence(x)
     if held is not None:
+        _use(tracer, x)
         return held
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})

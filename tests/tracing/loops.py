@@ -1,5 +1,6 @@
 """Programs with loops."""
 
+import itertools
 import math
 
 import numpy as np
@@ -517,3 +518,32 @@ def index_error_in_a_loop(a, n):
     for k in range(n):
         s += a[k]
     return s + a[n]
+
+
+@program((V,), (W,), (-V,))
+def over_neighbours(a):
+    s = 0.0
+    for x, y in itertools.pairwise(a):
+        s = s * 0.5 + x * y
+    for x, y in itertools.pairwise([a[0], a[1], 3.0]):
+        s += x * y
+    return s
+
+
+@program((V,), (V * 2,))
+def over_what_itertools_answers(a):
+    s = 0.0
+    for x in itertools.chain([a[0]], a[1:3], itertools.repeat(a[3], 2)):
+        s = s * 0.5 + x
+    for i, j in itertools.product(range(2), repeat=2):
+        s += a[i] * a[j]
+    for x, y in itertools.product([a[0], a[1]], (2.0, 3.0)):
+        s += x**2 * y
+    for i, j in itertools.combinations(range(4), 2):
+        s += a[i] * a[j] * j
+    for x, y in itertools.permutations([a[0], 1.0, a[2]], 2):
+        s = s * 0.9 + x * y
+    for x, y in itertools.zip_longest([a[0], a[1]], [a[2]], fillvalue=2.0):
+        s += x * y
+    s += sum(itertools.islice(a, 1, 3)) + sum(itertools.starmap(pow, [(a[0], 2), (a[1], 3)]))
+    return s, list(itertools.accumulate([a[0], a[1], a[2]], lambda x, y: x * y, initial=2.0))
