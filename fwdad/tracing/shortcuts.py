@@ -69,6 +69,11 @@ def shortcut(
             return None
         namespace[f"held{k}"] = held
         checks += [f"if {place} is not held{k}:", "    return again"]
+    for k, pair in enumerate(tape.same_objects):
+        places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
+        if None in places:
+            return None
+        checks += [f"if {places[0]} is not {places[1]}:", "    return again"]
     for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
         place = _place(capture.path, f"capture{k}", namespace)
         if place is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,8 @@ class Tape:
         into a copy: an array that shares memory with one would be another one, too.
     cut : Cut or None
         Of a value and its way back: what is needed to run them one after the other.
+    same_objects : list of tuple
+        ``(place, place)``: places that it assumes to hold one array.
     """
 
     program: Program
@@ -128,6 +130,7 @@ class Tape:
     alone: frozenset[int] = frozenset()
     cut: Any = None
     rows: bool | None = None
+    same_objects: list[tuple[Any, Any]] = field(default_factory=list)
     _run: Callable[..., Any] | None = None
 
     def __str__(self) -> str:
@@ -159,12 +162,12 @@ class Tape:
         )
 
     def stands(self) -> bool:
-        """Whether the functions that it calls are still those that were traced."""
+        """Whether the functions that it calls, and names of one array, are those of the trace."""
         for path, held in self.object_guards:
             now = fetch(path)
             if now is not held and not (path[0] == "structure" and now == held):
                 return False
-        return True
+        return all(fetch(a) is fetch(b) for a, b in self.same_objects)
 
     def entangled(self, leaves: list[Any]) -> bool:
         """Whether the program writes into one of two inputs that share memory: it may not then.
@@ -356,6 +359,7 @@ def _trace(
             if held or p in recorder.alone
         ),
         recorder.cut,
+        same_objects=captures.same,
     )
 
 
@@ -408,13 +412,16 @@ class _Captures:
         self.small = small
         self.found: list[Capture] = []
         self.structures: list[tuple[Any, Any]] = []
+        self.same: list[tuple[Any, Any]] = []
         self._by_place: dict[Any, Symbol] = {}
+        self._names: dict[int, list[Any]] = {}  # the places of each array
         self._containers: dict[int, Any] = {}
 
     def value(self, x: Any, path: Any, name: str) -> Symbol:
-        place = (path[0], id(path[1]), *path[2:])
+        place = _place_of(path)
         if isinstance(x, np.ndarray):
             place = ("array", id(x))
+            self._note_name(x, path)
         if place not in self._by_place:
             k = self.arguments + len(self.found)
             value = Value(leaf_type(x, k, at_most=self.small), name)
@@ -424,6 +431,14 @@ class _Captures:
             self.found.append(Capture(path, value, leaf_key(x)))
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
+
+    def _note_name(self, x: np.ndarray, path: Any) -> None:
+        """Note in how many places an array stands: the tape has one input for all of them."""
+        first, *others = self._names.setdefault(id(x), [path])
+        known = {_place_of(p) for p in (first, *others)}
+        if _place_of(path) not in known:
+            self._names[id(x)].append(path)
+            self.same.append((first, path))
 
     def assumed(self, arguments: list[Any]) -> list[tuple[int, int, int]]:
         """The lengths of small arrays, for which the tape is written."""
@@ -456,12 +471,17 @@ class _Captures:
     def array(self, x: np.ndarray) -> Symbol:
         """An array that is a constant of the program: the object itself is kept."""
         place = ("array", id(x))
+        self._note_name(x, ("object", x))
         if place not in self._by_place:
             value = Value(ArrayType(x.dtype, x.shape), "a")
             self.found.append(Capture(("object", x), value, leaf_key(x)))
             self.recorder.measure_input(value)
             self._by_place[place] = Symbol(value, self.recorder)
         return self._by_place[place]
+
+
+def _place_of(path: Any) -> Any:
+    return (path[0], id(path[1]), *path[2:])
 
 
 def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:

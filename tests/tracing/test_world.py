@@ -229,3 +229,60 @@ def test_a_program_that_always_raises(f, error):
         f(1.0)
     with pytest.raises((error, UntraceableError)):
         jit(f)(1.0)
+
+
+MATRIX = np.eye(2)
+SAME = MATRIX
+HOLDS = {"matrix": MATRIX}
+
+
+class HoldsTwice:
+    """An array under two names."""
+
+    def __init__(self):
+        self.first = self.second = np.ones(2)
+
+
+TWICE = HoldsTwice()
+
+
+def of_two_names(x):
+    return np.sum(MATRIX @ x) + 10.0 * np.sum(SAME @ x)
+
+
+def of_a_container(x):
+    return np.sum(MATRIX @ x) + 10.0 * np.sum(HOLDS["matrix"] @ x)
+
+
+def of_attributes(x):
+    return np.sum(TWICE.first * x) + 10.0 * np.sum(TWICE.second * x)
+
+
+@pytest.mark.parametrize("f", [of_two_names, of_a_container, of_attributes])
+def test_one_array_under_two_names_may_become_two(f, monkeypatch):
+    gradient, jitted, x = fwdad.grad(f), fwdad.jit(f, backend="numpy"), np.array([1.0, 2.0])
+
+    def check():
+        for _ in range(3):
+            assert jitted(x) == f(x)
+            np.testing.assert_allclose(gradient(x), fwdad.jacobian(f, x, mode="forward"))
+
+    check()
+    monkeypatch.setitem(globals(), "SAME", np.full((2, 2), 3.0))
+    monkeypatch.setitem(HOLDS, "matrix", np.full((2, 2), 4.0))
+    monkeypatch.setattr(TWICE, "second", np.array([5.0, 6.0]))
+    check()
+    monkeypatch.setitem(globals(), "MATRIX", np.full((2, 2), 7.0))
+    monkeypatch.setattr(TWICE, "first", np.array([8.0, 9.0]))
+    check()
+    both = np.full((2, 2), 2.0)  # one array again
+    monkeypatch.setitem(globals(), "SAME", both)
+    monkeypatch.setitem(globals(), "MATRIX", both)
+    monkeypatch.setitem(HOLDS, "matrix", both)
+    monkeypatch.setattr(TWICE, "first", TWICE.second)
+    check()
+    traces = fwdad.cache_info(jitted).traces
+    both[0, 0] = -1.0
+    TWICE.second[:] = 0.5
+    check()
+    assert fwdad.cache_info(jitted).traces == traces <= 3
