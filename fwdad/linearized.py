@@ -121,6 +121,8 @@ class Linearized:
         self._chunk = chunk
         self._outputs = [leaf_dtype(y) for y in outputs]
         self._kept: Kept | None = None
+        if self.complete:
+            self._frozen.push(positions, 1)  # raises if the tape cannot be pushed forward
 
     def _width(self, count: int) -> int:
         found = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])

@@ -134,6 +134,22 @@ def test_what_raises():
         fwdad.linearize(np.exp, X)[1] @ (1j * X)
 
 
+def test_what_a_tape_cannot_push():
+    """A window that may be a copy: f itself is run on duals."""
+
+    def f(x):
+        m = x[:4].reshape(2, 2) * 1.0
+        a = np.asfortranarray(m)
+        a[1] = a[0] * m[1]
+        return a.ravel() * x[4]
+
+    expected = fwdad.jacobian(f, X, mode="forward")
+    _, J = fwdad.linearize(f, X)
+    assert type(J._at) is not linearized.Linearized
+    assert_allclose(J @ np.eye(5), expected, rtol=1e-13, atol=1e-15)
+    assert_allclose(J.T @ np.eye(4), expected.T, rtol=1e-13, atol=1e-15)
+
+
 def test_without_a_way_back_on_a_tape(monkeypatch):
     """All directions, then."""
     monkeypatch.setattr(
