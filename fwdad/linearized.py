@@ -22,7 +22,7 @@ from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import flatten
 from fwdad.tangents.seeds import leaf_dtype
 from fwdad.tape.forward import push_forward
-from fwdad.tape.ops import Program, Value, values_in
+from fwdad.tape.ops import Program, values_in
 from fwdad.tape.passes import optimise
 from fwdad.tape.passes.rewrite import all_used
 from fwdad.tracing.arguments import Flattened
@@ -196,21 +196,16 @@ def linearized(
     chunk : int, str or None
         How many directions travel together.
     """
-    if is_active((*args, *kwargs.values())) or not is_real(args[0]):
-        return None
-    at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
-    if at is UNTRACED:
+    at = _tape(f, args, kwargs)
+    if at is None:
         return None
     made, leaves, containers = at
     xs, _ = flatten(args[0])
     own = Flattened((args[0],), {}).leaves
     if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
         return None
-    read = _read(made.tape.program)
-    kept = [
-        alike(x) if isinstance(x, np.ndarray) and p in read else x
-        for p, x in zip(made.tape.program.block.params, leaves, strict=True)
-    ]
+    read = _read(made.tape.program, leaves)
+    kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
         found = Linearized(made, kept, containers, list(range(len(xs))), chunk)
     except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
@@ -218,10 +213,32 @@ def linearized(
     return found if found.complete else None
 
 
-def _read(program: Program) -> set[Value]:
-    """What a program uses."""
+def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
+    """The arrays that ``linearize`` copies of a function with a tape; none if it has none.
+
+    Parameters
+    ----------
+    f, args, kwargs
+        As :func:`linearized` takes them.
+    """
+    at = _tape(f, args, kwargs)
+    return [] if at is None else [at[1][k] for k in _read(at[0].tape.program, at[1])]
+
+
+def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The specialisation of a function's value, its inputs and their containers, or None."""
+    if is_active((*args, *kwargs.values())) or not is_real(args[0]):
+        return None
+    at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
+    return None if at is UNTRACED else at
+
+
+def _read(program: Program, leaves: list[Any]) -> list[int]:
+    """The arrays among the inputs that a program uses."""
     used = {v for op in program.block.ops for v in all_used(op)}
-    return used | set(values_in(program.block.results))
+    used.update(values_in(program.block.results))
+    params = program.block.params
+    return [k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and params[k] in used]
 
 
 def _cast(row: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

@@ -15,6 +15,7 @@ from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.errors import UntraceableError
 from fwdad.gradients import differentiated, written_path
+from fwdad.linearized import copied
 from fwdad.measured_run import Found, MeasuredRun
 from fwdad.recorded import run_recorded
 from fwdad.sweeps import sweeps_of
@@ -28,6 +29,7 @@ _KINDS = {
     "array": "arrays of the program itself, read again on the way back",
     "cotangent": "cotangents",
     "held": "copies that vjp makes besides, because the caller may change these",
+    "linearized": "copies that linearize makes, of all arrays that its tape reads",
     "record": "the record of a run",
 }
 
@@ -43,7 +45,8 @@ class Kept:
         argument that the function writes into; ``"array"``: an array that the program makes and
         writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
         that ``vjp`` makes besides, of the arguments and captured arrays that its way back reads,
-        and of what is no memory of its own in the value; ``"record"``.
+        and of what is no memory of its own in the value; ``"linearized"``: those that ``linearize``
+        makes; ``"record"``.
     filename, line : str and int
         Where; 0 where there is no line.
     text : str
@@ -145,7 +148,7 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes copies
     besides (``"held"``), of the arguments and captured arrays that its way back reads, and of the
     value where it is memory which that reads or changes, an argument, or a window: the caller may
-    change all of these.
+    change all of these. ``linearize`` copies the arrays that its tape reads (``"linearized"``).
 
     A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
 
@@ -193,7 +196,13 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any) -> li
         for k in sweeps.copied(path.leaves)
     ]
     held += [("the value", a.nbytes) for a in sweeps.copied_values(path.leaves)]
-    return [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
+    made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
+    if argnums in (0, (0,)) and options == {"has_aux": False, "outputs": "returned"}:
+        made += [
+            Kept("linearized", "", 0, "arguments and captured arrays", 1, a.nbytes)
+            for a in copied(f, args, kwargs)
+        ]
+    return made
 
 
 def _line(found: Found, places: list[Any]) -> Kept:

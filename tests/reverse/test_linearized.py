@@ -66,6 +66,8 @@ def test_copies_what_is_read():
     held = J._at._leaves
     assert not any(np.shares_memory(held[k], given) for k, given in enumerate((x, a)))
     assert held[2] is unused
+    report = fwdad.memory_report(table, x, a, unused)
+    assert report.of("linearized") == x.nbytes + a.nbytes + TABLE.nbytes
 
 
 def test_again_traces_nothing(monkeypatch):
