@@ -8,7 +8,7 @@ is kept: a branch answers it, a loop pushes it onto a stack.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,6 +281,26 @@ class _Resolver:
         self._write([op])
         return True
 
+    def _hangs_on_one_number(self, v: Value) -> bool:
+        """Whether no more than one number would be kept so that a window can be taken again."""
+        definition = self.writer.structure.definition.get(v)
+        if not isinstance(definition, Load):
+            return False
+        return len(self._wanted(values_in(definition.index))) <= 1
+
+    def _wanted(self, numbers: Iterable[Value]) -> set[Value]:
+        """What would be kept so that numbers can be computed again, or these themselves."""
+        found: set[Value] = set()
+        for v in numbers:
+            op = self.writer.structure.definition.get(v)
+            if self._plan(v, _CHEAP) is not None:
+                continue
+            if isinstance(op, Apply) and (self._cost(op, v) or 20) <= _CHEAP:
+                found |= self._wanted(values_in(op.operands()))
+            else:
+                found.add(v)
+        return found
+
     def _found(self, v: Value) -> bool:
         """Find memory itself: what is put back must not be put into a copy."""
         structure, choices = self.writer.structure, self.writer.choices
@@ -323,6 +343,9 @@ class _Resolver:
             return
         if array in region.resolved or self._plan(array, _CHEAP) is not None:
             op.args = (self.value(array), axis)
+            return
+        if self._hangs_on_one_number(array) and self._is_read_again(array):
+            op.args = (region.resolved[array], axis)
             return
         structure = self.writer.structure
         key = (array, axis)

@@ -113,3 +113,26 @@ def test_second_derivatives():
 def test_checkpointed():
     g = fwdad.grad(fwdad.checkpoint(snapshots=2)(restored))
     assert_allclose(g(M), fwdad.grad(restored)(M), rtol=1e-13)
+
+
+def packed(x):
+    """Columns of a triangle one behind the other; the last one may be broadcast."""
+    n = 4
+    u = np.ones(n)
+    total = 0.0
+    for i in range(n):
+        at = 0
+        for c in range(n - 1):
+            u[c + 1 :] += np.sin(x[i, at : at + n - 1 - c]) * u[c]
+            at += n - 1 - c
+        total += u @ u
+    return total
+
+
+def test_the_length_of_a_window_is_that_of_the_window_taken_again():
+    x = np.linspace(0.1, 0.9, 24).reshape(4, 6)
+    assert_allclose(fwdad.grad(packed)(x), fwdad.jacobian(packed, x, mode="forward"), rtol=1e-11)
+    code = fwdad.show(fwdad.value_and_grad(packed), x, backend="tape")
+    inner = code.partition("for c in")[2].partition("total")[0]
+    assert "push(" in inner
+    assert not any(".shape" in line for line in inner.splitlines() if "push(" in line), inner
