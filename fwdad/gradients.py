@@ -21,6 +21,7 @@ from fwdad.builder.memory import SHADOWED
 from fwdad.compilation import Jitted
 from fwdad.errors import (
     NOTE,
+    DeadDualError,
     MissingTransposeError,
     NonScalarOutputError,
     NoOutputError,
@@ -368,9 +369,13 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
         return "it prints"
     if tape.lies_otherwise(leaves):
         return "it writes into an argument that does not lie row by row"
-    if share_memory(leaves):
-        return "two arrays that it reads share memory"
-    return "what it reads carries tangents" if is_active(leaves) else ""
+    try:
+        active = is_active(leaves)
+    except DeadDualError:  # captured where a rule that takes derivatives was tried on symbols
+        active = True
+    if active:
+        return "what it reads carries tangents"
+    return "two arrays that it reads share memory" if share_memory(leaves) else ""
 
 
 def apart(values: Any, leaves: Any) -> list[Any]:

@@ -116,7 +116,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             t.use()
     nested = top_tag(inner) is not None
     body = lifted(rule.body) if nested else rule.body
-    with hiding(tag) if nested and SHADOWED else _NOTHING:
+    with hiding(tag) if SHADOWED else _NOTHING:
         if tag.record is not None:
             y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
         else:

@@ -124,3 +124,51 @@ def test_product_of_two_ranks_keeps_what_is_overwritten():
     expected = 4 * V @ V  # of 2 Σ x² + Σ x
     assert_allclose(fwdad.jvp(slope, X, V)[1], expected, rtol=1e-12)
     assert_allclose(gradient(slope, X), 4 * V, rtol=1e-12)
+
+
+# -- a rule that takes derivatives itself
+
+
+def residual(z, p):
+    r = np.empty(3)
+    r[:] = z**3
+    r += z * p
+    return r - 1
+
+
+def root(p):
+    z = np.ones(3)
+    for _ in range(30):
+        z -= residual(z, p) / (3 * z**2 + p)
+    return z
+
+
+@fwdad.frule(root)
+def root_frule(primals, tangents):
+    (p,), (p_dot,) = primals, tangents
+    z = root(p)
+    by_z = fwdad.jacobian(lambda z: residual(z, p), z)
+    by_p = fwdad.jacobian(lambda p: residual(z, p), p)
+    return z, -np.linalg.solve(by_z, by_p) @ p_dot
+
+
+@pytest.mark.parametrize("overwritten", [False, True])
+def test_rule_that_takes_derivatives_of_what_lies_in_memory(overwritten):
+    def f(x):
+        a = np.empty(3)
+        a[:] = x * x
+        z = root(a)
+        if overwritten:
+            a[:] = 3.0
+        return np.sum(z**2)
+
+    def slope(x):
+        return fwdad.jacobian(f, x, mode="forward")
+
+    steps = 1e-5 * np.eye(3)
+    expected = [(f(X + e) - f(X - e)) / 2e-5 for e in steps]
+    second = (slope(X + 1e-5 * V) - slope(X - 1e-5 * V)) / 2e-5
+    assert_allclose(slope(X), expected, rtol=1e-7)
+    assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-7)
+    assert_allclose(fwdad.jvp(slope, X, V)[1], second, rtol=1e-7)
+    assert_allclose(fwdad.hvp(f, X, V), second, rtol=1e-7)
