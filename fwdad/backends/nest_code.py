@@ -170,6 +170,8 @@ def implementation(context: Any, function: Any, signature: Any) -> Any:
         return context.get_function(function, signature)
     key = context, function, signature
     if key not in _IMPLEMENTATIONS:
+        # tells the function of these types: its signature may be known from another one of its kind
+        function.get_call_type(context.typing_context, signature.args, {})
         _IMPLEMENTATIONS[key] = context.get_function(function, signature)
     return _IMPLEMENTATIONS[key]
 
