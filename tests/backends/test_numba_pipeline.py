@@ -243,3 +243,13 @@ def test_a_product_into_an_array(rng):
     a, b, out = rng.standard_normal((2, 3)), rng.standard_normal((3, 4)), np.zeros((2, 4))
     into(a, b, out)
     assert_allclose(out, a @ b, rtol=1e-13)
+
+
+def add_in_place(z, k):
+    z += k
+    return z
+
+
+def test_operators_in_place_of_types_that_nobody_has_met():
+    given = np.complex128(1 + 2j), np.uint16(3)  # the types are told to `+=`, and `+` is written
+    assert njit(add_in_place)(*given) == 4 + 2j
