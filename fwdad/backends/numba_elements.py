@@ -236,6 +236,6 @@ def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 
 __all__ = [
-    "Held", "Part", "as_array", "as_window", "element", "get_itemsize", "held", "load_item",
-    "owner_of", "store_item", "window",
+    "Held", "Part", "all_steps", "as_array", "as_window", "element", "get_itemsize", "held",
+    "load_item", "owner_of", "store_item", "window",
 ]  # fmt: skip

@@ -18,7 +18,13 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array, store_item
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_elements import Held, as_array, get_itemsize, held, owner_of
+from fwdad.backends.numba_elements import (
+    Held,
+    all_steps,
+    as_array,
+    get_itemsize,
+    held,
+)
 from fwdad.backends.own_functions import own_function
 
 types: Any = _types
@@ -202,35 +208,30 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
 
 
 def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """``array.copy()``: in Fortran order if the array is known to be, else in C order."""
-    old, is_turned = held(context, builder, array_type, array), array_type.layout == "F"
-    lengths = old.lengths[::-1] if is_turned else old.lengths
+    """``array.copy()``: row by row, however the array lies."""
+    old = held(context, builder, array_type, array)
     t = array_type.copy(layout="C", readonly=False)
-    new = allocate(context, builder, t, lengths)
-    if array_type.layout in "CF":
+    new = allocate(context, builder, t, old.lengths)
+    if array_type.layout == "C":
         cgutils.raw_memcpy(builder, new.data, old.data, new.size, 1)
-    else:
-        given = [new.data, old.data, *lengths, *old.steps]
-
-        def write(inside: Any, parts: Any) -> None:
-            (to, source), rank = parts[:2], t.ndim
-            lengths, steps = list(parts[2 : 2 + rank]), list(parts[2 + rank :])
-            with cgutils.loop_nest(inside, lengths, _WORD) as index:
-                places = [
-                    cgutils.get_item_pointer2(context, inside, data, lengths, steps, order, index)
-                    for data, order in ((source, "A"), (to, "C"))
-                ]
-                inside.store(inside.load(places[0]), places[1])
-            inside.ret_void()
-
-        kind = ir.FunctionType(ir.VoidType(), [x.type for x in given])
-        name = f"fwdad_copy_{t.ndim}_{t.dtype}"
-        builder.call(own_function(builder, name, kind, write), given)
-    if not is_turned:
         return new.value
-    steps = held(context, builder, t, new.value).steps[::-1]
-    turned = Held(array_type.copy(readonly=False), new.data, old.lengths, steps)
-    return as_array(context, builder, turned, owner_of(context, builder, t, new.value))
+    given = [new.data, old.data, *old.lengths, *all_steps(context, builder, old)]
+
+    def write(inside: Any, parts: Any) -> None:
+        (to, source), rank = parts[:2], t.ndim
+        lengths, steps = list(parts[2 : 2 + rank]), list(parts[2 + rank :])
+        with cgutils.loop_nest(inside, lengths, _WORD) as index:
+            places = [
+                cgutils.get_item_pointer2(context, inside, data, lengths, steps, order, index)
+                for data, order in ((source, "A"), (to, "C"))
+            ]
+            inside.store(inside.load(places[0]), places[1])
+        inside.ret_void()
+
+    kind = ir.FunctionType(ir.VoidType(), [x.type for x in given])
+    name = f"fwdad_copy_{t.ndim}_{t.dtype}"
+    builder.call(own_function(builder, name, kind, write), given)
+    return new.value
 
 
 @intrinsic

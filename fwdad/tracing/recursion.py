@@ -85,7 +85,7 @@ def call_program(
             finish(found.program)
     if found.types is None:  # the first attempt: another way through the function ends it
         raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
-    outputs = tuple(Value(t) for t in found.types)
+    outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call
     args: list[Operand] = [*(s.value for s in symbols), *found.extra]
     recorder.emit(Call(found.program, args, outputs=outputs))
     assert found.tree is not None

@@ -137,3 +137,15 @@ def test_one_element_is_read_before_it_is_written():
 
     assert source(f, M).count("np.empty") == 1  # for the second
     assert_array_equal(fwdad.jit(f, backend="numba")(M), f(M))
+
+
+def turned_onto_itself(x):
+    y = x * 1.0
+    y[...] = y.T
+    z = y[:, ::-1].T.copy()
+    return y + 0.5 * z
+
+
+def test_a_copy_of_what_is_turned_lies_row_by_row():
+    x = np.arange(36.0).reshape(6, 6)
+    assert_array_equal(fwdad.jit(turned_onto_itself)(x), turned_onto_itself(x))

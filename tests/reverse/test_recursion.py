@@ -255,3 +255,29 @@ def test_compiled(tmp_path, monkeypatch):
         assert "Numba" in fwdad.explain(gradient)
         assert_allclose(found[0], expected[0], rtol=1e-12)
         assert_allclose(found[1], expected[1], rtol=1e-12)
+
+
+def uneven(x):
+    if len(x) == 1:
+        return np.sin(x)
+    h = len(x) // 3 + 1 if len(x) > 2 else 1
+    a, b = uneven(x[:h]), uneven(x[h:])
+    return np.concatenate([a * len(b), b * b + np.sum(a) / len(a)])
+
+
+def of_uneven(x):
+    return np.sum(uneven(x) ** 2)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_results_of_two_calls_have_lengths_of_their_own(n):
+    """They were taken to be as long as one another, since one program makes them."""
+    x = np.linspace(0.2, 1.1, n)
+    assert_allclose(fwdad.jit(uneven, backend="numpy")(x), uneven(x), rtol=1e-14)
+    forward = fwdad.jacobian(of_uneven, x, mode="forward")
+    gradient = fwdad.jit(fwdad.grad(of_uneven), backend="numpy")
+    assert_allclose(gradient(x), forward, rtol=1e-12)
+    assert_allclose(fwdad.vjp(of_uneven, x)[1](1.0), forward, rtol=1e-12)
+    h = 1e-6
+    moved = [(of_uneven(x + h * e) - of_uneven(x - h * e)) / (2 * h) for e in np.eye(n)]
+    assert_allclose(forward, moved, rtol=1e-7)
