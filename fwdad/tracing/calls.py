@@ -368,6 +368,9 @@ class Calls(Attributes):
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText(self.location())
         self._refuse_impure(cls)
+        if cls is functools._lru_cache_wrapper and not callable(args[0]):
+            message = "a cache of calls cannot be traced: what it keeps is not part of a tape"
+            raise UntraceableError(message, self.location())
         made = self.native(lambda: cls(*args, **kwargs))
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
