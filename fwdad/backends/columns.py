@@ -31,7 +31,7 @@ from fwdad.tape.ops import (
     is_array,
     values_in,
 )
-from fwdad.tape.places import Places, affine, counter_loop
+from fwdad.tape.places import Places, affine, counter_loop, of_each_axis
 from fwdad.tape.stacks import push
 
 Axes = tuple[int, ...]
@@ -155,11 +155,7 @@ class _Votes:
             return
         if owner.type.ndim != v.type.ndim:  # a window on a window that has lost an axis
             return
-        parts = list(index)
-        if any(i is Ellipsis for i in parts):
-            at = next(k for k, i in enumerate(parts) if i is Ellipsis)
-            parts[at : at + 1] = [slice(None)] * (v.type.ndim - len(parts) + 1)
-        parts += [slice(None)] * (v.type.ndim - len(parts))
+        parts = of_each_axis(index, v.type.ndim)
         runs = [k for k, i in enumerate(parts) if isinstance(i, slice)]
         fixed = [k for k, i in enumerate(parts) if not isinstance(i, slice)]
         fixed.sort(key=lambda k: self._depth_of(parts[k]))

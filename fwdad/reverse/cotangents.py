@@ -18,7 +18,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.reverse.choices import Choices
 from fwdad.reverse.region import Region, bar_dtype
-from fwdad.reverse.structure import Structure
+from fwdad.reverse.structure import Structure, may_be_missing
 from fwdad.rules.adjoints import Space, into
 from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import Zero
@@ -107,8 +107,10 @@ class Cotangents:
 
     def _length(self, v: Value, axis: int) -> Any:
         """A length of an array, asked of what it was computed of, which may outlive it."""
-        array, at = same_length(v, axis, self.structure.definition)
-        return self.recorder.length(Symbol(array, self.recorder), at)
+        definition = self.structure.definition
+        array, at = same_length(v, axis, definition)
+        missing = may_be_missing(array, definition)
+        return self.recorder.length(Symbol(array, self.recorder), at, missing=missing)
 
     def _lengths(self, v: Value) -> Any:
         """The lengths of an array as they are given to functions that make one."""

@@ -12,16 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fwdad.reverse.structure import may_be_missing
 from fwdad.tape.alias import Roots, memory, memory_of, written_parameters
 from fwdad.tape.effects import own_function
 from fwdad.tape.ops import (
     Apply,
     Block,
-    Branch,
     Call,
     Load,
-    Loop,
-    Missing,
     Op,
     Operand,
     Program,
@@ -30,7 +28,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
-from fwdad.tape.passes.rewrite import all_used, defined_by
+from fwdad.tape.passes.rewrite import all_used, defined_by, definitions
 from fwdad.tape.stacks import bar_of, new_stack, pop, push, thin, top, turn
 from fwdad.tape.types import ArrayType, Type
 
@@ -140,7 +138,8 @@ def cut(program: Program, told: Cut) -> Halves:
     lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
     together = _together(kept, arrays, roots, written)
     way_back = _program(program, "back", [*kept, *bars], back, answers, together)
-    way_back.absent = _absent(front).intersection(kept)
+    made_by = definitions(program)
+    way_back.absent = {v for v in kept if may_be_missing(v, made_by)}
     return Halves(
         _program(program, "forward", list(block.params), front, [*results, *kept]),
         way_back,
@@ -199,22 +198,6 @@ def _apart(results: list[Operand], front: list[Op], roots: Roots, written: set[V
         and memory(op.args, roots) & written
     }  # fmt: skip
     return [k for k, r in enumerate(results) if isinstance(r, Value) and r in copies]
-
-
-def _absent(ops: list[Op]) -> set[Value]:
-    """What one side of a branch leaves out, or a loop that does not run."""
-    found: set[Value] = set()
-    for op in ops:
-        found = found.union(*(_absent(block.ops) for block in op.blocks()))
-        ways = [block.results for block in op.blocks()] if isinstance(op, (Branch, Loop)) else []
-        ways += [op.initial] if isinstance(op, Loop) else []
-        found |= {
-            v
-            for way in ways
-            for r, v in zip(way, op.outputs, strict=False)  # a condition may come last
-            if isinstance(r, Missing) or (isinstance(r, Value) and r in found)
-        }
-    return found
 
 
 def _written(ops: list[Op], roots: Roots) -> set[Value]:

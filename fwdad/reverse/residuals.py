@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.reverse.choices import sides_of
 from fwdad.reverse.memory import Memory
 from fwdad.reverse.region import Region
+from fwdad.reverse.structure import may_be_missing
 from fwdad.tape.alias import windows
 from fwdad.tape.clone import Cloner
 from fwdad.tape.effects import Risk, own_function, reads, risk
@@ -117,7 +118,7 @@ class Residuals(Memory):
         self.recorder.unmeasure(gone)
 
     def _rewrite(self, op: Op, resolver: _Resolver) -> None:
-        if isinstance(op, Apply) and op.function is length_of:
+        if isinstance(op, Apply) and op.function in (length_of, length_if_any):
             resolver.length(op)
             return
         op.replace(resolver.value)
@@ -339,6 +340,8 @@ class _Resolver:
         """A length of an array of the source block: kept as a number, if the array is not there."""
         array, axis = op.args
         region = self.region
+        if may_be_missing(array, self.writer.structure.definition):
+            op.function = length_if_any
         if self.writer.structure.home.get(array) is not region.source:
             return
         if array in region.resolved or self._plan(array, _CHEAP) is not None:

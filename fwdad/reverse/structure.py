@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fwdad.tape.ops import (
     Branch,
     Load,
     Loop,
+    Missing,
     Op,
     Operand,
     Program,
@@ -184,3 +185,23 @@ def is_differentiable(op: Apply) -> bool:
         return False
     rule = find_rule(function)
     return rule is None or rule.kind != "constant"
+
+
+def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:
+    """Whether one side of a branch leaves a value out, or a loop that does not run.
+
+    Parameters
+    ----------
+    v : operand
+        The value.
+    definition : mapping
+        The operations that define values.
+    """
+    op = definition.get(v) if isinstance(v, Value) else None
+    if not isinstance(op, (Branch, Loop)) or v not in op.outputs:
+        return isinstance(v, Missing)
+    ways = [op.then.results, op.other.results] if isinstance(op, Branch) else [op.initial]
+    if isinstance(op, Loop):
+        ways.append(op.body.results)
+    k = op.outputs.index(v)
+    return any(may_be_missing(way[k], definition) for way in ways)

@@ -13,7 +13,7 @@ from fwdad.backends.numpy_source import numpy_source
 from fwdad.compilation import Jitted
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.adjoint import SAMPLES
-from fwdad.reversible.cuda_functions import is_module, of_device
+from fwdad.reversible.cuda_functions import of_device
 from fwdad.reversible.cuda_source import named, of_numbers, parsed, with_local_arrays
 from fwdad.reversible.definition import Definition, Written
 from fwdad.reversible.function import Reversible
@@ -325,7 +325,7 @@ class _Devices:
         """What a name of generated code means on the device."""
         if isinstance(x, Jitted):
             return self.pull(x)
-        form = None if is_module(x) else of_device(x)
+        form = None if isinstance(x, types.ModuleType) else of_device(x)
         if form is not None and form is not x:
             return self._device_function(form)
         if isinstance(x, types.FunctionType):

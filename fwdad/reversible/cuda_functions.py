@@ -8,7 +8,6 @@ in Python that Numba compiles for the device, with NumPy's answers for NaN, infi
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -204,9 +203,4 @@ def of_device(f: Any) -> Any:
     return found
 
 
-def is_module(x: Any) -> bool:
-    """Whether attributes of it are looked up when a kernel is made."""
-    return isinstance(x, types.ModuleType)
-
-
-__all__ = ["is_module", "of_device"]
+__all__ = ["of_device"]

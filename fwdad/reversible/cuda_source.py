@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import types
 from typing import Any
 
 from fwdad.errors import UnsupportedTypeError
-from fwdad.reversible.cuda_functions import is_module
 
 
 def parsed(f: Any) -> ast.Module:
@@ -59,7 +59,7 @@ class _Names(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         x = self._meant(node)
-        if x is None or is_module(x):
+        if x is None or isinstance(x, types.ModuleType):
             self.generic_visit(node)
             return node
         name = ast.unparse(node).replace(".", "_")
@@ -71,10 +71,10 @@ class _Names(ast.NodeTransformer):
     def _meant(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
             x = self.known.get(node.id)
-            return x if is_module(x) else None
+            return x if isinstance(x, types.ModuleType) else None
         if isinstance(node, ast.Attribute):
             owner = self._meant(node.value)
-            return getattr(owner, node.attr, None) if is_module(owner) else None
+            return getattr(owner, node.attr, None) if isinstance(owner, types.ModuleType) else None
         return None
 
 

@@ -21,10 +21,7 @@ def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """
     if not np.may_share_memory(v, base):
         return np.zeros_like(mirrored)
-    if not np.may_share_memory(mirrored, held):
-        message = "a window on an array that does not lie row by row, and is written: copy it"
-        raise ValueError(message)
-    return mirrored
+    return _window(mirrored, held)
 
 
 def give_back(held: Any, own: Any, order: Any) -> None:
@@ -47,10 +44,7 @@ def window_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """
     if not np.may_share_memory(v, base):
         return mirrored.copy() if np.may_share_memory(mirrored, held) else mirrored
-    if not np.may_share_memory(mirrored, held):
-        message = "a window on an array that does not lie row by row, and is written: copy it"
-        raise ValueError(message)
-    return mirrored
+    return _window(mirrored, held)
 
 
 def is_window(v: Any, base: Any) -> bool:
@@ -62,3 +56,11 @@ def is_window(v: Any, base: Any) -> bool:
         What it answered, and of what.
     """
     return not v.size or np.may_share_memory(v, base)
+
+
+def _window(mirrored: Any, held: Any) -> Any:
+    """What a function has answered, if it is a window on what it was given."""
+    if not np.may_share_memory(mirrored, held):
+        message = "a window on an array that does not lie row by row, and is written: copy it"
+        raise ValueError(message)
+    return mirrored

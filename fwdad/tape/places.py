@@ -97,17 +97,20 @@ def affine(x: Operand, known: Definitions) -> Affine | None:
     return Affine(x, 0)
 
 
+def of_each_axis(index: tuple[Operand, ...], ndim: int) -> list[Operand]:
+    """What an index without None and arrays says of each axis."""
+    parts: list[Operand] = list(index)
+    at = next((k for k, i in enumerate(parts) if i is Ellipsis), len(parts))
+    parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + (at < len(parts)))
+    return parts
+
+
 def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list[Interval] | None:
     """The places that an index means on each axis; None if it is not a plain one."""
     if any(i is None or is_array(i) or isinstance(i, (list, bool)) for i in index):
         return None
-    parts = list(index)
-    if Ellipsis in [i for i in parts if i is Ellipsis]:
-        at = next(k for k, i in enumerate(parts) if i is Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
-    parts += [slice(None)] * (ndim - len(parts))
     found = []
-    for i in parts:
+    for i in of_each_axis(index, ndim):
         if isinstance(i, slice):
             if i.step not in (None, 1):
                 found.append(Interval(None, None))

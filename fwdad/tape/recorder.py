@@ -651,14 +651,15 @@ class Recorder:
         """The lengths of an array: ints where they are known, else symbols."""
         return tuple(self.length(a, axis) for axis in range(a.type.ndim))
 
-    def length(self, a: Symbol, axis: int) -> Any:
-        """One length of an array."""
+    def length(self, a: Symbol, axis: int, *, missing: bool = False) -> Any:
+        """One length of an array; zero if there is none where it may be ``missing``."""
         d = a.type.shape[axis]
         if isinstance(d, Size):
             if d in self.known:
                 return self.known[d]
             value = Value(Number(INT.dtype, python=True, size=self.same.get(d, d)))
-            self.emit(Apply(length_of, (a.value, axis), outputs=(value,)))
+            asked = length_if_any if missing else length_of
+            self.emit(Apply(asked, (a.value, axis), outputs=(value,)))
             return Symbol(value, self)
         return d
 

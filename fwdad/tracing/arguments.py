@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import types
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -95,7 +94,7 @@ class Flattened:
 
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
-        if isinstance(x, (list, dict)) and cls not in (list, dict, collections.OrderedDict):
+        if isinstance(x, (list, dict)) and cls not in (list, dict):
             message = f"a {cls.__name__} as an argument cannot be traced: give a list or a dict"
             raise UntraceableError(message)
         k = self._places[id(x)] = len(self.containers)

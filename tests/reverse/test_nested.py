@@ -63,3 +63,25 @@ def test_random_programs(seed):
     scale = max(1.0, np.abs(expected).max())
     for name, found in products(f, POINT, v).items():
         assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * scale, err_msg=f"{name}\n{text}")
+
+
+def left_out(x):
+    """One side of the branch leaves out what the way back of the other one reads."""
+    u = x * 1.0
+    if u[0] > 0.5:
+        w = u[1:4]
+        w *= np.cos(w)
+    return np.sum(np.tanh(u))
+
+
+@pytest.mark.parametrize("first", [0.1, 0.9])
+def test_a_side_of_a_branch_that_is_not_taken(first):
+    """It has no lengths: a tape raised, and what it raised was hidden by running f at once."""
+    x, v = np.linspace(first, 1.3, 6), np.cos(np.arange(6.0))
+
+    def product(x):
+        return np.sum(fwdad.grad(left_out)(x) * v)
+
+    found = fwdad.jit(fwdad.grad(product), backend="numpy")(x)
+    expected = fwdad.jvp(lambda x: fwdad.jacobian(left_out, x, mode="forward"), x, v)[1]
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-15)

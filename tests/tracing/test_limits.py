@@ -5,6 +5,7 @@ import itertools
 import random
 import time
 import warnings
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -347,7 +348,12 @@ def test_refused_with_its_line(f, args):
 
 
 @pytest.mark.parametrize(
-    ("f", "arg"), [(generator_argument, (k for k in "a")), (set_argument, {1.0})]
+    ("f", "arg"),
+    [
+        (generator_argument, (k for k in "a")),
+        (set_argument, {1.0}),
+        (set_argument, OrderedDict(a=1.0)),
+    ],
 )
 def test_refused_arguments(f, arg):
     with pytest.raises(UntraceableError, match="argument"):
