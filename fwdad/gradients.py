@@ -155,7 +155,7 @@ def _key(f: Any) -> Any:
 
 def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    return (evaluate, numbers, *options.values(), _key(f))
+    return (evaluate, numbers, *options.items(), _key(f))
 
 
 def value_and_gradient(
