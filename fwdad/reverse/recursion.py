@@ -131,9 +131,10 @@ class Recursion(Checkpoints):
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
         """Call the way back of a program, and let the way forward keep what that needs."""
-        if all(bar is None for bar in bars):
-            return
         name = op.program.name
+        writes = any(self.structure.is_active(v) for v in op.writes())
+        if all(bar is None for bar in bars) and not writes:
+            return
         if op.writes():
             self.fail(f"{name} calls itself and writes into an array: it is not run backwards")
         for v in op.outputs:

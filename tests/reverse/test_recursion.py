@@ -281,3 +281,22 @@ def test_results_of_two_calls_have_lengths_of_their_own(n):
     h = 1e-6
     moved = [(of_uneven(x + h * e) - of_uneven(x - h * e)) / (2 * h) for e in np.eye(n)]
     assert_allclose(forward, moved, rtol=1e-7)
+
+
+def windows_summed(v):
+    if len(v) == 1:
+        return np.sin(v[0])
+    h = len(v) // 2
+    return windows_summed(v[:h]) * 0.5 + np.cos(windows_summed(v[h:]))
+
+
+@pytest.mark.parametrize(("f", "x", "args"), [(windows_summed, V, ()), (of_halves, V[:4], (2,))])
+def test_gradients_of_gradients_of_recursion_on_arrays(f, x, args):
+    """The way back of a call adds to the cotangents of its arrays: it has a way back of its own."""
+    v = np.cos(np.arange(len(x)))
+
+    def along(x):
+        return np.sum(fwdad.grad(f)(x, *args) * v)
+
+    expected = v @ fwdad.jacobian(fwdad.grad(f), x, args=args, mode="forward")
+    assert_allclose(fwdad.grad(along)(x), expected, rtol=1e-12)
