@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -54,6 +55,7 @@ class Dual:
         raise DualLeakError(leak("an int", self))
 
     def __index__(self) -> NoReturn:
+        operator.index(self.p)  # a float is none: what the primal raises (NumPy 2.0's ** asks)
         raise DualLeakError(leak("an index", self))
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:

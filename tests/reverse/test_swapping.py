@@ -165,6 +165,7 @@ def test_again_and_for_many(f, chunk, always):
 
 
 def test_compiled(always, monkeypatch):
+    pytest.importorskip("numba")
     f = fwdad.jit(branching, backend="numba")
     _, pullback = fwdad.vjp(f, X)
     kept = pullback._kept
@@ -184,6 +185,7 @@ def test_compiled(always, monkeypatch):
 
 
 def test_compiled_windows(always):
+    pytest.importorskip("numba")
     f = fwdad.jit(rows, backend="numba")
     _, pullback = fwdad.vjp(f, X)
     check(pullback, fwdad.jacobian(rows, X, mode="forward"), counts=())
