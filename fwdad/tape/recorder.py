@@ -252,6 +252,7 @@ class Recorder:
         self.derives = False  # whether derivatives are among what is written
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a way back begins
+        self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is

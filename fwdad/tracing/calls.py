@@ -52,6 +52,9 @@ INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a pr
 CALLED: dict[type, Callable[..., Any]] = {}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
 
+METHODS_OF: dict[type, Callable[..., Any]] = {}
+"""How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
+
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 
@@ -168,6 +171,8 @@ class Calls(Attributes):
         raise UntraceableError(message, self.location())
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
+        if type(f.__self__) in METHODS_OF:
+            return METHODS_OF[type(f.__self__)](self, f, args, kwargs)
         return self.call(f.__func__, (f.__self__, *args), kwargs)
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
@@ -416,9 +421,7 @@ class Calls(Attributes):
             found = self.native(lambda: f(*args, **kwargs))
             new = f.__name__ == "copy"
             return self.made(found) if new else found
-        if isinstance(owner, (np.random.Generator, np.random.RandomState)) or (
-            getattr(f, "__module__", "") or ""
-        ).startswith("numpy.random"):
+        if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.location())
         symbolic = mentions_symbols((args, kwargs))
@@ -432,7 +435,7 @@ class Calls(Attributes):
         if not symbolic and not makes_arrays(f):
             return self.made(self.native(lambda: f(*args, **kwargs)))
         if not symbolic and is_computed(f):
-            return self._constants(self.native(lambda: f(*args, **kwargs)))
+            return self.constants(self.native(lambda: f(*args, **kwargs)))
         if writes(f):
             target, *others = args
             target = self.recorder.as_symbol(target)
@@ -443,12 +446,12 @@ class Calls(Attributes):
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.location())
 
-    def _constants(self, found: Any) -> Any:
+    def constants(self, found: Any) -> Any:
         """What is computed when the program is traced; arrays are made anew whenever it runs."""
         if isinstance(found, np.ndarray):
             return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
         if type(found) in (list, tuple):
-            parts = [self._constants(part) for part in found]
+            parts = [self.constants(part) for part in found]
             return tuple(parts) if type(found) is tuple else self.made(parts)
         return found
 

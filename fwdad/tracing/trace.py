@@ -26,6 +26,7 @@ from fwdad.tape.types import ArrayType, Number, Size, number_type
 from fwdad.tracing import (  # noqa: F401  (install themselves)
     builtin_calls,
     derivatives,
+    draws,
     itertools_calls,
     numpy_helpers,
     writers,
