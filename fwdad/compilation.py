@@ -508,7 +508,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     Returns
     -------
     str
-        The backend, and the line that keeps a program from being compiled.
+        The backend, and the line that keeps a program from being compiled. Mistakes of the
+        library that a slower way makes good are told, too.
     """
     held = f if isinstance(f, Jitted) else jit(f)
     if args or kwargs:
@@ -521,7 +522,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
     count = made.tape.count()
-    return f"{count} operations, run by {made.run.explain()}"
+    return f"{count} operations, run by {made.run.explain()}{whole.mistakes(made.tape.program)}"
 
 
 # -- under the evaluator that runs at once

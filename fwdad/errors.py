@@ -169,6 +169,8 @@ class FwdadError(SyntaxError):
 
     noted = False
     """Whether an ``except`` of the user's would turn the error into a wrong branch."""
+    refuses = True
+    """Whether it says that something is not supported, or meant; not that the library is wrong."""
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         if self.noted and NOTE.sink is not None and _raised_by_user_code():
@@ -217,13 +219,19 @@ class DuplicateRuleError(FwdadError):
 class NonlinearTangentError(FwdadError, ArithmeticError):
     """A rule uses its tangent in a nonlinear way, such as ``x_dot * x_dot``."""
 
+    refuses = False
+
 
 class ChunkOperationError(FwdadError, TypeError):
     """A ``Chunk`` was given to a function that is not in the closed list of linear operations."""
 
+    refuses = False
+
 
 class ChunkMismatchError(FwdadError, ValueError):
     """Chunks of different widths, or of the wrong shape, meet in one operation."""
+
+    refuses = False
 
 
 class NondeterministicFunctionError(FwdadError):

@@ -18,6 +18,7 @@ from fwdad.arguments import (
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.forward import explicit_leaves, run_forward
 from fwdad.builder.one_array import push_array
+from fwdad.defects import Untraced
 from fwdad.errors import UnsupportedTypeError
 from fwdad.layouts import in_structures, stacked
 from fwdad.tangents.alike import alike
@@ -39,7 +40,8 @@ def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
         ``pullback(f, x, chunk, args, kwargs)`` answers the function from cotangents of f(x) to
         those of x.
     linearized : callable
-        ``linearized(f, args, kwargs, chunk)`` answers f's tape at a point, None if there is none.
+        ``linearized(f, args, kwargs, chunk)`` answers f's tape at a point, or an
+        :class:`~fwdad.defects.Untraced`.
     """
     _REVERSE.update(jacobian=jacobian, pullback=pullback, linearized=linearized)
 
@@ -163,16 +165,18 @@ def value_and_jacobian(
     check_mode(mode)
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
+    by_reverse: Any = Untraced(f)
     if mode != "forward" and not holomorphic:
         by_reverse = _REVERSE["jacobian"](
             f, x, chunk=chunk, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux,
             outputs=outputs, stack=stack, auto=mode == "auto",
         )  # fmt: skip
-        if by_reverse is not None:
+        if not isinstance(by_reverse, Untraced):
             return by_reverse
     seeds = BasisSeeds(arguments.leaves)
     width = width_of(chunk, seeds.count, arguments.leaves)
-    outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
+    with by_reverse.instead():
+        outcome = run_forward(f, arguments, seeds, width, has_aux=has_aux, outputs=outputs)
     J = stacked(outcome) if stack else in_structures(outcome, arguments, single)
     return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
 
@@ -331,9 +335,10 @@ def linearize(
     from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
     found = _REVERSE["linearized"](f, (x, *args), kwargs or {}, chunk)
-    if found is not None:
+    if not isinstance(found, Untraced):
         return found.y, JacobianOperator(found, x, found.y)
-    at = _At(f, (x, *args), kwargs or {}, chunk)
+    with found.instead():
+        at = _At(f, (x, *args), kwargs or {}, chunk)
     return at.y, JacobianOperator(at, x, at.y)
 
 

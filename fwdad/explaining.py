@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from fwdad import compilation
-from fwdad.arguments import Function
+from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numba_support import have_numba
 from fwdad.compilation import Jitted
+from fwdad.defects import is_mistake
 from fwdad.errors import UntraceableError
 from fwdad.gradients import Path, differentiated, is_real, ones_like, written_path
 from fwdad.pullbacks import vjp
+from fwdad.recorded import run_recorded
 from fwdad.rules.registry import function_name
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tape import whole
 from fwdad.tracing.pulled import pulled_gradient, value_and_pullback
 
 
@@ -34,7 +37,8 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> str:
     str
         Of a function: the backend, and the line that keeps a program from being compiled. Of
         reverse mode: whether a tape is run, and run backwards, or g is recorded as it runs; then
-        with the line and the reason that keep it from being traced.
+        with the line and the reason that keep it from being traced. Mistakes of the library that
+        a slower way makes good are told, too.
 
     Examples
     --------
@@ -73,13 +77,26 @@ def _of_reverse(f: Any, argnums: Any, args: Any, kwargs: Any, *, pulled: bool) -
     name = getattr(g, "__name__", function_name(g))
     if path.made is None:
         reason = path.reason.replace("\n", "\n  ")
+        if path.error is not None and _is_mistake(path.error, g, argnums, args, kwargs):
+            reason = f"of a mistake in fwdad, please report it: {reason}"
         return (
             f"{name} is recorded as it runs, its loops unrolled, and the record is run backwards, "
             f"because\n  {reason}"
         )
     count = path.made.tape.count()
     operations = "1 operation" if count == 1 else f"{count} operations"
-    return f"the tape of {name}, forwards and backwards: {operations}{_run_by(f)}"
+    mistakes = whole.mistakes(path.made.tape.program)
+    return f"the tape of {name}, forwards and backwards: {operations}{_run_by(f)}{mistakes}"
+
+
+def _is_mistake(error: Exception, g: Any, argnums: Any, args: Any, kwargs: Any) -> bool:
+    """Whether what keeps a function from a tape is neither a refusal nor what it raises itself."""
+
+    def run() -> None:
+        arguments, _ = arguments_of(g, args[0], args[1:], kwargs, argnums)
+        run_recorded(g, arguments)
+
+    return is_mistake(error, run)
 
 
 def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: Any, *,
@@ -97,9 +114,9 @@ def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: 
         else:
             path.made.run(*path.leaves)
     except UntraceableError as error:
-        return Path(None, [], str(error))
+        return Path(None, [], str(error), error)
     except Exception as error:  # noqa: BLE001  (it is the answer)
-        return Path(None, [], f"its tape raises {type(error).__name__}: {error}")
+        return Path(None, [], f"its tape raises {type(error).__name__}: {error}", error)
     return path
 
 

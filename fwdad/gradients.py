@@ -19,6 +19,7 @@ from fwdad.builder.dispatch import call
 from fwdad.builder.forward import Arguments
 from fwdad.builder.memory import SHADOWED
 from fwdad.compilation import Jitted
+from fwdad.defects import Untraced, is_refusal
 from fwdad.errors import (
     NOTE,
     DeadDualError,
@@ -176,18 +177,32 @@ def value_and_gradient(
         does without what it alone needs, and answers None.
     """
     if not (kwargs or SHADOWED):
-        held = tape_for(pulled_gradient, f, argnums, options)
+        held, failed = tape_for(pulled_gradient, f, argnums, options), None
         try:
             answer = AGAIN if held is None else held.quickly(args)
-        except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
-            answer = AGAIN
+        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+            answer, failed = AGAIN, Untraced(f, error)
         if answer is not AGAIN:
             return answer
+        if failed is not None:
+            with failed.instead():
+                return _without_shortcut(f, argnums, args, kwargs, options)
+    return _without_shortcut(f, argnums, args, kwargs, options)
+
+
+def _without_shortcut(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
     given = (argnums,) if isinstance(argnums, int) else argnums
-    if all(is_real(args[k]) for k in given):
-        answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
-        if answer is not UNTRACED:
-            return answer
+    if not all(is_real(args[k]) for k in given):
+        return _untraced(f, argnums, args, kwargs, options)
+    answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
+    if not isinstance(answer, Untraced):
+        return answer
+    with answer.instead():
+        return _untraced(f, argnums, args, kwargs, options)
+
+
+def _untraced(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """Without a tape of its own: as it runs, or forwards."""
     if is_active((*args, *kwargs.values())):
         noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
         try:
@@ -198,9 +213,6 @@ def value_and_gradient(
             NOTE.sink = noted
         return _forward(f, argnums, args, kwargs, options)
     return _at_once(f, argnums, args, kwargs, options)
-
-
-UNTRACED = object()
 
 
 class Path(NamedTuple):
@@ -214,11 +226,14 @@ class Path(NamedTuple):
         The tape's inputs.
     reason : str
         Why there is none.
+    error : Exception or None
+        What making it has raised, or running it.
     """
 
     made: Any
     leaves: list[Any]
     reason: str
+    error: Exception | None = None
 
 
 def differentiated(f: Any) -> tuple[Any, Argnums]:
@@ -263,7 +278,7 @@ def written_path(
     except (UnsupportedTypeError, SeedError, NoOutputError, NonScalarOutputError):
         raise
     except Exception as error:  # noqa: BLE001  (it is the answer)
-        return Path(None, [], _said(error))
+        return Path(None, [], _said(error), error)
     finally:
         NOTE.sink = noted
     reason = hindrance(made.tape, leaves)
@@ -306,20 +321,20 @@ def share_memory(leaves: list[Any]) -> bool:
 def traced(
     evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    """What the tape of a function answers; ``UNTRACED`` where there can be none."""
+    """What the tape of a function answers; an :class:`Untraced` where there can be none."""
     if is_active((*args, *kwargs.values())):
         held = tape_for(evaluate, f, argnums, options)
         if held is None:
-            return UNTRACED
+            return Untraced(f)
         return _tried(lambda: run_on_duals(held, args, kwargs), evaluate, f, argnums, options)
     at = tape_at(evaluate, f, argnums, args, kwargs, options)
-    if at is UNTRACED:
-        return UNTRACED
+    if isinstance(at, Untraced):
+        return at
     made, leaves, containers = at
     try:
         values = made.run(*leaves)
-    except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
-        return UNTRACED
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        return Untraced(f, error)
     return made.tape.rebuild(apart(values, leaves), containers)
 
 
@@ -328,27 +343,34 @@ def tape_at(
 ) -> Any:
     """The specialisation for some arguments, its inputs and their containers.
 
-    ``UNTRACED`` where there can be none, or where f does more than its tape.
+    An :class:`Untraced` where there can be none, or where f does more than its tape.
     """
     held = tape_for(evaluate, f, argnums, options)
     if held is None:
-        return UNTRACED
+        return Untraced(f)
     at = _tried(lambda: found(held, args, kwargs), evaluate, f, argnums, options)
-    return UNTRACED if at is UNTRACED or hindrance(at[0].tape, at[1]) else at
+    if isinstance(at, Untraced):
+        return at
+    return Untraced(f) if hindrance(at[0].tape, at[1]) else at
 
 
 def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
-    """What tracing a function answers; ``UNTRACED`` where it cannot be traced."""
+    """What tracing a function answers; an :class:`Untraced` where it cannot be traced."""
     noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
     try:
         return trace()
     except NonScalarOutputError:  # told with the lengths that the value has
-        return UNTRACED
+        return Untraced(f)
     except (UnsupportedTypeError, SeedError, NoOutputError):
         raise
-    except Exception:  # noqa: BLE001  (who runs at once says what is wrong, if anything is)
-        _TAPES.refuse(evaluate, f, argnums, options)
-        return UNTRACED
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+
+        def refuse() -> None:
+            _TAPES.refuse(evaluate, f, argnums, options)
+
+        if is_refusal(error):
+            refuse()
+        return Untraced(f, error, refuse)
     finally:
         NOTE.sink = noted
 

@@ -14,8 +14,9 @@ import numpy as np
 from fwdad.arguments import Function, width_of
 from fwdad.builder.activity import is_active
 from fwdad.compilation import Runner
+from fwdad.defects import Untraced
 from fwdad.errors import SeedError
-from fwdad.gradients import UNTRACED, apart, is_real, tape_at
+from fwdad.gradients import apart, is_real, tape_at
 from fwdad.reverse.pull import write_block
 from fwdad.sweeps import Kept, sweeps_of
 from fwdad.tangents.alike import alike
@@ -153,8 +154,9 @@ class Linearized:
                 value_and_pullback, self._frozen, tuple(self._positions), tuple(self._leaves), {},
                 _OPTIONS,
             )  # fmt: skip
-            if at is UNTRACED:
-                return self._by_columns(given, count)
+            if isinstance(at, Untraced):
+                with at.instead():
+                    return self._by_columns(given, count)
             self._kept = sweeps_of(at[0]).run(at[1], copied=False)[1]
         found = self._kept.pull_many(given, count, self._width(count))
         xs = [self._leaves[k] for k in self._positions]
@@ -184,8 +186,8 @@ _COLUMNS = 32
 
 def linearized(
     f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], chunk: Any
-) -> Linearized | None:
-    """A function's tape at a point, run once; None where there is none.
+) -> Linearized | Untraced:
+    """A function's tape at a point, run once.
 
     Parameters
     ----------
@@ -197,20 +199,20 @@ def linearized(
         How many directions travel together.
     """
     at = _tape(f, args, kwargs)
-    if at is None:
-        return None
+    if isinstance(at, Untraced):
+        return at
     made, leaves, containers = at
     xs, _ = flatten(args[0])
     own = Flattened((args[0],), {}).leaves
     if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
-        return None
+        return Untraced(f)
     read = _read(made.tape.program, leaves)
     kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
     try:
         found = Linearized(made, kept, containers, list(range(len(xs))), chunk)
-    except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
-        return None
-    return found if found.complete else None
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        return Untraced(f, error)
+    return found if found.complete else Untraced(f)
 
 
 def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
@@ -222,15 +224,14 @@ def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[n
         As :func:`linearized` takes them.
     """
     at = _tape(f, args, kwargs)
-    return [] if at is None else [at[1][k] for k in _read(at[0].tape.program, at[1])]
+    return [] if isinstance(at, Untraced) else [at[1][k] for k in _read(at[0].tape.program, at[1])]
 
 
 def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The specialisation of a function's value, its inputs and their containers, or None."""
+    """The specialisation of a function's value, its inputs and their containers."""
     if is_active((*args, *kwargs.values())) or not is_real(args[0]):
-        return None
-    at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
-    return None if at is UNTRACED else at
+        return Untraced(f)
+    return tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
 
 
 def _read(program: Program, leaves: list[Any]) -> list[int]:

@@ -13,10 +13,10 @@ from fwdad.builder.activity import is_active
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
 from fwdad.builder.forward import explicit_leaves
+from fwdad.defects import Untraced
 from fwdad.errors import NoOutputError, SeedError
 from fwdad.evaluators import install_reverse
 from fwdad.gradients import (
-    UNTRACED,
     in_trees,
     is_real,
     share_memory,
@@ -151,12 +151,14 @@ class Pullback:
         self._shared = _share_memory((*self._args, *kwargs.values()))
         self.y: Any = None
         self.aux: Any = None
+        failed = Untraced(f)
         if self._traceable() and not self._active:
-            self._run_forward()
+            failed = self._run_forward()
         if self._kept is None:
             self._args = tuple(_copied(a) for a in self._args)
             self._kwargs = {key: _copied(a) for key, a in kwargs.items()}
-            self.y, self.aux = self._value()
+            with failed.instead():
+                self.y, self.aux = self._value()
         self._leaves, self._structure = flatten(self.y)
         self._shapes = [leaf_shape(y) for y in self._leaves]
 
@@ -255,26 +257,29 @@ class Pullback:
         parts = [call(np.stack, list(column)) for column in zip(*found, strict=True)]
         return in_trees(parts, self._arguments, single=self._single)
 
-    def _run_forward(self) -> None:
-        """Run f's tape forward, and keep what its way back needs."""
+    def _run_forward(self) -> Untraced:
+        """Run f's tape forward, and keep what its way back needs; answers why not, if not."""
+        untraced = Untraced(self._f)
         given = (self._f, self._argnums, self._args, self._kwargs, self._options)
         try:
             at = tape_at(value_and_pullback, *given)
         except NoOutputError:  # f may write into an argument that is no part of x
-            return
-        if at is UNTRACED:
-            return
+            return untraced
+        if isinstance(at, Untraced):
+            return at
         made, leaves, _ = at
         try:
             answer, kept = sweeps_of(made).run(leaves)
-        except Exception:  # noqa: BLE001  (who runs at once raises it again, if it is the program's)
-            return
+        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+            return Untraced(self._f, error)
         y, aux = answer if self._options["has_aux"] else (answer, None)
         if y is not None:  # else who runs at once says what is wrong
             self.y, self.aux, self._kept = y, aux, kept
+        return untraced
 
     def _value(self) -> tuple[Any, Any]:
         """The value where there is no tape, or under a derivative."""
+        failed = Untraced(self._f)
         if self._active and self._traceable():
             try:
                 answer = traced(
@@ -286,12 +291,15 @@ class Pullback:
                     self._options,
                 )
             except NoOutputError:
-                answer = UNTRACED
-            if answer is not UNTRACED:
+                answer = Untraced(self._f)
+            if isinstance(answer, Untraced):
+                failed = answer
+            else:
                 y, aux = answer if self._options["has_aux"] else (answer, None)
                 if y is not None:
                     return y, aux
-        self._outcome = self._record()
+        with failed.instead():
+            self._outcome = self._record()
         return self._outcome.y, self._outcome.aux
 
     def _traceable(self) -> bool:
@@ -325,8 +333,10 @@ class Pullback:
                 self._kwargs,
                 self._options,
             )
-            if answer is not UNTRACED:
+            if not isinstance(answer, Untraced):
                 return answer
+            with answer.instead():
+                return self._recorded_pull(bars, None)
         return self._recorded_pull(bars, None)
 
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
@@ -375,10 +385,12 @@ def jacrev_at(
     f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
         See :func:`fwdad.jacobian`.
     auto : bool
-        Whether to answer None where forward mode is better.
+        Whether to answer an :class:`~fwdad.defects.Untraced` where forward mode is better.
     """
-    if auto and not _pays(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs}):
-        return None
+    if auto:
+        pays = _rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
+        if isinstance(pays, Untraced):
+            return pays
     result = vjp(
         f, x, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux, outputs=outputs,
         chunk=chunk,
@@ -454,26 +466,28 @@ _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4
 
 
-def _pays(
+def _rows_pay(
     f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
-) -> bool:
+) -> bool | Untraced:
     """Whether rows are cheaper than columns: far fewer, and of a function that can be traced."""
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
     given = [arguments.args[k] for k in arguments.argnums]
     everything = (*arguments.args, *arguments.kwargs.values())
     if columns <= _FEW or is_active(everything) or not all(map(is_real, given)):
-        return False
+        return Untraced(f)
     if options["outputs"] != "returned":
-        return False
+        return Untraced(f)
     copies = tuple(_copied(a) for a in arguments.args)
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
     y = traced(value_alone, f, numbers, copies, arguments.kwargs, options)
-    if y is UNTRACED or y is None:
-        return False
+    if isinstance(y, Untraced):
+        return y
+    if y is None:
+        return Untraced(f)
     leaves, _ = flatten(y[0] if options["has_aux"] else y)
     rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
-    return 0 < rows * _RATIO <= columns
+    return 0 < rows * _RATIO <= columns or Untraced(f)
 
 
 def _pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any:

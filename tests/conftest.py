@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for."""
 
+import logging
 import os
 import zlib
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from fwdad import compilation, sweeps
+from fwdad import compilation, defects, sweeps
 from fwdad.tape.check import check_program
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
@@ -50,12 +51,43 @@ def jax():
     jax.config.update("jax_enable_x64", before)
 
 
+class _Told(logging.Handler):
+    """Keeps what the library reports of its own mistakes, which a slower way has made good."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record)
+
+
+_TOLD = _Told()
+defects.LOG.addHandler(_TOLD)
+defects.LOG.setLevel(logging.DEBUG)  # with tracebacks
+
+
+@pytest.fixture
+def told():
+    """What was reported in a test, for those that provoke a report; they take it out."""
+    return _TOLD.records
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
-    """A test that asks for the backend of an extra that is not installed is skipped."""
+    """A test fails if a mistake of the library was made good by a slower way.
+
+    One that asks for the backend of an extra that is not installed is skipped.
+    """
+    defects.forget()
+    _TOLD.records.clear()
     try:
-        return (yield)
+        found = yield
     except ImportError as error:
         if "Numba is not installed" not in str(error):
             raise
         pytest.skip(str(error))
+    if _TOLD.records:
+        lines = "\n".join(logging.Formatter().format(r) for r in _TOLD.records)
+        pytest.fail(f"mistakes that were made good:\n{lines}", pytrace=False)
+    return found

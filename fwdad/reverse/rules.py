@@ -175,16 +175,21 @@ class Rules(Windows):
             bars = [
                 b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)
             ]
+            # of a number that may be Python's: rules ask cotangents for dtype and shape
+            bars = [
+                v.type.dtype.type(b) if type(b) in (int, float, complex) else b
+                for v, b in zip(op.outputs, bars, strict=True)
+            ]
         self._only_primals(op, rule)
         mark = len(self.recorder.block.ops), self.recorder.mark()
         try:
             found = attempt(op, function, rule, bars)
         except (MissingRuleError, DualLeakError, NotReversibleError):
             raise
-        except Exception as error:  # noqa: BLE001  (what refuses symbols does so with any exception)
+        except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
             del self.recorder.block.ops[mark[0] :]
             self.recorder.forget(mark[1])
-            self._whole(op, bars, str(error))
+            self._whole(op, bars, error)
             return
         for v, x_bar in found:
             self.add(v, x_bar)
@@ -310,7 +315,7 @@ class Rules(Windows):
         x_bars = pull_back(outputs)
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
 
-    def _whole(self, op: Apply, bars: list[Any], reason: str) -> None:
+    def _whole(self, op: Apply, bars: list[Any], reason: Exception | str) -> None:
         """A rule that cannot be written down is run backwards as one operation."""
         active: list[Value] = []
 
@@ -326,8 +331,8 @@ class Rules(Windows):
         bars = [b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)]
         given = [b is not None for b in bars]
         types = [v.type for v in active]
-        pull = PullWhole(ruled_function(op), marks, given, types, reason)
-        pull.location = op.location
+        pull = PullWhole(ruled_function(op), marks, given, types)
+        pull.because(reason, op.location)
         made = [Value(t) for t in types]
         args = (
             self.recorder.operand(self.symbols(op.args)),

@@ -39,8 +39,6 @@ class PullWhole(Whole):
         For each value of the function, whether it has a cotangent.
     types : list of Type
         Those of the active arguments.
-    reason : str
-        Why its rule could not be written down.
     """
 
     makes_its_own = True
@@ -51,13 +49,11 @@ class PullWhole(Whole):
         active: Any,
         given: list[bool],
         types: list[Type],
-        reason: str,
     ) -> None:
         self.function = function
         self.active = active
         self.given = given
         self.types = types
-        self.reason = reason
         name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
         self.__name__ = f"pull_{name}"
 

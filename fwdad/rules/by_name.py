@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.registry import RULES, when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import law
+from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 
@@ -112,9 +114,23 @@ def apply_linear(
         solution = solve(np.reshape(columns, (columns.shape[0], -1)))
         return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
 
+    refuse_symbols(x_dot)
     if type(x_dot) is not Chunk and hasattr(x_dot, "__fwdad_linear__"):
         return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot, y)
     return law_of(x_dot)
+
+
+def refuse_symbols(x: Any) -> None:
+    """Raise where a function that takes plain arrays only would meet a value of a tape.
+
+    Parameters
+    ----------
+    x : object
+        Its argument.
+    """
+    if recorder_of(x) is not None:
+        message = "compiled code that takes plain arrays only meets a value that is not known yet"
+        raise UntraceableError(message)
 
 
 def untouched(options: dict[str, Any]) -> dict[str, Any]:

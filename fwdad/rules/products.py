@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, conjugate, into, transpose
+from fwdad.rules.adjoints import TRANSPOSES, Space, conjugate, into, transpose
 from fwdad.rules.define import linear, multilinear
 from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk
@@ -49,13 +49,23 @@ def _aligned_transposes(
             y_bar = np.moveaxis(y_bar, entries[2], ends[2])[..., 0]
         elif cores[2]:
             y_bar = np.moveaxis(y_bar, entries[2], ends[2])
-        # only the shape of a Space is moved
-        moved = np.moveaxis(np.empty(space.shape, np.bool_), entries[k], ends[k]).shape
-        operands[k] = Space(moved, space.dtype)
+        operands[k] = Space(_moved(space.shape, entries[k], ends[k]), space.dtype)
         operands[1 - k] = np.moveaxis(operands[1 - k], entries[1 - k], ends[1 - k])
         return np.moveaxis(into(operands[k], core(y_bar, *operands)), ends[k], entries[k])
 
     return adjoint
+
+
+def _moved(
+    shape: tuple[Any, ...], sources: tuple[int, ...], ends: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The shape of what ``np.moveaxis`` makes of an array; lengths may be unknown."""
+    rank = len(shape)
+    taken = [s % rank for s in sources]
+    order = [k for k in range(rank) if k not in taken]
+    for end, k in sorted((e % rank, k) for e, k in zip(ends, taken, strict=True)):
+        order.insert(end, k)
+    return tuple(shape[k] for k in order)
 
 
 def _matmul_adjoint_1(y_bar: Any, a: Space, b: Any) -> Any:
@@ -367,8 +377,8 @@ def _cross_adjoint(
     up = np.array([0.0, 0.0, 1.0])
     y_bar = y_bar[..., None] * up if planar else np.moveaxis(y_bar, of_y, -1)
     x_bar = np.cross(other, y_bar)[..., : space.shape[of_x]]
-    last = np.moveaxis(np.empty(space.shape, np.bool_), of_x, -1).shape
-    return np.moveaxis(into(Space(last, space.dtype), x_bar), -1, of_x)
+    last = Space(_moved(space.shape, (of_x,), (-1,)), space.dtype)
+    return np.moveaxis(into(last, x_bar), -1, of_x)
 
 
 @transpose(np.cross, argnum=0)
@@ -426,22 +436,13 @@ def matrix_transpose_transpose(y_bar: Any, x: Space) -> Any:
     return np.swapaxes(y_bar, -1, -2)
 
 
-def _on_diagonal(space: Space, offset: int) -> np.ndarray:
-    """Ones on a diagonal of the last two axes."""
-    return np.eye(*space.shape[-2:], offset)
-
-
 @transpose(np.linalg.diagonal, argnum=0)
 def linalg_diagonal_transpose(y_bar: Any, x: Space, *, offset: int = 0) -> Any:
-    """Put y_bar on the diagonal: row i holds its element i (below an offset: shifted)."""
-    rows, columns = np.nonzero(_on_diagonal(x, offset))
-    # one 1 per element of the diagonal, at its place in the matrix
-    place = np.zeros((len(rows), *x.shape[-2:]))
-    place[np.arange(len(rows)), rows, columns] = 1.0
-    return np.tensordot(y_bar, place, 1)
+    """As for ``numpy.diagonal``, of the last two axes."""
+    return TRANSPOSES[np.diagonal][0](y_bar, x, offset, -2, -1)
 
 
 @transpose(np.linalg.trace, argnum=0)
 def linalg_trace_transpose(y_bar: Any, x: Space, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Put y_bar on every place of the diagonal."""
-    return into(x, y_bar[..., None, None] * _on_diagonal(x, offset))
+    """As for ``numpy.trace``, of the last two axes."""
+    return TRANSPOSES[np.trace][0](y_bar, x, offset, -2, -1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.by_name import apply_linear
+from fwdad.rules.by_name import apply_linear, refuse_symbols
 from fwdad.rules.define import call_rule, frule, linear, multilinear
 from fwdad.rules.registry import when_imported
 from fwdad.tangents.laws.listing import cast
@@ -126,6 +126,7 @@ def superlu_solve_frule(primals, tangents, trans="N"):
     Cost: no factorisation; one pair of sparse triangular solves per lane and column.
     """
     lu, b = primals
+    refuse_symbols(b)
     return lu.solve(b, trans), _solve(lu, tangents[1], trans)
 
 

@@ -116,7 +116,7 @@ def real_transpose(y_bar, val):
 @transpose(np.imag)
 def imag_transpose(y_bar, val):
     """Re<y, Im(x)> = Re<iy, x> for a real y."""
-    return into(val, 1j * y_bar)
+    return into(val, y_bar * 1j)
 
 
 @transpose(Chunk.astype)

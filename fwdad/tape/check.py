@@ -27,6 +27,8 @@ from fwdad.tape.types import ArrayType, Number, Size, covers, number_type
 class MalformedTapeError(FwdadError):
     """A program breaks a rule of the tape: a defect of a transform, not of the user's code."""
 
+    refuses = False
+
 
 def check_program(program: Program, *, assumed: bool = False) -> None:
     """Raise unless a program is well formed.

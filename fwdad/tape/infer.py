@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import operator
 import warnings
@@ -367,12 +366,21 @@ def keeps_arguments(function: Callable[..., Any], operands: Operand) -> bool:
         return sample_of(value.type, sizes, 0.75)
 
     args, kwargs = map_values(example, operands)
-    before = copy.deepcopy((args, kwargs))
+    before = _copied((args, kwargs))
     try:
         quietly(lambda: function(*args, **kwargs))
     except Exception:  # noqa: BLE001  (what cannot be tried is not relied on)
         return False
     return _alike(before, (args, kwargs))
+
+
+def _copied(x: Any) -> Any:
+    """The arrays in tuples, lists and dicts copied; objects of other classes are not looked at."""
+    if isinstance(x, (tuple, list)):
+        return [_copied(item) for item in x]
+    if isinstance(x, dict):
+        return {key: _copied(item) for key, item in x.items()}
+    return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def _alike(a: Any, b: Any) -> bool:

@@ -258,6 +258,10 @@ class Length:
     def __bool__(self) -> NoReturn:
         self.symbol._refuse("to decide a branch")
 
+    def __index__(self) -> NoReturn:
+        message = "a length that is not known when the program is traced is needed as a number"
+        raise UntraceableError(message, self.recorder.place())
+
     @property
     def may_be_one(self) -> bool:
         """Whether it could be a length that broadcasts."""

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.defects import is_refusal, report
 from fwdad.errors import ChunkMismatchError, Location, UntraceableError, running
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
-from fwdad.tape.ops import leaves_in
+from fwdad.tape.ops import Apply, Program, leaves_in
 from fwdad.tape.types import Type, number_type
 
 _BUILDER: list[Callable[..., Any]] = []
@@ -46,11 +47,33 @@ class Whole:
         Where the user calls it.
     makes_its_own : bool
         Whether what it answers is never a window on an argument, whatever the function answers.
+    reason : str
+        Why its rule could not be written down.
+    mistaken : bool
+        Whether that is a mistake of the library.
     """
 
     function: Callable[..., Any]
     location: Location | None = None
     makes_its_own = False
+    reason = ""
+    mistaken = False
+
+    def because(self, reason: Exception | str, location: Location | None) -> None:
+        """Say why it is run whole, and where.
+
+        Parameters
+        ----------
+        reason : Exception or str
+            What its rule has raised is reported, if it is no refusal.
+        location : Location or None
+            Where the user calls it.
+        """
+        self.reason, self.location = str(reason), location
+        if isinstance(reason, Exception) and not is_refusal(reason):
+            self.mistaken = True
+            what = f"the rule of {function_name(self.function)} on a tape"
+            report(what, reason, "It is run whole", location)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""
@@ -77,8 +100,6 @@ class PushWhole(Whole):
         In the structure of ``(args, kwargs)``: True for what carries a tangent.
     types : list of Type
         Those of the values that the function answers.
-    reason : str
-        Why its rule could not be written down.
     """
 
     def __init__(
@@ -88,9 +109,7 @@ class PushWhole(Whole):
         n: int,
         active: Any,
         types: list[Type],
-        reason: str,
     ) -> None:
-        self.reason = reason
         self.function = function
         self.rule = rule
         self.n = n
@@ -177,6 +196,23 @@ class PushWhole(Whole):
         if lanes.base is not None or any(lanes is x for x in given):
             return lanes.copy()  # the memory of an argument, or of several lanes at once
         return lanes
+
+
+def mistakes(program: Program) -> str:
+    """The rules that a mistake of the library keeps from being written down, a line for each.
+
+    Parameters
+    ----------
+    program : Program
+        A traced program.
+    """
+    found = {
+        f"\n  {function_name(op.function.function)} is run whole, because of a mistake in fwdad, "
+        f"please report it: {op.function.reason}"
+        for op in program.walk()
+        if isinstance(op, Apply) and isinstance(op.function, Whole) and op.function.mistaken
+    }
+    return "".join(sorted(found))
 
 
 def _mirrored(y: Any, y_dot: Any) -> Iterator[Any]:

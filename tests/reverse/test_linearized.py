@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import compilation, linearized
-from fwdad.gradients import UNTRACED
+from fwdad.defects import Untraced
 
 X = np.linspace(0.2, 1.0, 5)
 TABLE = np.array([1.0, -2.0, 0.5, 3.0, 1.5])
@@ -156,7 +156,7 @@ def test_without_a_way_back_on_a_tape(monkeypatch):
     """All directions, then."""
     monkeypatch.setattr(
         linearized, "tape_at",
-        lambda evaluate, *given: UNTRACED if evaluate is linearized.value_and_pullback
+        lambda evaluate, *given: Untraced(table) if evaluate is linearized.value_and_pullback
         else real(evaluate, *given),
     )  # fmt: skip
     expected = rows_of(table, X, (OTHER, UNREAD))

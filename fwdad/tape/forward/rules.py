@@ -159,7 +159,7 @@ class Rules(Memory):
                 self._elementwise(op, rule)
             except (MissingRuleError, DualLeakError, AgainError):
                 raise
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
                 self._rewind(mark)
                 self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), {}), error)
             return
@@ -174,7 +174,7 @@ class Rules(Memory):
             self._answer(op.outputs, y, y_dot)
         except (MissingRuleError, DualLeakError, AgainError):
             raise
-        except Exception as error:  # noqa: BLE001  (SciPy refuses symbols with any exception)
+        except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
             self._rewind(mark)
             self._whole(op, rule, (dots, named), error)
 
@@ -215,8 +215,8 @@ class Rules(Memory):
 
         active = (note(dots[0]), note(dots[1]))
         function = ruled_function(op)
-        push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs], str(reason))
-        push.location = op.location
+        push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
+        push.because(reason, op.location)
         if may_be_window(op.function):  # what may be a window on an argument stays one
             self._copy(op)
             values = tuple(Value(v.type) for v in op.outputs)

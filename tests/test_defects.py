@@ -1,0 +1,233 @@
+"""What a slower way makes good is told, and every test looks for it."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad import compilation, defects, gradients, linearized, sweeps
+from fwdad.defects import Untraced
+
+X = np.array([0.3, 0.7, 1.1])
+GRADIENT = np.cos(X) * X + np.sin(X)
+
+
+def smooth(x):
+    return np.sum(np.sin(x) * x)
+
+
+def planted(*_given, **_options):
+    raise KeyError("planted")
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """No tape is known."""
+    monkeypatch.setattr(gradients, "_TAPES", gradients._Tapes())
+
+
+def only(told):
+    """The one report, taken out."""
+    (record,) = told
+    told.clear()
+    return record.getMessage()
+
+
+WAYS = {
+    "grad": lambda f: fwdad.grad(f)(X),
+    "vjp": lambda f: fwdad.vjp(f, X)[1](1.0),
+    "jacrev": lambda f: fwdad.jacrev(f)(X),
+    "linearize": lambda f: fwdad.linearize(f, X)[1].rmatvec(np.ones(1)),
+    "hvp": lambda f: fwdad.hvp(f, X, np.ones(3)) * 0 + GRADIENT,
+}
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
+    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
+    assert told
+    message = told[0].getMessage()
+    told.clear()
+    assert "the tape of smooth failed" in message
+    assert "KeyError: 'planted' (raised at test_defects.py:" in message
+    assert f"({__file__}:" in message
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("way", "module", "name"),
+    [("grad", compilation, "Runner"), ("vjp", sweeps, "Runner"), ("vjp", sweeps, "cut"),
+     ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback")],
+)  # fmt: skip
+def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
+    monkeypatch.setattr(module, name, planted)
+    assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
+    assert "KeyError" in only(told)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_mistake_of_a_shortcut_is_told(told, monkeypatch):
+    fwdad.grad(smooth)(X)
+    monkeypatch.setattr(compilation.Jitted, "quickly", planted)
+    assert_allclose(fwdad.grad(smooth)(X), GRADIENT, rtol=1e-13)
+    assert "the tape of smooth" in only(told)
+
+
+def test_each_place_is_told_once(told):
+    for _ in range(2):
+        for _ in range(3):
+            defects.report("a planted mistake", KeyError("planted"), "Nothing is done")
+        only(told)
+        defects.forget()
+
+
+# -- what is no mistake
+
+
+def refused(x):
+    return np.sum(x * float(x[0] > 1e9 or np.array2string(x) == ""))
+
+
+def missing(x):
+    return {}["no"] * x[0]
+
+
+def singular(x):
+    return np.sum(np.linalg.inv(np.outer(x, x)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("f", "error"), [(missing, KeyError), (singular, np.linalg.LinAlgError)])
+def test_what_the_program_raises_is_no_mistake(way, f, error, told):
+    with pytest.raises(error) as raised:
+        WAYS[way](f)
+    assert raised.value.__context__ is None or way == "linearize"
+    assert told == []
+
+
+def test_a_refusal_is_no_mistake(told):
+    fwdad.grad(refused)(X)
+    assert told == []
+
+
+def unequal(x, y):
+    return np.sum(x * y)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_call_that_raises_does_not_cost_the_tape():
+    with pytest.raises(ValueError, match="broadcast"):
+        fwdad.grad(unequal)(X, np.ones(2))
+    assert gradients.tape_for(gradients.pulled_gradient, unequal, 0, {"has_aux": False})
+
+
+def test_of_what_the_way_that_stands_in_raises(told):
+    """The same class is the program's own; another one is not."""
+    with pytest.raises(ValueError, match="a"), Untraced(smooth, ValueError("a")).instead():
+        raise ValueError("a")
+    assert told == []
+    refusal = fwdad.DualLeakError("a")  # a TypeError, but ours
+    with pytest.raises(fwdad.DualLeakError), Untraced(smooth, TypeError("a")).instead():
+        raise refusal
+    assert "TypeError" in only(told)
+
+
+# -- rules
+
+
+def cube(x):
+    return x * x * x
+
+
+@fwdad.frule(cube)
+def cube_frule(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    if hasattr(x, "__fwdad_symbolic__"):
+        {}["planted"]
+    return x * x * x, 3 * x * x * x_dot
+
+
+def cubes(x):
+    return np.sum(cube(x))
+
+
+@pytest.mark.parametrize("way", ["grad", "jacfwd"])
+def test_a_mistake_of_a_rule_is_told(way, told):
+    derivative = fwdad.jit(getattr(fwdad, way)(cubes), backend="numpy")
+    assert_allclose(derivative(X), 3 * X * X, rtol=1e-13)
+    message = only(told)
+    line = cubes.__code__.co_firstlineno + 1
+    assert f"the rule of {__name__}.cube on a tape failed ({__file__}:{line})" in message
+    assert "KeyError: 'planted'" in message
+    said = fwdad.explain(derivative, X)
+    assert "cube is run whole, because of a mistake in fwdad, please report it: 'planted'" in said
+    told.clear()
+
+
+# -- explain, the log, and the tests
+
+
+@pytest.mark.usefixtures("fresh")
+def test_explained(told, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(compilation, "trace_optimised", planted)
+        for said in (fwdad.explain(fwdad.grad(smooth), X), fwdad.explain(fwdad.vjp, smooth, X)):
+            assert "because\n  of a mistake in fwdad, please report it: KeyError: 'planted'" in said
+    assert "mistake" not in fwdad.explain(fwdad.grad(singular), X)
+    assert "mistake" not in fwdad.explain(fwdad.grad(missing), X)
+    assert "mistake" not in fwdad.explain(fwdad.grad(smooth), X)
+    assert "whole" in fwdad.explain(fwdad.grad(cubes), X)
+    told.clear()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])
+def test_with_traceback_for_who_debugs(level, told, monkeypatch):
+    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    monkeypatch.setattr(defects.LOG, "level", level)
+    defects.LOG._cache.clear()
+    fwdad.grad(smooth)(X)
+    (record,) = told
+    assert bool(record.exc_info) is (level == logging.DEBUG)
+    told.clear()
+    defects.LOG._cache.clear()
+
+
+PLANTED = """
+import numpy as np
+import fwdad
+from fwdad import compilation
+
+def planted(*given, **options):
+    raise KeyError("planted")
+
+def test_passes():
+    assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
+
+def test_fails(monkeypatch):
+    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
+"""
+
+
+def test_a_test_that_passes_by_a_slower_way_fails(tmp_path):
+    here = Path(__file__).parent
+    (tmp_path / "test_planted.py").write_text(PLANTED, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(
+        (here / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+         "-c", here.parent / "pyproject.toml", "--rootdir", tmp_path, tmp_path],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "1 failed, 1 passed" in run.stdout
+    assert "mistakes that were made good" in run.stdout
+    assert "KeyError: 'planted'" in run.stdout
