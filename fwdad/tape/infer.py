@@ -357,15 +357,17 @@ def keeps_arguments(function: Callable[..., Any], operands: Operand) -> bool:
     operands : tuple
         ``(args, kwargs)``.
     """
-    sizes = {
-        d: d.hint for v in values_in(operands) for d in v.type.shape
-        if isinstance(d, Size) and d.hint is not None
-    }  # fmt: skip
+    unknown = {d for v in values_in(operands) for d in v.type.shape if isinstance(d, Size)}
+    hints = {d: d.hint for d in unknown if d.hint is not None}
+    # a window may be longer than what is usual
+    return any(_keeps(function, operands, {**dict.fromkeys(unknown, n), **hints}) for n in _USUAL)
 
-    def example(value: Value) -> Any:
-        return sample_of(value.type, sizes, 0.75)
 
-    args, kwargs = map_values(example, operands)
+_USUAL = (2, 24)
+
+
+def _keeps(function: Callable[..., Any], operands: Operand, sizes: dict[Size, int]) -> bool:
+    args, kwargs = map_values(lambda value: sample_of(value.type, sizes, 0.75), operands)
     before = _copied((args, kwargs))
     try:
         quietly(lambda: function(*args, **kwargs))
@@ -650,6 +652,21 @@ def _taken(args: Operand, kwargs: dict[str, Operand]) -> Type:
     return ArrayType(dtype, shape) if shape else Number(dtype, python=False)
 
 
+def _windowed(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    """``sliding_window_view``: a sample may be shorter than the window."""
+    x, window = (_argument(args, kwargs, k, n) for k, n in ((0, "x"), (1, "window_shape")))
+    axis = args[2] if len(args) > 2 else kwargs.get("axis")
+    dims, lengths = list(x.type.shape), _lengths(window)
+    axes = range(len(dims)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) != len(lengths) or not all(-len(dims) <= k < len(dims) for k in axes):
+        message = "the window must have a length for each axis"
+        raise CannotInferError(message)
+    for k, m in zip(axes, lengths, strict=True):
+        n = dims[k]
+        dims[k] = n - m + 1 if isinstance(n, int) and isinstance(m, int) else Size()
+    return ArrayType(x.type.dtype, (*dims, *lengths))
+
+
 def _shape_of_any(x: Operand) -> tuple[Dimension, ...]:
     return x.type.shape if isinstance(x, Value) else np.shape(x)
 
@@ -700,4 +717,5 @@ _BY_SHAPE: dict[Any, Callable[..., Any]] = {
     np.arange: _ranged,
     np.take_along_axis: _along,
     np.take: _taken,
+    np.lib.stride_tricks.sliding_window_view: _windowed,
 }
