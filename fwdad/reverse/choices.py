@@ -57,7 +57,7 @@ class Choices:
         self._count: dict[Value, int] = {}
         self._slots: dict[Value, tuple[Loop, int]] = {}
         loops = [op for b in blocks_of(structure.top) for op in b.ops if isinstance(op, Loop)]
-        self.threaded = {loop: _threaded(loop, structure) for loop in loops}
+        self.threaded = {loop: threaded(loop, structure) for loop in loops}
         for loop in loops:
             for k in written(loop, structure) - self.threaded[loop]:
                 self._slots[loop.carried[k]] = self._slots[loop.outputs[k]] = (loop, k)
@@ -213,8 +213,16 @@ def written(loop: Loop, structure: Structure) -> set[int]:
     }
 
 
-def _threaded(loop: Loop, structure: Structure) -> set[int]:
-    """See :class:`Choices`."""
+def threaded(loop: Loop, structure: Structure) -> set[int]:
+    """The places of arrays that are those of the iteration before, or new, and have no other name.
+
+    Parameters
+    ----------
+    loop : Loop
+        Any.
+    structure : Structure
+        The program.
+    """
     carried = loop.carried
     results = loop.body.results
     found = {k for k in written(loop, structure) if _is_simple(loop, k, structure)}
@@ -264,11 +272,19 @@ def _is_simple(loop: Loop, k: int, structure: Structure) -> bool:
         and structure.home.get(r) is loop.body
         and structure.home.get(first) is structure.block_of[loop]
         and (r in loop.carried or structure.roots(r) == {r})
-        and structure.roots(first) == {first}
+        and _is_sole(first, structure)
         and not any(structure.roots(x) & structure.roots(first) for x in values_in(starts))
         and not any(x is r for x in others)
         and not _has_other_names(loop, first, structure)
     )
+
+
+def _is_sole(first: Value, structure: Structure) -> bool:
+    """Whether an array has memory of its own: made by a call, or left by a loop that owns it."""
+    op = structure.definition.get(first)
+    if isinstance(op, Loop) and first in op.outputs:
+        return op.outputs.index(first) in threaded(op, structure)
+    return structure.roots(first) == {first}
 
 
 def _has_other_names(loop: Loop, first: Value, structure: Structure) -> bool:

@@ -18,12 +18,14 @@ from fwdad.reverse.choices import Choices
 from fwdad.reverse.hidden import hidden_stores
 from fwdad.reverse.lengths import check_lengths, equal_lengths
 from fwdad.reverse.lowering import lower
+from fwdad.reverse.moving import tell_windows_apart
 from fwdad.reverse.names import copy_windows
 from fwdad.reverse.overwriting import Overwriting
 from fwdad.reverse.region import Region
 from fwdad.reverse.residuals import Place
 from fwdad.reverse.sinking import sink_updates
 from fwdad.reverse.structure import Structure
+from fwdad.reverse.taken_over import copy_taken_over
 from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import (
@@ -247,6 +249,8 @@ def pull_block(
     """
     facts = Facts()
     lower(recorder, block)
+    tell_windows_apart(block)
+    copy_taken_over(block)
     outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
     place, same = recorder.place, recorder.same
     recorder.derives = True

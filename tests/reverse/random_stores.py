@@ -176,10 +176,112 @@ class Wide(Writer):
         self.line(f"{name}[1:] *= {self.pick('uv')}[:-1]", depth)
 
 
+class Moving(Wide):
+    """Writes programs whose names are one window or another, or one array or another."""
+
+    def statement(self, depth):
+        if depth < 3 and self.rng.random() < 0.5:
+            self.pick([self.window_chosen, self.window_moved, self.taken_over, self.taken_in_turn])(
+                depth
+            )
+        else:
+            super().statement(depth)
+
+    def name(self, letter):
+        self.views += 1
+        return f"{letter}{self.views}"
+
+    def part(self, at):
+        """A window of two elements of u or v."""
+        a = self.pick("uv")
+        odd = [f"{a}.reshape(3, 2)[{at} % 3]", f"{a}[::2][:2]"]
+        plain = [f"{a}[{at}:{at} + 2]", f"{a}[1:3]", f"{a}[{at} + 1:{at} + 3]"]
+        return self.pick(odd if self.rng.random() < 0.1 else plain)
+
+    def use(self, name, depth):
+        for _ in range(self.rng.integers(1, 3)):
+            i = self.pick(["0", "1", "-1"])
+            self.line(self.pick([
+                f"{name}[{i}] = {self.number()}", f"{name} *= np.cos({self.pick('uv')}[1:3])",
+                f"{self.pick('uv')}[{self.index()}] = np.sin({name}[{i}])",
+                f"s = np.tanh(s + np.sum({name} ** 2))", f"{name}[:1] += {name}[1:] * s",
+            ]), depth)  # fmt: skip
+
+    def window_chosen(self, depth):
+        name, at = self.name("c"), str(self.rng.integers(3))
+        if self.counters:
+            at = self.pick([at, f"abs({self.counters[-1]} - 2)"])
+        other = self.part(at) if self.rng.random() < 0.7 else f"np.sin({self.part(at)})"
+        if self.rng.random() < 0.5:
+            self.line(f"{name} = {self.part(at)} if {self.number()} > 0.0 else {other}", depth)
+        else:
+            self.line(f"{name} = {self.part(at)}", depth)
+            self.line(f"if {self.number()} > 0.0:", depth)
+            self.line(f"{name} = {other}", depth + 1)
+        self.use(name, depth)
+
+    def window_moved(self, depth):
+        name, k = self.name("w"), self.name("k")
+        a = self.pick("uv")
+        self.line(f"{name} = {a}[{self.pick(['1:3', '4:6', ':2'])}]", depth)
+        self.line(f"for {k} in range(4):", depth)
+        self.counters.append(k)
+        self.use(name, depth + 1)
+        found = self.pick([f"{a}[{k}:{k} + 2]", f"{a}[1:3]", self.part(k), f"{a}[{k} + 1:{k} + 3]"])
+        if self.rng.random() < 0.5:
+            self.line(f"if {self.number()} > 0.0:", depth + 1)
+            self.line(f"{name} = {found}", depth + 2)
+        else:
+            self.line(f"{name} = {found}", depth + 1)
+        if self.rng.random() < 0.4:
+            self.statement(depth + 1)
+        self.counters.pop()
+        self.use(name, depth)
+
+    def taken_over(self, depth):
+        """The best so far, as optimisers keep it."""
+        best, t, k = self.name("b"), self.name("t"), self.name("k")
+        first = self.pick(["{}.copy()", "{} * 0.9", "{} * 0.9", "{}"]).format(self.pick("uv"))
+        self.line(f"{best} = {first}", depth)
+        self.line(f"for {k} in range(3):", depth)
+        self.counters.append(k)
+        self.line(f"{t} = np.cos({best}) * {self.pick('uv')}", depth + 1)
+        self.line(f"{t}[{k}] = {self.number()}", depth + 1)
+        self.line(f"if np.sum({t}) < np.sum({best}) + s:", depth + 1)
+        self.line(f"{best} = {t}", depth + 2)
+        if self.rng.random() < 0.4:
+            self.line(f"{best}[{self.index()}] *= 0.9", depth + 1)
+        if self.rng.random() < 0.2:
+            self.line(f"{t}[1] = {self.number()}", depth + 1)
+        if self.rng.random() < 0.3:
+            self.statement(depth + 1)
+        self.counters.pop()
+        self.line(f"{self.pick('uv')}[:] = {best}", depth)
+
+    def taken_in_turn(self, depth):
+        """Two arrays, one of which is replaced by a new one."""
+        p, q, t, k = (self.name(letter) for letter in "pqtk")
+        self.line(f"{p}, {q} = {self.pick('uv')} * 1.1, {self.pick('uv')}.copy()", depth)
+        self.line(f"for {k} in range(3):", depth)
+        self.counters.append(k)
+        self.line(f"{t} = 0.6 * {p} + 0.4 * {q}", depth + 1)
+        self.line(f"{t}[{k}] = {self.number()}", depth + 1)
+        self.line(f"if {self.number()} > 0.0:", depth + 1)
+        ways = [f"{p} = {t}", f"{q} = {t}", f"{p}, {q} = {q}, {t}", f"{q}, {p} = {p}, {t}"]
+        self.line(self.pick(ways), depth + 2)
+        if self.rng.random() < 0.6:
+            self.line("else:", depth + 1)
+            self.line(self.pick(ways), depth + 2)
+        if self.rng.random() < 0.5:
+            self.line(f"{self.pick((p, q))}[{self.index()}] *= 0.9", depth + 1)
+        self.counters.pop()
+        self.line(f"{self.pick('uv')}[:] = {p} * {q}", depth)
+
+
 def program(seed, kind=Writer):
     """A function of one array, and its source."""
     writer = kind(seed)
-    for text in HELPERS if kind is Wide else ():
+    for text in HELPERS if issubclass(kind, Wide) else ():
         writer.line(text, 0)
     for text in ("def f(x):", "    u = x.copy()", "    v = np.sin(2 * x)", "    s = x[0] * x[1]"):
         writer.line(text, 0)

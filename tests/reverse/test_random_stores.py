@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.reverse.control import Control
 from fwdad.tape.ops import Branch, Load, Loop, Store, Update
-from tests.reverse.random_stores import POINT, Wide, Writer, program
+from tests.reverse.random_stores import POINT, Moving, Wide, Writer, program
 
 SEEDS = [*range(60), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10_000, 10_500))]
 
@@ -37,6 +37,28 @@ def test_gradient(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_wide_programs(seed):
     check(seed, Wide)
+
+
+MOST_REFUSED = 8  # of 20: arrays under two names, as nobody can tell before it runs
+
+
+@pytest.mark.parametrize("start", [0, *(pytest.param(k, marks=pytest.mark.slow)
+                                        for k in range(20_000, 20_300, 20))])  # fmt: skip
+def test_gradient_of_programs_with_moving_names(start):
+    """Right where it is not refused; without a tape always."""
+    refused = 0
+    for seed in range(start, start + 20):
+        try:
+            check(seed, Moving)
+        except fwdad.UntraceableError:
+            refused += 1
+            f, text = program(seed, Moving)
+            expected = fwdad.jacobian(f, POINT, mode="forward")
+            scale = np.max(np.abs(expected))
+            if scale < 1e6:
+                found = fwdad.grad(f)(POINT)
+                assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * (1 + scale), err_msg=text)
+    assert refused <= MOST_REFUSED
 
 
 @pytest.mark.parametrize("seed", [2, 5, 11, *(pytest.param(k, marks=pytest.mark.slow)
