@@ -63,6 +63,11 @@ _DATA_SHAPED_BY_NAME = {"numpy.linalg.lstsq", "scipy.linalg.lstsq"}
 # The dtype of the result depends on values.
 DATA_TYPED = {np.linalg.eig, np.linalg.eigvals, np.roots, np.real_if_close}
 _DATA_TYPED_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
+# The same, of real numbers.
+_DATA_TYPED_IF_REAL = {
+    np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.logn, np.emath.power,
+    np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
+}  # fmt: skip
 
 
 # Not everything is defined at one, nor is an array of ones regular when it is made a matrix (None).
@@ -102,7 +107,10 @@ def infer(
     CannotInferError
         If the function raises for every sample, or its type depends on values.
     """
-    if function in DATA_TYPED or _is_data_typed(function):
+    real = function in _DATA_TYPED_IF_REAL and all(
+        value.type.dtype.kind != "c" for value in values_in([args, kwargs])
+    )
+    if real or function in DATA_TYPED or _is_data_typed(function):
         message = "the dtype of its result depends on values"
         raise CannotInferError(message)
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)

@@ -841,6 +841,7 @@ class Recorder:
         """Write ``a[index] = value``."""
         if type(a) is not Symbol:
             a = self.as_symbol(a)
+        value = self._as_array(value)
         self._castable(a, value)
         self.emit(Store(a.value, self.operand(self._at(index)), self.operand(value)))
 
@@ -852,6 +853,7 @@ class Recorder:
 
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Write ``a[index] op= value``, in place."""
+        value = self._as_array(value)
         self._castable(a, value)
         self.emit(Update(a.value, self.operand(self._at(index)), function, self.operand(value)))
 

@@ -128,7 +128,8 @@ class Flattened:
 
 def new_object(cls: Any) -> Any:
     """An object of a class without attributes."""
-    return cls.__new__(cls)
+    own = isinstance(cls.__new__, types.FunctionType)  # the user's, which may want arguments
+    return object.__new__(cls) if own else cls.__new__(cls)
 
 
 def is_record(x: Any) -> bool:

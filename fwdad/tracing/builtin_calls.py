@@ -16,9 +16,10 @@ from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import FLOAT, Number
 from fwdad.tracing import iteration
-from fwdad.tracing.attributes import METHODS
+from fwdad.tracing.attributes import METHODS, class_of
 from fwdad.tracing.calls import BUILTINS
 from fwdad.tracing.control import AlwaysRaises, branch
+from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.symbols import Optional
 
 
@@ -133,17 +134,6 @@ def _set(tracer: Any, x: Any = ()) -> Any:
     return tracer.recorder.fresh(set(iteration.items(tracer, x)))
 
 
-@builtin(sorted)
-def _sorted(tracer: Any, x: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    held = iteration.items(tracer, x)
-    keys = held if key is None else [tracer.call(key, (item,), {}) for item in held]
-    if any(type(k) is Symbol for k in keys):
-        message = "`sorted` by values that are not known cannot be traced: use numpy.sort"
-        raise UntraceableError(message, tracer.location())
-    order = sorted(range(len(held)), key=keys.__getitem__, reverse=reverse)
-    return tracer.recorder.fresh([held[k] for k in order])
-
-
 @builtin(sum)
 def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
     total = start
@@ -217,6 +207,12 @@ def _abs(tracer: Any, x: Any) -> Any:
 def _conversion(cls: type) -> Callable[..., Any]:
     def handle(tracer: Any, *args: Any) -> Any:
         args = tuple(tracer.number(a) for a in args)
+        if len(args) == 1 and cls is not bool:
+            special = tracer.python_method(args[0], f"__{cls.__name__}__")
+            if special is not None:
+                args = (tracer.call(special, args, {}),)
+        elif len(args) == 1 and type(args[0]) is not Symbol:
+            return tracer.truth(args[0])
         if any(isinstance(a, UnknownText) for a in args):
             tracer.refuse_text()
         if not any(type(a) is Symbol for a in args):
@@ -234,7 +230,11 @@ for _cls in (int, float, complex, bool):
 
 
 @builtin(round)
-def _round(tracer: Any, x: Any, digits: Any = None) -> Any:
+def _round(tracer: Any, x: Any, ndigits: Any = None) -> Any:
+    digits = ndigits
+    special = tracer.python_method(x, "__round__")
+    if special is not None:
+        return tracer.call(special, (x,) if digits is None else (x, digits), {})
     args = (x,) if digits is None else (x, digits)
     return (
         tracer.recorder.apply(round, args, {}) if type(x) is Symbol else tracer.native(round, *args)
@@ -243,30 +243,26 @@ def _round(tracer: Any, x: Any, digits: Any = None) -> Any:
 
 @builtin(divmod)
 def _divmod(tracer: Any, a: Any, b: Any) -> Any:
+    special = tracer.python_method(a, "__divmod__")
+    if special is not None:
+        return tracer.call(special, (a, b), {})
     return tracer.binary(operator.floordiv, a, b), tracer.binary(operator.mod, a, b)
 
 
 @builtin(pow)
-def _pow(tracer: Any, a: Any, b: Any) -> Any:
+def _pow(tracer: Any, a: Any, b: Any, mod: Any = None) -> Any:
+    if mod is not None:
+        return tracer.native(pow, *(tracer.known(x) for x in (a, b, mod)))
     return tracer.binary(operator.pow, a, b)
-
-
-def _class_of(x: Any) -> type:
-    if type(x) is not Symbol:
-        return type(x)
-    if x.is_array:
-        return np.ndarray
-    t = x.type
-    if isinstance(t, Number) and t.python:
-        return {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
-    return t.dtype.type
 
 
 @builtin(isinstance)
 def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
     if isinstance(x, Optional):
         x = tracer.number(x)
-    return issubclass(_class_of(x), classes) if type(x) is Symbol else isinstance(x, classes)
+    if isinstance(x, (Symbol, Closure, Method)):
+        return issubclass(class_of(x), classes)
+    return isinstance(x, classes)
 
 
 @builtin(type)
@@ -274,7 +270,7 @@ def _type(tracer: Any, x: Any, *rest: Any) -> Any:
     if rest:
         message = "a class is made by `type`, which cannot be traced"
         raise UntraceableError(message, tracer.location())
-    return _class_of(x)
+    return class_of(x)
 
 
 @builtin(print)
@@ -289,11 +285,29 @@ def _warn(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
 
 
+def has_attribute(tracer: Any, o: Any, name: str) -> bool:
+    """``hasattr(o, name)``."""
+    if type(o) is Symbol:
+        return hasattr(class_of(o), name)
+    if not isinstance(o, Closure) and not tracer.recorder.is_own(getattr(o, "__dict__", None)):
+        return hasattr(o, name)
+    try:
+        tracer.attribute(o, name)
+    except AlwaysRaises as raised:
+        if raised.is_a(AttributeError):
+            return False
+        raise
+    return True
+
+
 @builtin(getattr)
 def _getattr(tracer: Any, o: Any, name: str, *default: Any) -> Any:
-    if default and not hasattr(_class_of(o) if type(o) is Symbol else o, name):
+    if default and not has_attribute(tracer, o, name):
         return default[0]
     return tracer.attribute(o, name)
+
+
+builtin(hasattr)(has_attribute)
 
 
 @builtin(setattr)
@@ -301,9 +315,14 @@ def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
     tracer.set_attribute(o, name, value)
 
 
-@builtin(hasattr)
-def _hasattr(tracer: Any, o: Any, name: str) -> bool:
-    return hasattr(_class_of(o) if type(o) is Symbol else o, name)
+@builtin(delattr)
+def _delattr(tracer: Any, o: Any, name: str) -> None:
+    tracer.delete_attribute(o, name)
+
+
+@builtin(vars)
+def _vars(tracer: Any, o: Any) -> Any:
+    return tracer.attribute(o, "__dict__")
 
 
 @builtin(callable)
@@ -446,7 +465,7 @@ def _conjugate(tracer: Any, a: Symbol) -> Any:
     made = tracer.recorder.apply(np.conjugate, (a,), {})
     if not isinstance(a.type, Number) or not a.type.python:
         return made
-    return tracer.recorder.apply(_class_of(a), (made,), {})
+    return tracer.recorder.apply(class_of(a), (made,), {})
 
 
 @builtin(tuple.__new__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 import functools
 import inspect
 import types
@@ -14,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.containers import CONTAINER_METHODS
 from fwdad.builder.dispatch import python_inside
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
@@ -117,6 +117,10 @@ class Calls(Attributes):
             )
             raise UntraceableError(message, self.location())
 
+    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """A method of a list, dict, set or deque."""
+        raise NotImplementedError
+
     # -- calls
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -189,7 +193,7 @@ class Calls(Attributes):
         if find_rule(f) is not None or f in LOOPS:
             return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
-        if library and not mentions_symbols((args, kwargs)):
+        if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
         written: Any = SOURCES.get(f)
         if written is not None:
@@ -210,13 +214,23 @@ class Calls(Attributes):
             classes=source.classes,
             owner=cells_of(f).get("__class__"),
         )
-        bound = self._bind(source.node, f.__defaults__ or (), f.__kwdefaults__ or {}, args, kwargs)
+        options = (f.__defaults__ or (), f.__kwdefaults__ or {})
+        try:
+            bound = self._bind(source.node, *options, args, kwargs)
+        except AlwaysRaises:
+            if public is None:
+                raise
+            return self.recorder.apply(public, args, kwargs)  # with an option that is not known
         inside = self.frame is not None and is_library_file(self.frame.filename)
         if library and self.frame is not None and (not inside or public in SOURCES):
             public = public or public_function(f)
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _is_own_object(self, args: Any) -> bool:
+        """Whether a method is called on an object that the traced program has made."""
+        return bool(args) and self.recorder.is_own(getattr(args[0], "__dict__", None))
 
     def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
         """A library's function in line; one that cannot be traced is one operation."""
@@ -356,12 +370,29 @@ class Calls(Attributes):
             return cls(*args, **kwargs)
         if cls is np.errstate:
             return self.native(lambda: cls(*args, **kwargs))
+        if issubclass(cls, enum.Enum):
+            return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
+        meta = class_attribute(type(cls), "__call__")
+        if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
+            return self.call(meta, (cls, *args), kwargs)
+        return self.make_instance(cls, args, kwargs)
+
+    def make_instance(self, cls: type, args: Any, kwargs: Any) -> Any:
+        """What ``type.__call__`` does."""
         init = getattr(cls, "__init__", None)
+        new: Any = cls.__new__
+        if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
+            self.refuse_getattribute(cls)
+        if isinstance(new, types.FunctionType) and find_source(new) is not None:
+            made = self.call(new, (cls, *args), kwargs)
+            if isinstance(made, cls) and isinstance(init, types.FunctionType):
+                self.call(init, (made, *args), kwargs)
+            return made
         if isinstance(init, types.FunctionType) and find_source(init) is not None:
-            if cls.__new__ is not object.__new__:
+            if new is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
                 raise UntraceableError(message, self.location())
-            made = cls.__new__(cls)
+            made = new(cls)
             if not hasattr(made, "__dict__"):
                 message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
                 raise UntraceableError(message, self.location())
@@ -415,12 +446,9 @@ class Calls(Attributes):
         args = tuple(self.listed(self.number(a)) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):
-            if f.__name__ in CONTAINER_METHODS[type(owner)]:
-                self.may_change(owner)
-                self.recorder.touch(owner)
-            found = self.native(lambda: f(*args, **kwargs))
-            new = f.__name__ == "copy"
-            return self.made(found) if new else found
+            return self.container_method(owner, f.__name__, args, kwargs)
+        if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
+            return self.container_method(args[0], f.__name__, args[1:], kwargs)
         if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
             message = "random numbers are drawn: pass them as an argument"
             raise UntraceableError(message, self.location())

@@ -44,6 +44,9 @@ class Conditions(Calls):
         method = self.python_method(x, "__bool__")
         if method is not None:
             return self.truth(self.call(method, (x,), {}))
+        method = self.python_method(x, "__len__")
+        if method is not None:
+            return self.truth(self.call(method, (x,), {}))
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         return truth(self.recorder, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, INT, Number, Type, covers, join
 from fwdad.tracing.merge import Build, Leaf, Merger
 
+SEQUENCES = (list, deque)
 _ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
 
 
@@ -35,6 +37,11 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, 
         self.exception = exception
         self.arguments = arguments
         self.location = location
+
+    def is_a(self, wanted: Any) -> bool:
+        """Whether the exception is of a class, or of one of several."""
+        cls = self.exception if isinstance(self.exception, type) else type(self.exception)
+        return issubclass(cls, wanted)
 
 
 class NotOneBodyError(UntraceableError):
@@ -181,9 +188,9 @@ def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any,
         b = two[key][2] if key in two else before
         _differing(recorder, o, a, b)  # whether it can be one
         names = dict.fromkeys([*before, *a, *b]) if isinstance(o, dict) else range(len(a))
-        if isinstance(o, list) and len(before) != len(a):
+        if isinstance(o, SEQUENCES) and len(before) != len(a):
             recorder.touch(o)
-            o[:] = a
+            set_content(o, a)
         contents = [(p, *(content_at(x, p) for x in (before, a, b))) for p in names]
         found.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
     return found
@@ -194,7 +201,7 @@ def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, An
         keys = list(dict.fromkeys([*a, *b]))
         pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
         return [(key, x, y) for key, x, y in pairs if x is not y]
-    if isinstance(o, list) and len(a) == len(b):
+    if isinstance(o, SEQUENCES) and len(a) == len(b):
         return [(k, x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)) if x is not y]
     message = (
         f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
@@ -373,7 +380,7 @@ def _trace_body(
 
 def content_at(o: Any, key: Any) -> Any:
     """What a place holds."""
-    if isinstance(o, list):
+    if isinstance(o, SEQUENCES):
         return o[key] if key < len(o) else UNBOUND
     return o.get(key, UNBOUND)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import types
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -107,6 +108,9 @@ class Expressions(Conditions):
 
     def number(self, x: Any) -> Any:
         """A value used as a number: an optional one is checked not to be None."""
+        if type(x) is Poison:
+            message = f"this value cannot be used here: {x.reason}"
+            raise UntraceableError(message, self.location())
         if isinstance(x, Optional):
             message = "unsupported operand type(s): 'NoneType'"
             self.recorder.check(x.flag, TypeError, (message,))
@@ -140,6 +144,10 @@ class Expressions(Conditions):
                 value = self.call(method, (x, y), {})
                 if value is not NotImplemented:
                     return value
+        kind: Any = type(a)
+        if function is operator.ne and kind.__ne__ is object.__ne__:
+            if self.python_method(a, "__eq__") is not None:
+                return self._negated(self.truth(self.binary(operator.eq, a, b)))
         if function in _EQUALITIES and mentions_symbols((a, b)):
             same = self._same_items(a, b)
             if same is not None:
@@ -199,6 +207,10 @@ class Expressions(Conditions):
         except Exception as error:
             raise AlwaysRaises(error) from error
 
+    def raise_always(self, exception: type[BaseException], message: str) -> NoReturn:
+        """End this way through the program in an exception."""
+        raise AlwaysRaises(exception, (message,))
+
     def binary_add(self, a: Any, b: Any) -> Any:
         """``a + b`` of ints, which may be symbols."""
         if isinstance(a, int) and a == 0:
@@ -253,6 +265,7 @@ class Expressions(Conditions):
 
     def subscript(self, o: Any, index: Any) -> Any:
         """``o[index]``."""
+        o = self.number(o)
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if type(o) is Symbol:
@@ -266,8 +279,11 @@ class Expressions(Conditions):
         if isinstance(o, iteration.Range | iteration.Zipped | iteration.Enumerated):
             message = "an item of this cannot be taken in a traced program"
             raise UntraceableError(message, self.location())
-        found = self.native(operator.getitem, o, self.known(index))
-        if isinstance(found, Maybe):
+        index = self.known(index)
+        if isinstance(o, defaultdict) and index not in o:
+            return self.missing(o, index)
+        found = self.native(operator.getitem, o, index)
+        if isinstance(found, (Maybe, Poison)):
             return self.readable(found, str(index), o)
         return self.made(found) if isinstance(index, slice) else found
 
@@ -352,7 +368,7 @@ class Expressions(Conditions):
         while frame is not None:
             frame.captured = True
             frame = frame.outer
-        return Closure(
+        made = Closure(
             node,
             self.frame,
             tuple(self.evaluate(d) for d in a.defaults),
@@ -362,6 +378,8 @@ class Expressions(Conditions):
                 if d is not None
             },
         )
+        self.recorder.own(made.held, namespace=True)
+        return made
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts, unknown = [], False

@@ -102,6 +102,8 @@ class Closure:
     defaults: tuple[Any, ...]
     kw_defaults: dict[str, Any]
 
+    held: dict[str, Any] = field(default_factory=dict)
+
     @property
     def __name__(self) -> str:
         return getattr(self.node, "name", "<lambda>")

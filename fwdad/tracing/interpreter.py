@@ -12,10 +12,11 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tracing import iteration
+from fwdad.tracing import containers, iteration
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.expressions import OPERATORS
 from fwdad.tracing.frame import FLOW
+from fwdad.tracing.kinds import CONTAINERS
 from fwdad.tracing.loops import Loops
 from fwdad.tracing.matching import Matcher
 from fwdad.tracing.symbols import Maybe
@@ -23,6 +24,14 @@ from fwdad.tracing.symbols import Maybe
 
 class Interpreter(Loops):
     """Traces one program."""
+
+    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """A method of a list, dict, set or deque."""
+        return containers.call_method(self, owner, name, args, kwargs)
+
+    def missing(self, o: Any, key: Any) -> Any:
+        """What a ``defaultdict`` makes for a key that it does not have."""
+        return containers.missing(self, o, key)
 
     def run_block(self, statements: Sequence[ast.stmt]) -> None:
         """Execute statements, the rest of them under a branch once a jump may have happened."""
@@ -114,36 +123,51 @@ class Interpreter(Loops):
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` of something that is not an array."""
+        name = function.__name__.strip("_")
+        method = self.python_method(held, f"__i{name}__")
+        if method is not None:
+            made = self.call(method, (held, value), {})
+            if made is not NotImplemented:
+                return made
         if isinstance(held, (list, dict, set)):
             self.may_change(held)
             self.recorder.touch(held)
-            if isinstance(held, list) and function is operator.add:
-                value = iteration.items(self, value)
-            in_place = getattr(operator, "i" + function.__name__.strip("_"))
+            if isinstance(held, list):
+                value = (
+                    self.known(value) if function is operator.mul else iteration.items(self, value)
+                )
+            in_place = getattr(operator, "i" + name)
             return in_place(held, value)
         return self.binary(function, held, value)
 
     def update(self, a: Any, index: Any, function: Callable[..., Any], value: Any) -> None:
         """``a[index] op= value`` of an array."""
-        if function is operator.matmul:  # NumPy computes the whole product first
+        whole = function is operator.floordiv and a.dtype.kind == "f"  # of which no update is known
+        if function is operator.matmul or whole:  # NumPy computes the whole product first
             self.recorder.store(a, index, self.augmented(function, self.subscript(a, index), value))
             return
         self.recorder.update(self.recorder.as_symbol(a), index, function, value)
 
     def run_Delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
+        for target in _flat(node.targets):
             if isinstance(target, ast.Name):
                 self.recorder.bind(self.frame.locals, target.id, UNBOUND)
             elif isinstance(target, ast.Subscript):
                 o, index = self.evaluate(target.value), self.evaluate_index(target.slice)
                 self.delete_subscript(o, index)
             else:
-                message = "`del` of an attribute cannot be traced"
-                raise UntraceableError(message, self.location())
+                assert isinstance(target, ast.Attribute)
+                o = self.evaluate(target.value)
+                self.at(target)
+                self.delete_attribute(o, self.mangled(target.attr))
 
     def delete_subscript(self, o: Any, index: Any) -> None:
         """``del o[index]``."""
-        if not isinstance(o, (list, dict)):
+        method = self.python_method(o, "__delitem__")
+        if method is not None:
+            self.call(method, (o, index), {})
+            return
+        if not isinstance(o, CONTAINERS):
             message = f"`del` of an item of a {type(o).__name__} cannot be traced"
             raise UntraceableError(message, self.location())
         self.may_change(o)
@@ -162,7 +186,7 @@ class Interpreter(Loops):
         self.recorder.bind(self.frame.locals, "$continue", True)
 
     def run_If(self, node: ast.If) -> None:
-        condition = self.evaluate(node.test)
+        condition = self.truth(self.evaluate(node.test))
         self.at(node)
         branch(
             self.recorder,
@@ -224,7 +248,7 @@ class Interpreter(Loops):
 
     def run_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            module = __import__(alias.name)
+            module = self.native(__import__, alias.name)
             if alias.asname:
                 for part in alias.name.split(".")[1:]:
                     module = getattr(module, part)
@@ -232,9 +256,13 @@ class Interpreter(Loops):
 
     def run_ImportFrom(self, node: ast.ImportFrom) -> None:
         names = [a.name for a in node.names]
-        module = __import__(node.module or "", self.frame.globals, None, names, node.level)
+        where = (node.module or "", self.frame.globals, None, names, node.level)
+        module = self.native(__import__, *where)
         for alias in node.names:
             name = alias.asname or alias.name
+            if not hasattr(module, alias.name):
+                message = f"cannot import name {alias.name!r} from {module.__name__!r}"
+                raise AlwaysRaises(ImportError, (message,))
             self.recorder.bind(self.frame.locals, name, getattr(module, alias.name))
 
     def run_Nonlocal(self, node: ast.Nonlocal) -> None:
@@ -351,6 +379,17 @@ class Interpreter(Loops):
 
 def _is_memory(x: Any) -> bool:
     return (type(x) is Symbol and x.is_array) or isinstance(x, np.ndarray)
+
+
+def _flat(targets: list[ast.expr]) -> list[ast.expr]:
+    """``del a, (b, c)``: one target at a time."""
+    found: list[ast.expr] = []
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            found.extend(_flat(target.elts))
+        else:
+            found.append(target)
+    return found
 
 
 def _keyword(node: ast.stmt) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -82,12 +83,15 @@ class Steps:
         start, stop and step of the counter.
     one_body : bool
         Whether the items are alike, so that one body serves all.
+    more : callable, optional
+        Whether there is a k-th item, asked when its turn has come; else ``length`` tells.
     """
 
     length: Any
     item: Callable[[Any], Any]
     span: tuple[Any, Any, Any]
     one_body: bool
+    more: Callable[[int], bool] | None = None
 
 
 def steps(tracer: Expressions, x: Any) -> Steps:
@@ -151,7 +155,24 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     if held is None:
         message = f"a loop over a {type(x).__name__} cannot be traced"
         raise UntraceableError(message, tracer.location())
+    if isinstance(x, (list, dict, set, deque)):
+        return Steps(
+            len(held), lambda k: held[k], (0, len(held), 1), one_body=False,
+            more=lambda k: _more(tracer, x, held, k),
+        )  # fmt: skip
     return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False)
+
+
+def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
+    """Whether there is a k-th item of a container, which may have changed; it is put in place."""
+    if isinstance(x, list):
+        if k < len(x):
+            held[k:] = x[k:]
+        return k < len(x)
+    if len(x) != len(held):
+        kind = "deque mutated" if isinstance(x, deque) else f"{type(x).__name__} changed size"
+        tracer.raise_always(RuntimeError, f"{kind} during iteration")
+    return k < len(held)
 
 
 def _use(tracer: Expressions, x: Any) -> None:
@@ -187,7 +208,7 @@ def _from_zero(tracer: Expressions, x: Any) -> Steps:
 
 def sequence(x: Any) -> list[Any] | None:
     """The items of a container whose structure is known, or None."""
-    if isinstance(x, (list, tuple, str, dict)):
+    if isinstance(x, (list, tuple, str, bytes, dict, deque)):
         return list(x)
     if isinstance(x, (set, frozenset)):
         return sorted(x, key=repr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ NUMPY_FUNCTION = type(np.sum)
 C_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
 
 
-CONTAINERS = (list, dict, set)
+CONTAINERS = (list, dict, set, deque)
 
 
 TEXTS = {repr, format, ascii}
@@ -62,7 +63,7 @@ def mentions_symbols(x: Any) -> bool:
     """Whether something holds values that are not known when the program is traced."""
     if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method)):
         return True
-    if isinstance(x, (list, tuple, set)):
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
         return any(mentions_symbols(item) for item in x)
     if isinstance(x, dict):
         return any(mentions_symbols(item) for item in x.values())

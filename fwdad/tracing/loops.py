@@ -61,7 +61,7 @@ class Loops(Comprehensions):
         def run() -> None:
             ops = len(self.recorder.block.ops)
             try:
-                loop(self.recorder, None, lambda: self.evaluate(node.test), body)
+                loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
             except TestChangesError:
                 del self.recorder.block.ops[ops:]
                 self.recorder.bind(self.frame.locals, "$stop", False)
@@ -165,7 +165,10 @@ class Loops(Comprehensions):
 
     def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
         def run(k: int) -> None:
-            if k == steps.length:
+            if k > 20 * UNROLLED_AT_MOST:
+                message = "a loop that has no end, or a very long one, cannot be traced"
+                raise UntraceableError(message, self.location_of(node))
+            if k == steps.length if steps.more is None else not steps.more(k):
                 return
             self.assign(node.target, steps.item(k))
             self.run_block(node.body)

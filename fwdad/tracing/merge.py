@@ -13,6 +13,7 @@ from fwdad.tape.ops import Missing
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, Type, join, number_type
+from fwdad.tracing.arguments import new_object
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
 Build = Callable[[list[Any]], Any]
@@ -149,7 +150,7 @@ class Merger:
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
 
     def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
-        made = cls.__new__(cls)
+        made = new_object(cls)
         vars(made).update({key: part(symbols) for key, part in held.items()})
         self.recorder.own(vars(made), namespace=True)
         return made

@@ -11,8 +11,9 @@ import numpy as np
 from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing import numpy_sources, numpy_statistics  # noqa: F401 (its sources are registered)
+from fwdad.tracing import iteration, numpy_sources
 from fwdad.tracing.builtin_calls import builtin, method
+from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.kinds import mentions_symbols
 
 builtin(numpy_sources.known)(lambda tracer, x: tracer.known(x))
@@ -90,6 +91,26 @@ for _function, _ufunc, _bound in (
     (np.amin, np.minimum, np.inf),
 ):
     builtin(_function)(_with_initial(_function, _ufunc, _bound))
+
+
+# -- arrays of what is iterated over
+
+
+@builtin(np.fromiter)
+def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
+    items, count = iteration.items(tracer, iter), tracer.known(count)
+    if count > len(items):
+        message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
+        raise AlwaysRaises(ValueError, (message,))
+    return tracer.call(np.array, (items if count < 0 else items[:count],), {"dtype": dtype})
+
+
+@builtin(np.arange)
+def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
+    if not real or kwargs:
+        return tracer.call_native(np.arange, args, kwargs)
+    return tracer.call(numpy_sources.arange_of_values, args, {})
 
 
 # -- np.r_, np.c_, np.s_

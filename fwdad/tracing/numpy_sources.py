@@ -405,6 +405,15 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     return (y, step) if retstep else y
 
 
+def arange_of_values(start, stop=None, step=1.0):
+    """``np.arange`` of numbers that are not known."""
+    if stop is None:
+        start, stop = 0.0, start
+    count = np.ceil((stop - start) / step)
+    gap = (start + step) - start  # as NumPy has it
+    return start + gap * np.arange(int(count) if count > 0 else 0)
+
+
 def _number(x):
     """A list as an array; a number stays one."""
     return x if np.ndim(x) == 0 else np.asarray(x)

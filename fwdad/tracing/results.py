@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -188,7 +189,7 @@ def _same(held: Any, old: Any) -> bool:
 def _mentions_symbols(x: Any) -> bool:
     if type(x) is Symbol:
         return True
-    if isinstance(x, (list, tuple, set, frozenset)):
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
         return any(map(_mentions_symbols, x))
     if isinstance(x, dict):
         return any(map(_mentions_symbols, x.values()))

@@ -25,10 +25,13 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import ArrayType, Number, Size, number_type
 from fwdad.tracing import (  # noqa: F401  (install themselves)
     builtin_calls,
+    containers,
     derivatives,
     draws,
     itertools_calls,
     numpy_helpers,
+    numpy_statistics,
+    objects,
     writers,
 )
 from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type

@@ -6,6 +6,7 @@ derivative.
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 from collections.abc import Callable
@@ -42,6 +43,33 @@ def _in_place(function: Callable[..., Any], tracer: Any, held: Any, value: Any) 
 for _name in _IN_PLACE:
     _function = getattr(operator, f"i{_name.rstrip('_')}")
     builtin(_function)(functools.partial(_in_place, getattr(operator, _name)))
+
+
+def _operator(name: str) -> None:
+    function = getattr(operator, name)
+    special = name.strip("_")
+    method(f"__{special}__")(lambda tracer, a, b: tracer.binary(function, a, b))
+    if name in _IN_PLACE:
+        method(f"__r{special}__")(lambda tracer, a, b: tracer.binary(function, b, a))
+        method(f"__i{special}__")(lambda tracer, a, b: _in_place(function, tracer, a, b))
+
+
+for _name in (*_IN_PLACE, "lt", "le", "gt", "ge", "eq", "ne"):
+    _operator(_name)
+for _name in ("neg", "pos", "invert"):
+    _unary = getattr(operator, _name)
+    method(f"__{_name}__")(lambda tracer, a, f=_unary: tracer.recorder.apply(f, (a,), {}))
+method("__abs__")(lambda tracer, a: tracer.call(abs, (a,), {}))
+method("__len__")(lambda tracer, a: tracer.call(len, (a,), {}))
+method("__copy__")(lambda tracer, a: tracer.call(copy.copy, (a,), {}))
+method("__deepcopy__")(lambda tracer, a, memo: tracer.call(copy.copy, (a,), {}))
+method("__getitem__")(lambda tracer, a, index: tracer.subscript(a, index))
+method("__setitem__")(lambda tracer, a, index, value: tracer.set_subscript(a, index, value))
+method("compress")(
+    lambda tracer, a, condition, *args, **kwargs: tracer.call(
+        np.compress, (condition, a, *args), kwargs
+    )
+)
 
 
 @method("resize")
@@ -106,17 +134,26 @@ def _put_method(tracer: Any, a: Symbol, indices: Any, values: Any, mode: str = "
 def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(a), _value(tracer, ind), _value(tracer, v)
-    fits = not _is_array(value) or (_is_array(at) and value.type.shape == at.type.shape)
-    if not fits and _is_array(value) and value.type.shape == (1,):
-        value, fits = recorder.load(value, 0), True
-    if not fits or into.type.ndim != 1 or mode not in ("raise", "wrap", "clip"):
+    if mode not in ("raise", "wrap", "clip"):
         recorder.mutate(np.put, (into, at, value), {"mode": mode})
         return
+    size = tracer.attribute(into, "size")
     if mode == "wrap":
-        at = recorder.apply(np.remainder, (at, recorder.length(into, 0)), {})
+        at = recorder.apply(np.remainder, (at, size), {})
     elif mode == "clip":
-        at = recorder.apply(np.clip, (at, 0, recorder.length(into, 0) - 1), {})
-    recorder.store(into, at, value)
+        at = recorder.apply(np.clip, (at, 0, size - 1), {})
+    if _is_array(value) and not (_is_array(at) and value.type.shape == at.type.shape):
+        flat = recorder.apply(np.ravel, (value,), {})  # its items in turn, from the first again
+        count = tracer.attribute(recorder.as_symbol(at), "size")
+        places = recorder.apply(np.arange, (count,), {})
+        value = recorder.load(flat, places % recorder.length(flat, 0))
+        at = recorder.apply(np.ravel, (at,), {})
+    index: tuple[Any, ...] = ()
+    for axis in range(into.type.ndim - 1, 0, -1):
+        n = recorder.length(into, axis)
+        index = (recorder.apply(np.remainder, (at, n), {}), *index)
+        at = recorder.apply(np.floor_divide, (at, n), {})
+    recorder.store(into, (at, *index), value)
 
 
 @builtin(np.put_along_axis)

@@ -170,7 +170,9 @@ def slots(x):
 
 
 def sorted_by_values(x, y):
-    return sorted([x, y])  # here: numpy.sort
+    rows = [np.array([x, y]), np.array([y, x])]
+    rows = sorted(rows, key=lambda row: row[0])  # here: numpy.argsort
+    return rows[0]
 
 
 def filtered_by_values(x, y):

@@ -11,11 +11,12 @@ from tests.tracing import (
     loops,
     numpy_code,
     objects,
+    protocols,
     stores,
 )
 from tests.tracing.agreement import assert_agrees, bits, outcome, wide
 
-TABLES = (loops, branches, stores, containers, objects, callables, numpy_code, corners)
+TABLES = (loops, branches, stores, containers, objects, protocols, callables, numpy_code, corners)
 PROGRAMS = [program for table in TABLES for program in table.PROGRAMS]
 
 
