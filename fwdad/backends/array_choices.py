@@ -119,7 +119,7 @@ def _bincount(w, op, x, weights=None, minlength=0):
     (i,) = loop = w.open_loops([n])
     w.line(f"if {name}[{i}] < 0:")
     w.line("    raise ValueError('list must not have negative elements')")
-    w.line(f"{count} = max({count}, {name}[{i}] + 1)")
+    w.line(f"{count} = {w.help('larger')}({count}, {name}[{i}] + 1)")
     w.close_loops(loop)
     w.new_array(out, [count], zeros=True)
     w.open_loops([n])

@@ -264,7 +264,8 @@ def _eye(w, op, n, M=None, k=0, dtype=None):
     name = w.name(op.outputs[0])
     w.line(f"{name} = np.zeros(({rows}, {columns}), {w.dtype(dtype)})")
     (i,) = w.index_names(1)
-    w.line(f"for {i} in range(max(0, {-k}), min({rows}, {columns} - {k})):")
+    last = f"{w.help('smaller')}({rows}, {columns} - {k})"
+    w.line(f"for {i} in range({max(0, -k)}, {last}):")
     w.line(f"    {name}[{i}, {i} + {k}] = {literal(1, numpy_number(dtype))}")
 
 
@@ -293,7 +294,8 @@ def _arange_of_floats(w: Writer, op: Apply, *bounds: Operand) -> None:
     w.line(f"if not abs({ratio}) < 2.0**62:")
     w.line("    raise ValueError('Maximum allowed size exceeded')")
     w.line(f"{gap} = {start.at(5)} + {step.at(6)} - {start.at(6)}")
-    w.line(f"{name} = {w.empty([f'max(0, math.ceil({ratio}))'], FLOAT64)}")
+    length = f"{w.help('larger')}(0, math.ceil({ratio}))"
+    w.line(f"{name} = {w.empty([length], FLOAT64)}")
     w.line(f"for {i} in range({name}.shape[0]):")
     w.line(f"    {name}[{i}] = {start.at(5)} + {i} * {gap}")
 

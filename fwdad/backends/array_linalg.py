@@ -222,7 +222,7 @@ def _each(
         return call.format(m)
     lengths, index, (matrix,) = stack(w, (m, a), core=[2])
     sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
-    sides.append(f"min({sides[0]}, {sides[1]})")
+    sides.append(f"{w.help('smaller')}({sides[0]}, {sides[1]})")
     for out, core in zip(op.outputs, cores, strict=False):
         w.line(f"{w.name(out)} = {w.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)}")
     w.open_loops(lengths)

@@ -43,7 +43,8 @@ def _diagonal(w, op, a, offset=0, axis1=0, axis2=1):
     name, matrix, made = w.name(out), w.array(a), w.temporary("n")
     lengths = [length_text(d, matrix, k) for k, d in enumerate(a.type.shape)]
     down, right = max(-offset, 0), max(offset, 0)
-    w.line(f"{made} = max(min({lengths[axes[0]]} - {down}, {lengths[axes[1]]} - {right}), 0)", op)
+    shorter = f"{w.help('smaller')}({lengths[axes[0]]} - {down}, {lengths[axes[1]]} - {right})"
+    w.line(f"{made} = {w.help('larger')}({shorter}, 0)", op)
     kept = [k for k in range(ndim) if k not in axes]
     w.line(f"{name} = {w.empty([*(lengths[k] for k in kept), made], a.type.dtype)}")
     index = w.open_loops([*(lengths[k] for k in kept), made])
@@ -64,7 +65,7 @@ def _trace(w, op, a):
     total = w.temporary("total", numpy_number(dtype))
     (i,) = w.index_names(1)
     w.line(f"{total} = {literal(0, numpy_number(dtype))}")
-    w.line(f"for {i} in range(min({name}.shape[0], {name}.shape[1])):")
+    w.line(f"for {i} in range({w.help('smaller')}({name}.shape[0], {name}.shape[1])):")
     item = Term(f"{name}[{i}, {i}]", ATOM, numpy_number(a.type.dtype))
     w.line("    " + SUM.step(w, total, item, dtype))
     return total

@@ -291,7 +291,8 @@ def _diff(w, op, a, n=1, axis=-1):
         raise TypeError(message)
     name, out = w.array(a), w.name(op.outputs[0])
     length = length_text(a.type.shape[0], name, 0)
-    w.line(f"{out} = {w.empty([f'max({length} - 1, 0)'], a.type.dtype)}")
+    shorter = f"{w.help('larger')}({length} - 1, 0)"
+    w.line(f"{out} = {w.empty([shorter], a.type.dtype)}")
     index = w.open_loops([f"{length} - 1"])
     w.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
     w.close_loops(index)

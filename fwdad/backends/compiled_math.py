@@ -18,6 +18,20 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
+from fwdad.backends.compiled_scalars import (  # noqa: F401 (for generated source)
+    float_power,
+    in_domain,
+    in_range,
+    int_floor_divide,
+    int_remainder,
+    larger,
+    math_power,
+    python_int_divide,
+    python_int_remainder,
+    room_for,
+    smaller,
+    to_int,
+)
 from fwdad.backends.numba_memory import (  # noqa: F401 (for generated source)
     address_of,
     growing,
@@ -218,24 +232,6 @@ def complex_divide(a, b):
 
 
 @_numpy
-def int_floor_divide(a, b):
-    """``a // b`` of NumPy's ints: 0 for a zero divisor."""
-    if b == 0:
-        return np.int64(0)
-    if b == -1:
-        return -a
-    return a // b
-
-
-@_numpy
-def int_remainder(a, b):
-    """``a % b`` of NumPy's ints: 0 for a zero divisor."""
-    if b in (0, -1):
-        return np.int64(0)
-    return a % b
-
-
-@_numpy
 def float_remainder(a, b):
     """``a % b`` of NumPy's floats, with the divisor's sign."""
     if b == 0:
@@ -280,24 +276,6 @@ def python_remainder(a, b):
 
 
 @_python
-def python_int_divide(a, b):
-    """``a // b`` of Python's ints."""
-    if b == 0:
-        raise ZeroDivisionError("integer division or modulo by zero")
-    if b == -1:
-        return int_sub(0, a)
-    return a // b
-
-
-@_python
-def python_int_remainder(a, b):
-    """``a % b`` of Python's ints."""
-    if b == 0:
-        raise ZeroDivisionError("integer modulo by zero")
-    return 0 if b == -1 else a % b
-
-
-@_python
 def int_power(a, b):
     """``a**b`` of Python's ints; for a negative exponent Python's result is no int."""
     if b < 0:
@@ -324,62 +302,6 @@ def numpy_int_power(a, b):
         b >>= 1
         a *= a
     return result
-
-
-@_python
-def float_power(a, b):
-    """``a**b`` of Python's floats."""
-    if a == 0 and b < 0:
-        raise ZeroDivisionError("zero to a negative power")
-    r = math.pow(a, b)
-    if math.isnan(r) and not math.isnan(a) and not math.isnan(b):
-        raise ValueError("a fractional power of a negative number is complex")
-    if math.isinf(r) and math.isfinite(a) and math.isfinite(b):
-        raise OverflowError("(34, 'Numerical result out of range')")
-    return r
-
-
-@_python
-def math_power(a, b):
-    """``math.pow(a, b)``."""
-    r = math.pow(a, b)
-    if not math.isfinite(r) and math.isfinite(a) and math.isfinite(b):
-        if math.isnan(r) or a == 0:
-            raise ValueError("math domain error")
-        raise OverflowError("math range error")
-    return r
-
-
-@_python
-def in_domain(r, x):
-    """The result of a function of :mod:`math`, which raises where it is not defined."""
-    if not math.isfinite(r):
-        if math.isnan(r) and not math.isnan(x):
-            raise ValueError("math domain error")
-        if math.isinf(r) and math.isfinite(x):
-            raise ValueError("math domain error")
-    return r
-
-
-@_python
-def in_range(r, x):
-    """The result of a function of :mod:`math` that can overflow."""
-    if not math.isfinite(r):
-        if math.isnan(r) and not math.isnan(x):
-            raise ValueError("math domain error")
-        if math.isinf(r) and math.isfinite(x):
-            raise OverflowError("math range error")
-    return r
-
-
-@_python
-def to_int(x):
-    """``int(x)`` of a float."""
-    if math.isnan(x):
-        raise ValueError("cannot convert float NaN to integer")
-    if not -9.2e18 < x < 9.2e18:
-        raise OverflowError("a float is too large for a 64-bit int")
-    return int(x)
 
 
 def _lengths(typing_of: Any) -> Any:

@@ -391,7 +391,7 @@ def _python_int(ufunc: np.ufunc, terms: Sequence[Term], result: Number) -> Term:
     if ufunc is np.absolute and bits[0] < 63:
         return Term(f"abs({args})", ATOM, result, bits=bits[0])
     if ufunc is np.absolute:
-        return Term(f"max({args}, int_sub(0, {args}))", ATOM, result)
+        return Term(f"larger({args}, int_sub(0, {args}))", ATOM, result)
     if ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor):
         symbol, level = _INFIX[ufunc]
         return Term(f"{terms[0].at(level)} {symbol} {terms[1].at(level + 1)}", level, result)
@@ -471,6 +471,14 @@ def round_term(terms: Sequence[Term], result: Number) -> Term | None:
     if terms[0].kind != "f" or result.dtype.kind != "i":
         return None
     return Term(f"to_int(np.rint({cast(terms[0], _FLOAT64).text}))", ATOM, result)
+
+
+def extreme_term(f: Any, terms: Sequence[Term], result: Number) -> Term:
+    """``min`` or ``max`` of ints."""
+    of_two = len(terms) == 2 and all(t.type.dtype == _INT64 for t in terms)
+    name = {min: "smaller", max: "larger"}[f] if of_two else f.__name__
+    args = ", ".join(t.text for t in terms)
+    return Term(f"{name}({args})", ATOM, result, bits=max(t.bits for t in terms))
 
 
 def part_term(real: bool, term: Term, result: Number) -> Term:

@@ -12,10 +12,10 @@ from numba.core import cgutils, ir
 from numba.core import types as _types
 from numba.core.lowering import Lower
 
-from fwdad.backends import numba_elements, numba_products
+from fwdad.backends import numba_elements, numba_products, numba_shapes
 from fwdad.backends.handing_back import answered
 from fwdad.backends.nest_code import NestType, implementation, write_call
-from fwdad.backends.numba_memory import copied
+from fwdad.backends.numba_memory import copied, lengths_of
 from fwdad.backends.numba_products import ProductType
 
 types: Any = _types
@@ -137,10 +137,31 @@ class ProgramLower(Lower):  # type: ignore[misc]
             return self._nest(resty, expr)
         if isinstance(called, ProductType):
             return self._product(resty, expr)
-        if isinstance(called, types.BoundFunction) and called.typing_key == "array.copy":
+        if isinstance(called, types.BoundFunction):
             signature, array = self.fndesc.calltypes[expr], self.loadvar(expr.func.name)
-            made = copied(self.context, self.builder, signature.recvr, array)
-            return self.context.cast(self.builder, made, signature.return_type, resty)
+            made = self._method(called.typing_key, signature, array, expr.args)
+            if made is not None:
+                return self.context.cast(self.builder, made, signature.return_type, resty)
+        return None
+
+    def _method(self, name: str, signature: Any, array: Any, args: Any) -> Any:
+        """What a method of an array answers, or None."""
+        given = self.context, self.builder, signature.recvr, array
+        if name == "array.copy":
+            return copied(*given)
+        if len(args) != 1:
+            return None
+        if name == "array.transpose":
+            order = self._known_ints(args[0])
+            if order is not None:
+                return numba_shapes.transposed(*given, order, signature.return_type)
+        elif name == "array.reshape" and signature.recvr.layout == "C":
+            t, value = self.typeof(args[0].name), self.loadvar(args[0].name)
+            if isinstance(t, types.BaseTuple):
+                lengths = lengths_of(self.context, self.builder, t, value)
+            else:
+                lengths = [self.context.cast(self.builder, value, t, types.intp)]
+            return numba_shapes.reshaped(*given, lengths, signature.return_type)
         return None
 
     def _item(self, resty: Any, expr: Any) -> Any:
@@ -275,6 +296,14 @@ class ProgramLower(Lower):  # type: ignore[misc]
         """What the only statement that assigns a variable assigns to it."""
         found = self.func_ir._definitions.get(variable.name, ())
         return found[0] if len(found) == 1 else None
+
+    def _known_ints(self, variable: Any) -> list[int] | None:
+        """The ints of a tuple that is written down, or None."""
+        made = self._made_of(variable)
+        if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
+            return None
+        found = [getattr(self._made_of(item), "value", None) for item in made.items]
+        return [k for k in found if type(k) is int] if None not in found else None
 
     def _is_inner(self, index: Any) -> bool:
         """Whether an index is one of a loop before which all lengths have been compared."""

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array, store_item
+from numba.np.arrayobj import store_item
 
 from fwdad.backends.checks import require
 from fwdad.backends.numba_elements import (
@@ -124,7 +124,8 @@ def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
     builder.call(function, [data, size, _WORD(least)])
 
 
-def _lengths(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
+def lengths_of(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
+    """The LLVM values of a tuple of lengths."""
     held = cgutils.unpack_tuple(builder, shape, len(shape_type))
     return [context.cast(builder, n, t, types.intp) for t, n in zip(shape_type, held, strict=True)]
 
@@ -146,7 +147,7 @@ def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = _lengths(context, builder, sig.args[0], args[0])
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
         return allocate(context, builder, sig.return_type, lengths).value
 
     return made(shape, dtype), code
@@ -160,7 +161,7 @@ def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = _lengths(context, builder, sig.args[0], args[0])
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
         made = allocate(context, builder, sig.return_type, lengths)
         cgutils.memset(builder, made.data, made.size, 0)
         return made.value
@@ -185,7 +186,7 @@ def ones(_typing: Any, shape: Any, dtype: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = _lengths(context, builder, sig.args[0], args[0])
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
         item = context.get_constant_generic(builder, sig.return_type.dtype, 1)
         return _fill(context, builder, sig.return_type, lengths, item)
 
@@ -200,7 +201,7 @@ def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
         return None
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lengths = _lengths(context, builder, sig.args[0], args[0])
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
         item = context.cast(builder, args[1], sig.args[1], sig.return_type.dtype)
         return _fill(context, builder, sig.return_type, lengths, item)
 
@@ -341,52 +342,7 @@ def address_of(_typing: Any, array: Any, index: Any) -> Any:
     return types.intp(array, index), code
 
 
-@intrinsic
-def broadcast_to(_typing: Any, array: Any, shape: Any) -> Any:
-    """``np.broadcast_to(array, shape)``: a window that nobody may write into."""
-    if not isinstance(array, types.Array) or not isinstance(shape, types.BaseTuple):
-        return None
-    if len(shape) < array.ndim or not all(isinstance(n, types.Integer) for n in shape):
-        return None
-    made = types.Array(array.dtype, len(shape), "A", readonly=True, aligned=array.aligned)
-
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        old_type, new_type = sig.args[0], sig.return_type
-        old = context.make_array(old_type)(context, builder, args[0])
-        lengths = _lengths(context, builder, sig.args[1], args[1])
-        zero, one = lengths[0].type(0) if lengths else None, lengths[0].type(1) if lengths else None
-        lead = len(lengths) - old_type.ndim
-        strides = [zero] * lead
-        agree = ir.Constant(ir.IntType(1), 1)
-        for n in lengths[:lead]:
-            agree = builder.and_(agree, builder.icmp_signed(">=", n, zero))
-        held = cgutils.unpack_tuple(builder, old.shape, old_type.ndim)
-        steps = cgutils.unpack_tuple(builder, old.strides, old_type.ndim)
-        for n, m, step in zip(lengths[lead:], held, steps, strict=True):
-            same, single = builder.icmp_signed("==", m, n), builder.icmp_signed("==", m, one)
-            wanted = builder.and_(single, builder.icmp_signed(">=", n, zero))
-            agree = builder.and_(agree, builder.or_(same, wanted))
-            strides.append(builder.select(same, step, zero))
-        message = "operands could not be broadcast together with remapped shapes"
-        require(context, builder, agree, ValueError, message)
-        new = context.make_array(new_type)(context, builder)
-        length_type = context.get_value_type(types.intp)
-        populate_array(
-            new,
-            data=old.data,
-            shape=cgutils.pack_array(builder, lengths, ty=length_type),
-            strides=cgutils.pack_array(builder, strides, ty=length_type),
-            itemsize=old.itemsize,
-            meminfo=old.meminfo,
-            parent=old.parent,
-        )
-        context.nrt.incref(builder, new_type, new._getvalue())
-        return new._getvalue()
-
-    return made(array, shape), code
-
-
 REPLACED: dict[Any, Any] = {
-    np.empty: empty, np.zeros: zeros, np.ones: ones, np.full: full, np.broadcast_to: broadcast_to,
+    np.empty: empty, np.zeros: zeros, np.ones: ones, np.full: full,
 }  # fmt: skip
 """NumPy's functions as generated code calls them, and what takes their place."""

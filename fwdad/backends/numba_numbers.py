@@ -13,6 +13,7 @@ from fwdad.backends.elementwise import (
     cast,
     constant,
     conversion_term,
+    extreme_term,
     literal,
     loop_types,
     math_term,
@@ -203,8 +204,7 @@ class NumberWriter(BaseWriter):
         elif f is round:
             made = round_term(terms, result)
         elif f in (min, max) and all(t.kind == "i" for t in terms):
-            args = ", ".join(t.text for t in terms)
-            made = Term(f"{f.__name__}({args})", ATOM, result, bits=max(t.bits for t in terms))
+            made = extreme_term(f, terms, result)
         elif getattr(f, "__module__", "") == "math":
             made = math_term(f.__name__, [self.atom(t) for t in terms], result)
         if made is None:

@@ -21,14 +21,14 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import IRProcessing
 
+from fwdad.backends import numba_memory, numba_shapes
 from fwdad.backends.numba_library import new_library
 from fwdad.backends.numba_lowering import ProgramLower
-from fwdad.backends.numba_memory import REPLACED
 from fwdad.backends.numba_products import Product
 
 types: Any = _types
 
-_OURS = REPLACED | {np.dot: Product()}
+_OURS = numba_memory.REPLACED | numba_shapes.REPLACED | {np.dot: Product()}
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)

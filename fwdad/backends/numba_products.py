@@ -18,8 +18,8 @@ from numba.extending import register_model
 from numba.np.linalg import call_xxdot, call_xxgemm, call_xxgemv
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_elements import Held, as_array, held, owner_of
-from fwdad.backends.numba_memory import allocate
+from fwdad.backends.numba_elements import Held, as_array, get_itemsize, held, owner_of
+from fwdad.backends.numba_memory import New, allocate, copied
 from fwdad.backends.own_functions import call_apart
 
 types: Any = _types
@@ -35,6 +35,8 @@ class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
         """The signature for some arguments."""
         if kws or not fits(args):
             return context.resolve_function_type(plain(context), args, kws)
+        if len(args) == 3:
+            return typing.signature(args[2], *args)
         ranks = sum(t.ndim for t in args)
         return typing.signature(types.Array(args[0].dtype, ranks - 2, "C"), *args)
 
@@ -63,20 +65,19 @@ def plain(context: Any) -> Any:
 
 def fits(given: Any) -> bool:
     """Whether :func:`product` writes the product of such arguments."""
-    if len(given) != 2 or not all(isinstance(t, types.Array) for t in given):
+    if len(given) not in (2, 3) or not all(isinstance(t, types.Array) for t in given):
         return False
-    left, right = given
+    left, right, *into = given
     return (
         (left.ndim, right.ndim) in ((2, 2), (1, 2), (2, 1))
-        and left.layout in "CF"
-        and right.layout in "CF"
-        and left.dtype == right.dtype
+        and all(t.dtype == left.dtype for t in given)
         and left.dtype in _KINDS
+        and all(t.layout == "C" and t.ndim == left.ndim + right.ndim - 2 for t in into)
     )
 
 
 def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """A new array, the product of two.
+    """The product of two arrays: a new array, or the third.
 
     Parameters
     ----------
@@ -85,9 +86,14 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     signature : Signature
         Whose arguments :func:`fits`.
     args : sequence of LLVM value
-        The factors.
+        The factors, and what to write into.
     """
     write = partial(_write, context, signature)
+    if len(args) == 3:
+        nothing = typing.signature(types.none, *signature.args)
+        call_apart(context, builder, "fwdad_product", nothing, args, write)
+        context.nrt.incref(builder, signature.return_type, args[2])
+        return args[2]
     made = call_apart(context, builder, "fwdad_product", signature, args, write)
     a, b = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
     t = signature.return_type  # LLVM is told the lengths, which it cannot see in the function
@@ -98,7 +104,7 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 def _write(context: Any, signature: Any, builder: Any, args: Any) -> Any:
     """The function that multiplies, of whole arrays."""
-    a, b = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
+    a, b, *into = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
     k = a.lengths[-1]
     message = "incompatible array sizes for np.dot(a, b)"
     require(context, builder, builder.icmp_signed("==", k, b.lengths[0]), ValueError, message)
@@ -109,13 +115,35 @@ def _write(context: Any, signature: Any, builder: Any, args: Any) -> Any:
         require(context, builder, is_short, ValueError, "a matrix is too long for BLAS")
         is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, n.type(0)))
     made_type = signature.return_type
-    made = allocate(context, builder, made_type, lengths)
+    if into:
+        for n, m in zip(lengths, into[0].lengths, strict=True):
+            same = builder.icmp_signed("==", n, m)
+            require(context, builder, same, ValueError, "np.dot(a, b, out) does not fit into out")
+        size = context.get_constant(types.intp, get_itemsize(context, made_type))
+        for n in lengths:
+            size = builder.mul(size, n)
+        made = New(context.get_dummy_value(), into[0].data, size)
+    else:
+        made = allocate(context, builder, made_type, lengths)
     with builder.if_else(is_empty, likely=False) as (nothing, something):
         with nothing:
             cgutils.memset(builder, made.data, made.size, 0)
         with something:
+            a, a_copy = _without_steps(context, builder, a, args[0])
+            b, b_copy = _without_steps(context, builder, b, args[1])
             _multiply(context, builder, a, b, made_type, lengths, made.data)
+            for t, copy in (*a_copy, *b_copy):
+                context.nrt.decref(builder, t, copy)
     return made.value
+
+
+def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Held, list[Any]]:
+    """A factor as BLAS takes it, and the copy that was made for that, with its type, if any was."""
+    if x.type.layout in "CF":
+        return x, []
+    t = x.type.copy(layout="C", readonly=False)
+    copy = copied(context, builder, x.type, array)
+    return held(context, builder, t, copy), [(t, copy)]
 
 
 def _multiply(

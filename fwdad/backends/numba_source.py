@@ -256,7 +256,7 @@ class NumbaWriter(StoreWriter):
             start, _, step = op.span
             small = all(isinstance(x, int) and abs(x) < 2**31 for x in (start, step))
             self._bits[op.body.params[0]] = 48 if small else 64
-        loop = OpenLoop(len(self.lines), self._indent, self._known_lengths())
+        loop = OpenLoop(len(self.lines), self._indent, self._known_lengths(), self.help)
         if not self._open:
             stack_room.reserve(self, op, loop)
         array_stacks.make_room(self, op)

@@ -20,10 +20,11 @@ HELPERS = frozenset({
     "float_floor_divide", "float_power", "float_remainder", "growing", "grown",
     "in_domain", "in_range",
     "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
-    "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
+    "larger", "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
     "places_beside", "snapshots_in", "thinned", "thinned_numbers", "trips",
     "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
-    "python_int_remainder", "python_remainder", "scaled", "stack_place", "summed", "to_int",
+    "python_int_remainder", "python_remainder", "room_for", "scaled", "smaller",
+    "stack_place", "summed", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({

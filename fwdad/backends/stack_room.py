@@ -63,7 +63,8 @@ def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
 
 def _make(w: Writer, name: str, top: str, parts: list[str]) -> None:
     room = w.temporary("room")
-    w.line(f"{room} = {top} + int(min(1.0 * {' + 1.0 * '.join(parts)}, {float(_MOST)}))")
+    wanted = f"1.0 * {' + 1.0 * '.join(parts)}"
+    w.line(f"{room} = {top} + {w.help('room_for')}({wanted}, {float(_MOST)})")
     w.line(f"if {room} > {name}.size:")
     w.line(f"    {name} = {w.help('grown')}({name}, {room})")
 
@@ -98,7 +99,9 @@ class _Bounds:
             return None
         low = low if low.isdigit() else f"({low})"
         length = high if low == "0" else f"{high} - {low}"
-        return f"max({length}, 0)" if abs(step) == 1 else f"max(({length}) // {abs(step)} + 1, 0)"
+        if abs(step) != 1:
+            length = f"({length}) // {abs(step)} + 1"
+        return f"{self.w.help('larger')}({length}, 0)"
 
     def sizes(self, x: Operand) -> list[str] | None:
         """The lengths of what is pushed, at most."""
@@ -137,7 +140,7 @@ class _Bounds:
             most = self.bound(s.stop, least=False)
             least = self.bound(s.stop, least=True)
             if most is not None and least is not None and least.isdigit():
-                return f"max({most}, 0)"
+                return f"{self.w.help('larger')}({most}, 0)"
         return self.length(op.array, own, depth - 1)
 
     def bound(self, x: Operand, *, least: bool) -> str | None:

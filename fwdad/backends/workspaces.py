@@ -5,6 +5,7 @@ A new array costs a small program more than its arithmetic, and a large one fres
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fwdad.tape.alias import Roots, memory
@@ -24,6 +25,8 @@ class OpenLoop:
         How deep that is.
     lengths : dict
         Source for the lengths that are known there.
+    help : callable
+        Makes a function of ``compiled_math`` known to the source, by its name.
     made : list of str
         The lines that allocate what its iterations share.
     """
@@ -31,6 +34,7 @@ class OpenLoop:
     start: int
     indent: int
     lengths: dict[Dimension, str]
+    help: Callable[[str], str]
     made: list[str] = field(default_factory=list)
 
     def shape(self, value: Value) -> list[str] | None:
@@ -45,7 +49,7 @@ class OpenLoop:
             return str(d)
         of, by = d.shortened
         if d not in self.lengths and of in self.lengths:
-            return f"max({self.lengths[of]} - {by}, 0)"
+            return f"{self.help('larger')}({self.lengths[of]} - {by}, 0)"
         return self.lengths.get(d)
 
 

@@ -1,6 +1,7 @@
 """New arrays and access to elements in compiled programs, against NumPy."""
 
 import itertools
+import math
 import warnings
 from pathlib import Path
 
@@ -189,24 +190,105 @@ def test_read_only_arrays_are_read():
         njit(constants)(a)
 
 
-def nothing_else(x):
-    """Allocation, elements, broadcasting, a loop and a check of lengths."""
+def axes(m):
+    return m.transpose((2, 0, 1)), m.transpose((0, 2, 1)), m.transpose((1, 2, 0))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 0, 2), (1, 1, 1)])
+def test_transposed(shape, rng):
+    compiled, m = njit(axes), rng.standard_normal(shape)
+    for given in (m, np.asfortranarray(m), m[:, ::-1]):
+        for found, wanted in zip(compiled(given), axes(given), strict=True):
+            assert_array_equal(found, wanted)
+            assert found.strides == wanted.strides or not m.size
+            assert np.shares_memory(found, given) or not m.size
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths"),
+    [
+        ((2, 6), (3, 4)), ((2, 6), (-1, 3)), ((2, 6), (4, -1, 1)), ((0, 3), (3, 0)),
+        ((0, 3), (-1, 3)), ((2, 6), (12,)), ((), (1, 1)), ((1,), ()), ((2, 6), (5, -1)),
+        ((2, 6), (3, 5)), ((2, 6), (-1, -1)), ((0, 3), (0, -1)), ((2, 6), (0, -1)),
+    ],
+)  # fmt: skip
+def test_reshaped(shape, lengths):
+    f = lambda a, n: a.reshape(n)  # noqa: E731
+    a = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    try:
+        wanted = f(a, lengths)
+    except ValueError:
+        with pytest.raises(ValueError, match="reshaped"):
+            njit(f)(a, lengths)
+        return
+    found = njit(f)(a, lengths)
+    assert_array_equal(found, wanted)
+    assert found.strides == wanted.strides or not a.size
+    assert np.shares_memory(found, a) or not a.size
+
+
+def test_a_whole_array_as_one_row():
+    a = np.arange(6.0).reshape(2, 3)
+    assert_array_equal(njit(lambda a: a.reshape(-1))(a), a.reshape(-1))
+
+
+def test_arrays_that_lie_by_rows(rng):
+    compiled = njit(lambda a: np.ascontiguousarray(a))
+    m = rng.standard_normal((4, 6))
+    loose = np.lib.stride_tricks.as_strided  # of a type whose layout is open
+    same = [m, m[:2], loose(m, (4, 6), m.strides), loose(m, (1, 6), (8, 8)), m[0], m[0][:3]]
+    others = [m.T, m[:, :3], m[::2], m[::-1], m[:, 0], m[0, ::2], m.reshape(2, 2, 6).swapaxes(0, 1)]
+    for a in same:
+        found = compiled(a)
+        assert_array_equal(found, a)
+        assert np.shares_memory(found, a)
+    for a in others:
+        found = compiled(a)
+        assert_array_equal(found, a)
+        assert found.flags.c_contiguous
+        assert not np.shares_memory(found, a)
+    assert compiled(m[:0].T).shape == (6, 0)
+
+
+RANGES = [(0, 5, 1), (5, 0, -1), (5, 0, 1), (0, 7, 3), (7, 0, -3), (-4, 4, 2), (3, 3, 1),
+          (-(2**63), 2**63 - 1, 2**62), (2**63 - 1, -(2**63), -(2**62))]  # fmt: skip
+
+
+def test_ranges():
+    compiled = njit(lambda a, b, c: np.arange(a, b, c))
+    for given in RANGES:
+        found = compiled(*given)
+        assert found.dtype == np.int64
+        assert found.tolist() == list(range(*given))
+    assert njit(lambda n: np.arange(0, n, 1))(3).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="zero"):
+        compiled(0, 3, 0)
+
+
+def nothing_else(x, m, n):
+    """Allocation, elements, broadcasting, a loop and a check of lengths; arrays of other shapes."""
     y = np.zeros((3, 3))
     y[0, 0] = x[0] * x[1]
     for k in range(len(x)):
         y[1, 2] += x[k] * np.sin(x[k])
     y[2] = x[1:] * np.ones(3) + np.broadcast_to(y[0, :1], (3,))
-    return y.T
+    z = m.transpose((1, 0, 2)).reshape(len(x), -1)
+    z = z[:, :3] @ y + np.diagonal(y) @ y[:, 1:2] + np.eye(n, 3) @ y
+    t = math.sqrt(x[1]) + math.exp(x[2]) + float(x[3]) ** n + n // 3 + n % 5 + n // n + max(n, 2)
+    return y.T, z * t, np.arange(n) % n
 
 
 def test_one_function_is_compiled():
     """Each further one costs Numba tens of milliseconds."""
-    program = trace(nothing_else, np.arange(4.0)).program
+    given = np.arange(4.0), np.arange(24.0).reshape(2, 4, 3), 4
+    program = trace(nothing_else, *given).program
     made = compile_program(program)
     with event.install_recorder("numba:compile") as recorder:
-        made.call(np.arange(4.0))
+        found = made.call(*given)
     assert made.backend == "numba"
     assert sum(e.is_start for _, e in recorder.buffer) == 1
+    for a, b in zip(found, nothing_else(*given), strict=True):
+        assert_allclose(a, b, rtol=1e-14)
 
 
 ORDERS = (np.ascontiguousarray, np.asfortranarray)
@@ -233,16 +315,29 @@ def test_products(dtype, rng):
                     assert_allclose(found, x @ y, rtol=1e-4, atol=1e-5)
         a, v = made(6, 8), made(4)
         assert_allclose(product(v, v), v @ v, rtol=1e-4)  # what Numba multiplies
-        assert_allclose(product(a[::2, ::2], v), a[::2, ::2] @ v, rtol=1e-4, atol=1e-5)
+        part, u = a[::2, ::2], made(8)[::-2]
+        for x, y in ((part, v), (part.T, made(6)[::2]), (u, part.T), (part, part.T), (a[:3], a.T)):
+            found = product(x, y)
+            assert found.flags.c_contiguous
+            assert_allclose(found, x @ y, rtol=1e-4, atol=1e-5)
         with pytest.raises(ValueError, match="incompatible"):
             product(a, a)
 
 
-def test_a_product_into_an_array(rng):
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_a_product_into_an_array(lengths, rng):
     into = njit(lambda a, b, out: np.dot(a, b, out))
-    a, b, out = rng.standard_normal((2, 3)), rng.standard_normal((3, 4)), np.zeros((2, 4))
-    into(a, b, out)
-    assert_allclose(out, a @ b, rtol=1e-13)
+    m, k, n = lengths
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((n, k)).T
+    wide = rng.standard_normal((m, 2 * k))[:, ::2]
+    for x, y in ((a, b), (wide, b), (a, b[:, 0]), (a[:1].sum(0), b), (wide, b[:, 0])):
+        out = np.full((x @ y).shape, np.nan)
+        found = into(x, y, out)
+        assert found.ctypes.data == out.ctypes.data
+        assert_allclose(out, x @ y, rtol=1e-13, atol=1e-13)
+    for out in (np.zeros((m, n + 1)), np.zeros((m + 1, n))):
+        with pytest.raises(ValueError, match="does not fit"):
+            into(a, b, out)
 
 
 def add_in_place(z, k):

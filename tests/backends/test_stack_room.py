@@ -89,10 +89,10 @@ def test_room_is_made_before_the_loops(f, x):
 
 def test_room_is_what_is_pushed():
     (line,) = re.findall(r"room\w* = saved_u_old_top.*", source(rectangle, M, 3))
-    factors = re.findall(r"max\(.*?, 0\)", line)
+    factors = re.findall(r"larger\(.*?, 0\)", line)
     assert len(factors) == 3, line  # steps, columns, and what is pushed of a column
-    assert factors[0] == "max(steps, 0)"
-    assert factors[2] == "max(m.shape[0] - 2, 0)" or "shape[0] - 2" in factors[2], line
+    assert factors[0] == "larger(steps, 0)"
+    assert factors[2] == "larger(m.shape[0] - 2, 0)" or "shape[0] - 2" in factors[2], line
 
 
 def test_no_room_where_nobody_knows():
