@@ -49,6 +49,12 @@ def _of_ints(write: Callable[..., Any]) -> Any:
 # -- floats
 
 
+def _unless_finite(builder, r):
+    """What is tested of results that are not finite only: hardly any."""
+    is_wide = _is_nan(builder, builder.fsub(r, r))  # infinity less infinity is NaN
+    return builder.if_then(is_wide, likely=False)
+
+
 def _is_nan(builder, x):
     return builder.fcmp_unordered("uno", x, x)
 
@@ -87,16 +93,18 @@ def _infinity_made(builder, r, *given):
 @_of_floats
 def in_domain(context, builder, r, x):
     """The result of a function of :mod:`math`, which raises where it is not defined."""
-    wrong = builder.or_(_nan_made(builder, r, x), _infinity_made(builder, r, x))
-    _refuse(context, builder, wrong, *_DOMAIN)
+    with _unless_finite(builder, r):
+        wrong = builder.or_(_nan_made(builder, r, x), _infinity_made(builder, r, x))
+        _refuse(context, builder, wrong, *_DOMAIN)
     return r
 
 
 @_of_floats
 def in_range(context, builder, r, x):
     """The result of a function of :mod:`math` that can overflow."""
-    _refuse(context, builder, _nan_made(builder, r, x), *_DOMAIN)
-    _refuse(context, builder, _infinity_made(builder, r, x), *_RANGE)
+    with _unless_finite(builder, r):
+        _refuse(context, builder, _nan_made(builder, r, x), *_DOMAIN)
+        _refuse(context, builder, _infinity_made(builder, r, x), *_RANGE)
     return r
 
 
@@ -113,10 +121,11 @@ def float_power(context, builder, a, b):
     is_pole = builder.and_(is_pole, builder.fcmp_ordered(">", b, b.type(-math.inf)))
     _refuse(context, builder, is_pole, ZeroDivisionError, "zero to a negative power")
     r = _power(context, builder, a, b)
-    message = "a fractional power of a negative number is complex"
-    _refuse(context, builder, _nan_made(builder, r, a, b), ValueError, message)
-    message = "(34, 'Numerical result out of range')"
-    _refuse(context, builder, _infinity_made(builder, r, a, b), OverflowError, message)
+    with _unless_finite(builder, r):
+        message = "a fractional power of a negative number is complex"
+        _refuse(context, builder, _nan_made(builder, r, a, b), ValueError, message)
+        message = "(34, 'Numerical result out of range')"
+        _refuse(context, builder, _infinity_made(builder, r, a, b), OverflowError, message)
     return r
 
 
@@ -124,11 +133,12 @@ def float_power(context, builder, a, b):
 def math_power(context, builder, a, b):
     """``math.pow(a, b)``."""
     r = _power(context, builder, a, b)
-    is_pole = builder.fcmp_ordered("==", a, a.type(0.0))
-    overflows = _infinity_made(builder, r, a, b)
-    wrong = builder.or_(_nan_made(builder, r, a, b), builder.and_(overflows, is_pole))
-    _refuse(context, builder, wrong, *_DOMAIN)
-    _refuse(context, builder, overflows, *_RANGE)
+    with _unless_finite(builder, r):
+        is_pole = builder.fcmp_ordered("==", a, a.type(0.0))
+        overflows = _infinity_made(builder, r, a, b)
+        wrong = builder.or_(_nan_made(builder, r, a, b), builder.and_(overflows, is_pole))
+        _refuse(context, builder, wrong, *_DOMAIN)
+        _refuse(context, builder, overflows, *_RANGE)
     return r
 
 
