@@ -45,6 +45,8 @@ def _reshape(w, op, a, shape, order="C"):
     if not is_array(a) or not a.type.ndim:
         dtype = op.outputs[0].type.dtype
         ones = ["1" if n == "-1" else n for n in lengths]
+        if is_array(a) and (w.is_written(op.outputs[0]) or w.is_written_later(a)):
+            return f"{w.array(a)}.reshape({tuple_text(ones)})"
         return f"np.full({tuple_text(ones)}, {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
     result = _reshaped(w, a, tuple_text(lengths))
     if w.is_written(op.outputs[0]) and not w.is_written_later(a):

@@ -271,7 +271,7 @@ def _partition(
 
 @_method("put")
 def _put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
-    flat = np.asarray(indices)
+    o, flat = _with_axes(o), np.asarray(indices)
     size = plain(o).size
     if mode == "wrap":
         flat = flat % size
@@ -393,24 +393,35 @@ def _flat_index(base: Any, index: Any) -> Any:
     return np.unravel_index(flat, shape)
 
 
+def _with_axes(a: Any) -> Any:
+    """An array, one without axes as a window with one: `np.unravel_index` wants a shape."""
+    return a if plain(a).ndim else call(np.reshape, a, 1)
+
+
 def _flat_read(base: Any, index: Any) -> Any:
+    base = _with_axes(base)
     at = _flat_index(base, index)
     return store.load_dual(base, at) if type(base) is Array else store.load(base, at)
 
 
 def flat_store(flat: Any, index: Any, value: Any) -> None:
     """``a.flat[index] = value``; values are repeated as NumPy does."""
-    base = flat.base
+    base = _with_axes(flat.base)
     at = _flat_index(base, index)
-    count = int(np.size(at[0])) if at else 1
-    if isinstance(value, np.ndarray) and np.may_share_memory(plain(base), plain(value)):
+    if reads_while_it_writes(base, value):
         store_in_order(base, at, value)
         return
     if isinstance(value, (list, tuple)) or np.ndim(plain(value)):
         _put(base, np.ravel_multi_index(at, plain(base).shape), value)
         return
-    del count
     store.store(base, at, value)
+
+
+def reads_while_it_writes(a: Any, value: Any) -> bool:
+    """Whether values are in the memory that they go to; NumPy casts others before it stores any."""
+    if not isinstance(value, np.ndarray) or plain(value).dtype != plain(a).dtype:
+        return False
+    return np.may_share_memory(plain(a), plain(value))
 
 
 def store_in_order(base: Any, at: Any, value: Any) -> None:
@@ -423,12 +434,22 @@ def store_in_order(base: Any, at: Any, value: Any) -> None:
         store.store(base, place, item)
 
 
+def _set_flat(o: Any, value: Any) -> None:
+    """``a.flat = v``: NumPy copies v first where it does not lie column by column as a does."""
+    o, places = _with_axes(o), np.arange(plain(o).size)
+    copied = plain(o).flags.f_contiguous and not getattr(value, "flags", o.flags).f_contiguous
+    if not copied and reads_while_it_writes(o, value):
+        store_in_order(o, np.unravel_index(places, plain(o).shape), value)
+    else:
+        _put(o, places, value)
+
+
 def set_array_attribute(o: Any, name: str, value: Any) -> None:
     """``a.real = v``, ``a.imag = v``, ``a.flat = v`` are stores; ``shape`` is a plain attribute."""
     if name in ("real", "imag"):
         store.store(getattr(o, name), Ellipsis, value)
     elif name == "flat":
-        _put(o, np.arange(plain(o).size), value)
+        _set_flat(o, value)
     elif name == "T":
         message = "attribute 'T' of an array is not writable"
         raise AttributeError(message)

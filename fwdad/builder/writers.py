@@ -57,7 +57,8 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         numpy_calls.log_written(np.place, (a,), {})
         return np.place(a, mask, values)
     chosen = np.flatnonzero(mask)
-    if isinstance(values, np.ndarray) and np.may_share_memory(plain(a), plain(values)):
+    lies = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
+    if lies and methods.reads_while_it_writes(a, values):  # else NumPy copies first
         methods.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
         return None
     values = _flat_values(values)

@@ -19,6 +19,7 @@ from fwdad.tape.forward.rule_table import RULE_OF
 from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
 from fwdad.tape.scattering import last_writes, scattered, subtracts, target_of
 from fwdad.tape.symbol import Symbol, as_numpy_number
+from fwdad.tape.types import ArrayType
 
 
 class Memory(Rules):
@@ -88,9 +89,9 @@ class Memory(Rules):
         if taken.is_array:
             taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
         if by_array:
-            kept = self.recorder.apply(
-                last_writes, (Symbol(op.array, self.recorder), at, taken), {}
-            )
+            bits = ArrayType(np.dtype(bool), taken.type.shape)
+            given = (Symbol(op.array, self.recorder), at, taken)
+            kept = self.recorder.apply_typed(last_writes, given, bits)
             taken = self.recorder.apply(np.where, (kept, taken, 0.0), {})
         return taken
 

@@ -253,6 +253,7 @@ class Recorder:
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a way back begins
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
@@ -402,6 +403,15 @@ class Recorder:
             elif isinstance(op, Call):
                 waiting.extend(values_in(op.args))
         return found
+
+    def may_share(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may be windows on the same memory."""
+        one, other = self.owners(a), self.owners(b)
+        if not one.isdisjoint(other):
+            return True
+        here = {v for op in self.block.ops for v in op.outputs}
+        pairs = ((one, other), (other, one))
+        return any(not p.isdisjoint(self.carried) and not q <= here for p, q in pairs)
 
     def adopt(self, ops: list[Op]) -> None:
         """Append operations that were written into another block."""
@@ -758,7 +768,7 @@ class Recorder:
 
     def load(self, a: Symbol, index: Any) -> Any:
         """Write ``a[index]``."""
-        at = self._at(index)
+        a, at = self._beside(a, self._at(index))
         found, view = self.indexed(a, at)
         value = Value(found)
         self.emit(Load(a.value, self.operand(at), view, outputs=(value,)))
@@ -773,6 +783,33 @@ class Recorder:
             else i
             for i in at
         )
+
+    def _beside(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
+        """An index whose arrays stand beside each other, and the window that it is one of.
+
+        ``a[i, :, j]`` is ``a.transpose(0, 2, 1)[i, j]``: what arrays apart from each other mean
+        comes first, and so would lanes.
+        """
+        advanced = [
+            k for k, i in enumerate(at) if not (i is None or i is ...) and not isinstance(i, slice)
+        ]
+        apart = advanced and advanced[-1] - advanced[0] >= len(advanced)
+        if not apart or all(map(_is_basic, at)) or not isinstance(a.value.type, ArrayType):
+            return a, at
+        taken = {k: _mask_rank(at[k]) or 1 for k in advanced}
+        rank = a.value.type.ndim
+        free = rank - sum(taken.values()) - sum(isinstance(i, slice) for i in at)
+        if free < 0:
+            return a, at  # too many, which is said where they are counted
+        axis, first, rest, others = 0, list[int](), list[int](), list[Any]()
+        for k, i in enumerate(at):
+            n = taken.get(k, free if i is ... else int(i is not None))
+            (first if k in taken else rest).extend(range(axis, axis + n))
+            axis += n
+            if k not in taken:
+                others += [slice(None)] * n if i is ... else [i]
+        window = self.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
+        return window, (*(at[k] for k in advanced), *others)
 
     def indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
         """The type of ``a[at]``, and whether it is a window.
@@ -843,7 +880,8 @@ class Recorder:
             a = self.as_symbol(a)
         value = self._as_array(value)
         self._castable(a, value)
-        self.emit(Store(a.value, self.operand(self._at(index)), self.operand(value)))
+        a, at = self._beside(a, self._at(index))
+        self.emit(Store(a.value, self.operand(at), self.operand(value)))
 
     def store_where(self, a: Symbol, value: Any, where: Any) -> None:
         """Write over an array where a condition holds; ``True`` is everywhere."""
@@ -855,7 +893,8 @@ class Recorder:
         """Write ``a[index] op= value``, in place."""
         value = self._as_array(value)
         self._castable(a, value)
-        self.emit(Update(a.value, self.operand(self._at(index)), function, self.operand(value)))
+        a, at = self._beside(a, self._at(index))
+        self.emit(Update(a.value, self.operand(at), function, self.operand(value)))
 
     def _castable(self, a: Symbol, value: Any) -> None:
         """A complex number does not go into a float array; NumPy says so only for scalars."""

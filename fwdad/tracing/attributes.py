@@ -19,7 +19,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Closure, Method
-from fwdad.tracing.numpy_sources import Flat
+from fwdad.tracing.row_by_row import Flat
 from fwdad.tracing.symbols import Optional, Poison
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -116,7 +116,16 @@ class Attributes:
             value = self.native(getattr, o, name)
         if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
             return value
+        if own:  # what the object holds by this name later is another value: its class's is meant
+            o = next((t for t in type(o).__mro__ if t.__dict__.get(name, o) is value), o)
         return self.captured(value, ("attribute", o, name), name)
+
+    def set_updated(self, o: Any, name: str, value: Any) -> None:
+        """The end of ``o.name op= …``: what was updated is set, where a class says how."""
+        found = class_attribute(type(o), name)
+        acts = isinstance(found, property) or self.python_method(found, "__set__") is not None
+        if acts or self.python_method(o, "__setattr__") is not None:
+            self.set_attribute(o, name, value)
 
     def set_attribute(self, o: Any, name: str, value: Any) -> None:
         """``o.name = value``."""
@@ -125,6 +134,9 @@ class Attributes:
                 part = self._symbol_attribute(o, name)
                 if type(value) is not Symbol or value.value is not part.value:
                     self.recorder.store(part, Ellipsis, value)
+                return
+            if name == "flat":
+                self.set_subscript(self.attribute(o, name), slice(None), value)
                 return
             message = f"the attribute `{name}` of an array is set, which cannot be traced"
             raise UntraceableError(message, self.location())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import operator
+import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -39,8 +40,14 @@ def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> A
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.known(args[0]), *args[1:])
-    found = tracer.native(lambda: getattr(owner, name)(*args, **kwargs))
+    found = tracer.native(lambda: _in_c(owner, name)(*args, **kwargs))
     return tracer.made(found) if name == "copy" or base is set else found
+
+
+def _in_c(owner: Any, name: str) -> Any:
+    """The method in C, which a class of the user's may override."""
+    held = (t.__dict__[name] for t in type(owner).__mro__ if name in t.__dict__)
+    return next(m for m in held if not isinstance(m, types.FunctionType)).__get__(owner)
 
 
 def _items(tracer: Any, x: Any) -> Any:

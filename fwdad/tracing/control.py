@@ -348,6 +348,7 @@ def _trace_body(
     block = Block()
     counter = Symbol(Value(INT), recorder) if span is not None else None
     params = [Symbol(Value(t), recorder) for t in carried.types]
+    recorder.carried.update(p.value for p in params)
     test_block = None
     with recorder.region(block) as region:
         carried.bind(recorder, params)

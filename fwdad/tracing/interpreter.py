@@ -106,20 +106,23 @@ class Interpreter(Loops):
             held = self.subscript(o, index)
             value = self.evaluate(node.value)
             self.at(node)
-            if _is_memory(held):
-                self.update(held, Ellipsis, function, value)
-            else:
+            if not _is_memory(held):
                 self.set_subscript(o, index, self.augmented(function, held, value))
+                return
+            self.update(held, Ellipsis, function, value)
+            if self.python_method(o, "__setitem__") is not None:
+                self.set_subscript(o, index, held)  # as Python does: it may have been a copy
         else:
             assert isinstance(target, ast.Attribute)
             o, name = self.evaluate(target.value), self.mangled(target.attr)
             held = self.attribute(o, name)
             value = self.evaluate(node.value)
             self.at(node)
-            if _is_memory(held):
-                self.update(held, Ellipsis, function, value)
-            else:
+            if not _is_memory(held):
                 self.set_attribute(o, name, self.augmented(function, held, value))
+                return
+            self.update(held, Ellipsis, function, value)
+            self.set_updated(o, name, held)
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` of something that is not an array."""
@@ -316,12 +319,12 @@ class Interpreter(Loops):
         self.run_block(node.finalbody)
 
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
-        cls = raised.exception if isinstance(raised.exception, type) else type(raised.exception)
         for handler in node.handlers:
             wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
-            if issubclass(cls, wanted):
+            if raised.is_a(wanted):
                 if handler.name:
-                    error = cls(*raised.arguments) if raised.exception is cls else raised.exception
+                    error = raised.exception
+                    error = error(*raised.arguments) if isinstance(error, type) else error
                     self.recorder.bind(self.frame.locals, handler.name, error)
                 self.run_block(handler.body)
                 return

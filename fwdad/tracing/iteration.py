@@ -14,7 +14,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
-from fwdad.tracing.numpy_sources import Flat
+from fwdad.tracing.row_by_row import Flat
 
 if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions

@@ -40,32 +40,6 @@ def _along(axis: int, part: Any) -> tuple[Any, ...]:
     return (slice(None),) * axis + (part,)
 
 
-class Flat:
-    """``a.flat``: the elements of an array, row by row."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __len__(self):
-        return self.array.size
-
-    def __getitem__(self, k):
-        found = np.ravel(self.array)[k]
-        return found.copy() if isinstance(k, slice) else found
-
-    def __setitem__(self, k, value):
-        if not isinstance(k, (int, np.integer)):
-            refuse("a store into a part of `.flat` cannot be traced: use reshape(-1)")
-        n = self.array.size
-        if k < -n or k >= n:
-            raise IndexError("index is out of bounds for the elements of the array")
-        rest, places = k % n, ()
-        for m in reversed(self.array.shape):
-            places = (rest % m, *places)
-            rest = rest // m
-        self.array[places] = value
-
-
 # -- parts of an array
 
 

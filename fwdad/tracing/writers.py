@@ -17,6 +17,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.builtin_calls import builtin, method
+from fwdad.tracing.row_by_row import check_apart, put_under_mask
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
              "and_", "or_", "xor")  # fmt: skip
@@ -105,11 +106,22 @@ def _partition(tracer: Any, a: Symbol, kth: Any, axis: int = -1, **options: Any)
 @builtin(np.putmask)
 def _putmask(tracer: Any, a: Any, mask: Any, values: Any) -> None:
     recorder = tracer.recorder
-    into, chosen, value = recorder.as_symbol(a), recorder.as_symbol(mask), _value(tracer, values)
+    into, chosen, value = recorder.as_symbol(a), _value(tracer, mask), _value(tracer, values)
     if not _is_array(value) or value.type.shape == into.type.shape:
         recorder.store_where(into, value, chosen)
     else:
-        recorder.mutate(np.putmask, (into, chosen, value), {})
+        tracer.call(put_under_mask, (into, chosen, value), {})
+
+
+@builtin(check_apart)
+def _check_apart(tracer: Any, a: Any, v: Any) -> None:
+    if not (_is_array(a) and _is_array(v) and tracer.recorder.may_share(a.value, v.value)):
+        return
+    message = (
+        "values are stored element by element into the memory that they are in, and NumPy reads "
+        "them while they change: store a copy of them"
+    )
+    raise UntraceableError(message, tracer.location())
 
 
 @builtin(np.place)
@@ -119,6 +131,7 @@ def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
     if not _is_array(value):
         recorder.store_where(into, value, chosen)
         return
+    _check_apart(tracer, into, value)
     count = recorder.apply(np.count_nonzero, (chosen,), {})
     flat = recorder.apply(np.ravel, (value,), {})
     places = recorder.apply(np.arange, (count,), {}) % recorder.length(flat, 0)
@@ -137,6 +150,8 @@ def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode not in ("raise", "wrap", "clip"):
         recorder.mutate(np.put, (into, at, value), {"mode": mode})
         return
+    if not into.type.ndim:
+        into = recorder.apply(np.reshape, (into, 1), {})
     size = tracer.attribute(into, "size")
     if mode == "wrap":
         at = recorder.apply(np.remainder, (at, size), {})

@@ -27,13 +27,13 @@ NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason=
 BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
-    "array_of_arrays", "assign_flat", "classes_with_operators", "diagonal_by_einsum",
+    "array_of_arrays", "classes_with_operators", "diagonal_by_einsum",
     "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
     "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
-    "generators", "higher_order", "iteration", "itertools_and_collections", "lists_in_place",
-    "methods_of_arrays", "namedtuples_and_dataclasses", "protocols",
-    "put_method_and_modes", "put_place_putmask", "quadrature", "raise_from_and_reraise",
-    "recursive_sort", "shape_dependent", "store_through_flat", "structured_fields", "ufuncs_at",
+    "generators", "higher_order", "iteration", "itertools_and_collections",
+    "namedtuples_and_dataclasses", "protocols",
+    "quadrature", "raise_from_and_reraise",
+    "recursive_sort", "structured_fields", "ufuncs_at",
 }  # fmt: skip
 
 

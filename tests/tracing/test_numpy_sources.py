@@ -222,16 +222,6 @@ def test_lengths_are_not_asked_of_what_is_not_there_yet():
     assert_allclose(found, fwdad.jacobian(least_squares_steps, X, mode="forward"), rtol=1e-9)
 
 
-def test_a_store_into_a_part_of_flat_is_refused():
-    def f(x):
-        m = rows(x).copy()
-        m.flat[::4] = 1.0
-        return m
-
-    with pytest.raises(fwdad.UntraceableError, match=r"\.flat"):
-        trace(f, X)
-
-
 def test_an_identity_of_unknown_size_is_one_operation():
     assert "np.eye(" in fwdad.show(fwdad.jit(lambda x: np.eye(len(x)) * x, backend="numpy"), X)
 

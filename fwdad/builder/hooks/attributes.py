@@ -70,15 +70,15 @@ def _class_attribute(t: type, name: str) -> Any:
 
 def _instance_attribute(o: Any, t: type, name: str) -> Any:
     lookup = _class_attribute(t, "__getattribute__")
-    if isinstance(lookup, types.FunctionType):
-        return call(lookup, o, name)
+    if not isinstance(lookup, types.FunctionType):
+        lookup = None
     fallback = _class_attribute(t, "__getattr__")
     if isinstance(fallback, types.FunctionType):
         try:
-            return object.__getattribute__(o, name)
+            return call(lookup, o, name) if lookup else object.__getattribute__(o, name)
         except AttributeError:
             return call(fallback, o, name)
-    return getattr(o, name)
+    return call(lookup, o, name) if lookup else getattr(o, name)
 
 
 def _cached(o: Any, found: Any, name: str) -> Any:
