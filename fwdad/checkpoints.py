@@ -49,7 +49,8 @@ def _called(
 @builtin(_called)
 def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs: Any) -> Any:
     recorder = tracer.recorder
-    outer, recorder.checkpoint = recorder.checkpoint, Checkpoint(snapshots, memory)
+    how = Checkpoint(tracer.known(snapshots), tracer.known(memory))  # literals of f's are inputs
+    outer, recorder.checkpoint = recorder.checkpoint, how
     try:
         # what is differentiated itself is not called by anything that is run backwards
         if recorder.pulled_at < 0 or tracer.depth <= recorder.pulled_at + 1:

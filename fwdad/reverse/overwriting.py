@@ -7,7 +7,7 @@ from typing import Any
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import loops_around, may_meet
 from fwdad.reverse.residuals import Place
-from fwdad.tape.ops import Apply, Block, Load, Op, Value, is_array, values_in, walk
+from fwdad.tape.ops import Apply, Block, Call, Load, Op, Value, is_array, values_in, walk
 from fwdad.tape.passes.rewrite import blocks_of
 from fwdad.tape.places import are_apart, intervals
 from fwdad.tape.scattering import Target, target_of
@@ -25,13 +25,21 @@ class Overwriting(Control):
         return any(loop.checkpoint is not None for loop in around)
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
-        """The operations of the program in a block that write elements, and which."""
-        return [
-            (op, target)
-            for inner in blocks_of(block)
-            for op in inner.ops
-            if op in self.structure.source_of and (target := target_of(op)) is not None
-        ]
+        """The operations of the program in a block that write elements, and which.
+
+        Calls of programs are among them: they write into all of an array.
+        """
+        found: list[tuple[Op, Target]] = []
+        for inner in blocks_of(block):
+            for op in inner.ops:
+                if op not in self.structure.source_of:
+                    continue
+                if isinstance(op, Call):  # and on stacks, which are not the program's
+                    written = [v for v in op.writes() if v in self.structure.home]
+                    found.extend((op, Target(v, (Ellipsis,))) for v in written)
+                elif (target := target_of(op)) is not None:
+                    found.append((op, target))
+        return found
 
     def stores(self) -> list[tuple[Op, Target]]:
         """Those of the whole program."""
@@ -121,6 +129,8 @@ class Overwriting(Control):
     ) -> bool:
         """Whether a store may write what was read at a place of the program, after that."""
         later = self.is_before(block, position, store)
+        if isinstance(store, Call) and block is self.structure.block_of[store]:
+            later = later and position != self.structure.position[store]  # it is what is read there
         if not later and not self.share_loop(block, store):
             return False
         if place.array is not target.array:

@@ -31,6 +31,7 @@ from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import (
     Apply,
     Block,
+    Call,
     Op,
     Operand,
     Program,
@@ -43,10 +44,11 @@ from fwdad.tape.passes.lengths import share_lengths_in
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.scattering import target_of
-from fwdad.tape.stacks import turn
+from fwdad.tape.stacks import pop, push, thin, top, turn
 from fwdad.tape.symbol import Symbol
 
 _ATTEMPTS = 100
+_ON_STACKS = (push, pop, top, thin)
 
 
 class Facts:
@@ -196,7 +198,11 @@ class Pullback(Overwriting):
         reads = [(place.root, block, position) for place, block, position in self.read]
         once = [op for op in found if not self.runs_again(op)]
         gone = hidden_stores(self.structure, once, reads)
-        return {self.structure.source_of[op] for op in found if op not in gone}
+        found = [op for op in found if op not in gone]
+        if self.restores:
+            params = set(self.region.source.params)
+            found += [op for op, t in self.stores() if self.structure.roots(t.array) & params]
+        return {self.structure.source_of[op] for op in found}
 
     def _check_other_writers(self) -> None:
         """What functions overwrite is not put back: nothing may read it on the way back."""
@@ -204,7 +210,12 @@ class Pullback(Overwriting):
             for op in block.ops:
                 if target_of(op) is not None or op not in self.structure.source_of:
                     continue
+                if isinstance(op, Call) or (isinstance(op, Apply) and op.function in _ON_STACKS):
+                    continue
                 roots = {root for v in op.writes() for root in self.structure.roots(v)}
+                if self.restores and roots & set(self.region.source.params):
+                    self.op = op
+                    self.fail("a function overwrites an argument that the way back reads")
                 for place, where, position in self.read:
                     if place.root in roots and (
                         self.is_before(where, position, op) or self.share_loop(where, op)

@@ -8,19 +8,22 @@ given the call's arguments once more, and memory to which the cotangents of its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.reverse.checkpoints import Checkpoints
 from fwdad.reverse.lowering import lower
+from fwdad.reverse.moving import tell_windows_apart
 from fwdad.reverse.region import Region, zero_number
+from fwdad.reverse.taken_over import copy_taken_over
 from fwdad.tape.alias import memory, memory_of, written_parameters
 from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import Apply, Block, Call, Loop, Op, Operand, Program, Value, is_array, walk
 from fwdad.tape.passes import called_from
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
-from fwdad.tape.stacks import new_stack
+from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Type, number_type
 
@@ -36,21 +39,29 @@ class Ways:
         The program's.
     active : tuple of bool
         Which of its parameters carry derivatives.
+    restores : bool
+        Whether what it overwrites in its arguments is put back.
 
     Attributes
     ----------
     forward, back : Program
-        Both take the stacks last. ``back`` takes the arguments, a cotangent for each result that is
-        active, and memory for that of each active array; it answers those of active numbers.
+        Both take the stacks last. ``back`` takes the arguments but stacks, a cotangent for each
+        result that is active, and memory for that of each active array, a stack for that of a
+        stack; it answers those of active numbers.
+    is_stack : list of bool
+        Which parameters are stacks: of a way forward or back that is run backwards itself.
     returned : list of bool
         Which results are active.
     own, stacks : list of Value
         The stacks of its own, and those and the ones of the programs that it calls.
     """
 
-    def __init__(self, program: Program, active: tuple[bool, ...]) -> None:
+    def __init__(self, program: Program, active: tuple[bool, ...], restores: bool) -> None:
         self.program = program  # keeps it, and its id, alive
         self.active = active
+        self.restores = restores
+        stacks = _stacks(program)
+        self.is_stack = [p in stacks for p in program.block.params]
         self.forward = Program(f"{program.name}_forward", Block(), program.filename, quiet=True)
         self.back = Program(f"{program.name}_back", Block(), program.filename, quiet=True)
         self.returned = [_type_of(r).dtype.kind in "fc" for r in program.block.results]
@@ -58,8 +69,14 @@ class Ways:
         self.stacks: list[Value] = []
         params = program.block.params
         held = [is_array(p) for p, is_on in zip(params, active, strict=True) if is_on]
-        self.forward.written = [False] * len(params)  # and the stacks, as soon as they are known
-        self.back.written = [False] * (len(params) + sum(self.returned)) + [True] * sum(held)
+        # and the stacks, as soon as they are known
+        self.forward.written = list(program.written)
+        again = self.arguments(program.written)
+        self.back.written = [*again, *[False] * sum(self.returned), *[True] * sum(held)]
+
+    def arguments(self, given: Sequence[Any]) -> list[Any]:
+        """Those of a call's arguments, or of what there is for each, that the way back is given."""
+        return [x for x, stacked in zip(given, self.is_stack, strict=True) if not stacked]
 
 
 class Group:
@@ -99,14 +116,14 @@ class Recursion(Checkpoints):
     """Runs calls of programs backwards."""
 
     group: Group | None = None  # of a program that is called: that in which it is
+    restores = False  # of such a program: whether it puts back what it overwrites in its arguments
     stack_values: dict[Value, Value]
     stacks: list[Op]
     given: list[Symbol]
     results: list[Operand]
 
     def _call(self, op: Call) -> None:
-        active = [v for v in (*op.outputs, *op.writes()) if self.structure.is_active(v)]
-        if not active:
+        if not self.structure.any_active([*op.outputs, *op.writes()]) and not self.is_restored(op):
             return
         bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
         if op.adjoint is None:
@@ -131,26 +148,28 @@ class Recursion(Checkpoints):
 
     def _call_back(self, op: Call, bars: list[Any]) -> None:
         """Call the way back of a program, and let the way forward keep what that needs."""
-        name = op.program.name
-        writes = any(self.structure.is_active(v) for v in op.writes())
-        if all(bar is None for bar in bars) and not writes:
+        name, restores = op.program.name, self.is_restored(op)
+        writes = self.structure.any_active(op.writes())
+        if all(bar is None for bar in bars) and not (writes or restores):
             return
-        if op.writes():
-            self.fail(f"{name} calls itself and writes into an array: it is not run backwards")
+        if any(not self.is_followed(v) for v in op.writes() if self.structure.is_active(v)):
+            self.fail(f"{name} calls itself and writes into what may be a copy")
         for v in op.outputs:
             if is_array(v) and self.structure.is_memory(v) and _may_be_argument(op, v):
                 self.fail(f"{name} calls itself, and what it returns may be written: copy it")
         pattern = tuple(self.structure.is_active(a) for a in op.args)
-        ways, group = self._ways(op.program, pattern)
+        ways, group = self._ways(op.program, pattern, restores)
         args = list(op.args)
         given = [
             self._of_own_dtype(v, self.whole(v, bar)) if bar is not None else self._nothing(v)
             for v, bar, returned in zip(op.outputs, bars, ways.returned, strict=True)
             if returned
         ]
-        places = [a for a, is_on in zip(args, pattern, strict=True) if is_on and is_array(a)]
-        held = [self._place(a) for a in places]
-        operands = [*args, *(self.recorder.operand(x) for x in (*given, *held))]
+        marks = zip(args, pattern, ways.is_stack, strict=True)
+        places = [(a, stacked) for a, is_on, stacked in marks if is_on and is_array(a)]
+        held = [self.bar_stack(a) if stacked else self._place(a) for a, stacked in places]
+        again = ways.arguments(args)
+        operands = [*again, *(self.recorder.operand(x) for x in (*given, *held))]
         numbers = [a for a, is_on in zip(args, pattern, strict=True) if is_on and not is_array(a)]
         outputs = tuple(Value(self.bar_type(a)) for a in numbers)
         stacks = self._stacks_of(ways, group)
@@ -161,7 +180,7 @@ class Recursion(Checkpoints):
         )
         for a, v in zip(numbers, outputs, strict=True):
             self.add(a, Symbol(v, self.recorder))
-        for a, x in zip(places, held, strict=True):
+        for (a, _), x in zip(places, held, strict=True):
             if self.structure.is_memory(a) and not self.is_followed(a):
                 self.add(a, x)
 
@@ -181,9 +200,11 @@ class Recursion(Checkpoints):
                 self.stacks.append(Apply(new_stack, (), outputs=(made,)))
         return [self.stack_values[stack] for stack in ways.stacks]
 
-    def _ways(self, program: Program, active: tuple[bool, ...]) -> tuple[Ways, Group]:
+    def _ways(
+        self, program: Program, active: tuple[bool, ...], restores: bool
+    ) -> tuple[Ways, Group]:
         """A program's two ways, made once."""
-        key = (id(program), active)
+        key = (id(program), active, restores)
         if self.group is not None:
             if key not in self.group.ways:
                 self._define(self.group, key, program)
@@ -196,11 +217,13 @@ class Recursion(Checkpoints):
         return found.ways[key], found
 
     def _define(self, group: Group, key: Any, program: Program) -> None:
-        ways = group.ways[key] = Ways(program, key[1])
+        ways = group.ways[key] = Ways(program, *key[1:])
         make: Any = type(self)
         facts = type(self.facts)()
         block = Cloner({}).block(program.block)
         lower(Recorder(), block)
+        tell_windows_apart(block)
+        copy_taken_over(block)
         for _ in range(_ATTEMPTS):
             recorder = Recorder()
             given = []
@@ -227,7 +250,7 @@ class Recursion(Checkpoints):
         group : Group
             That it is in.
         """
-        self.group = group
+        self.group, self.restores = group, ways.restores
         recorder, region, source = self.recorder, self.region, self.region.source
         forward = recorder.block
         params = [symbol.value for symbol in self.given]
@@ -238,7 +261,8 @@ class Recursion(Checkpoints):
             if returned
         ]
         on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
-        held = [self.bar_value(p) for p in on if is_array(p)]
+        arrays = [p for p in on if is_array(p)]
+        held = [self.bar_value(p) for p in arrays]
         region.parent = Region(Block(), Block())  # what it needs of the way forward is kept
         region.resolved.update(zip(params, again, strict=True))
         region.block = recorder.block = Block()
@@ -247,8 +271,10 @@ class Recursion(Checkpoints):
                 recorder.measure(v)
         for v in (*bars, *held):
             recorder.measure(v)
-        arrays = [p for p in on if is_array(p)]
-        self.share({p: Symbol(v, recorder) for p, v in zip(arrays, held, strict=True)})
+        stacks = {p for p, stacked in zip(params, ways.is_stack, strict=True) if stacked}
+        self.bar_stacks.update((p, v) for p, v in zip(arrays, held, strict=True) if p in stacks)
+        pairs = [(p, v) for p, v in zip(arrays, held, strict=True) if p not in stacks]
+        self.share({p: Symbol(v, recorder) for p, v in pairs})
         bar = iter(bars)
         for r, returned in zip(self.results, ways.returned, strict=True):
             if returned:
@@ -266,7 +292,8 @@ class Recursion(Checkpoints):
         region.close()
         ways.own = [op.outputs[0] for op in self.stacks]
         ways.forward.block = Block(params, list(source.ops), list(self.results))
-        ways.back.block = Block([*again, *bars, *held], region.block.ops, results)
+        taken = [*ways.arguments(again), *bars, *held]
+        ways.back.block = Block(taken, region.block.ops, results)
         recorder.block = forward
 
     def _ends_here(self, v: Value, region: Region) -> bool:
@@ -284,6 +311,22 @@ class Recursion(Checkpoints):
 def _type_of(x: Operand) -> Type:
     t: Any = x.type if isinstance(x, Value) else number_type(x)
     return t
+
+
+def _stacks(program: Program) -> set[Value]:
+    """The stacks that a program is given, or makes."""
+    programs = called_from(program)
+    found: set[Value] = set()
+    size = -1
+    while size < len(found):
+        size = len(found)
+        for op in (op for each in programs for op in each.walk()):
+            if isinstance(op, Apply) and op.function in (push, pop, top, thin):
+                found.add(op.args[0])
+            elif isinstance(op, Call):
+                pairs = zip(op.args, op.program.block.params, strict=True)
+                found.update(a for a, p in pairs if p in found)
+    return found
 
 
 def _may_be_argument(op: Call, v: Value) -> bool:

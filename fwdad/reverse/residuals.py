@@ -357,6 +357,7 @@ class _Resolver:
             definition = structure.definition.get(array)
             # what a branch or a loop answers may not be there
             plain = isinstance(definition, (Apply, Load))
+            plain = plain and not may_be_missing(array, structure.definition)
             function = length_of if plain else length_if_any
             asked = Apply(function, (array, axis), outputs=(made,))
             at = 0 if definition is None else region.source.ops.index(definition) + 1

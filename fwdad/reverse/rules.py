@@ -95,11 +95,7 @@ class Rules(Windows):
         stack = op.args[0]
         if not self.structure.is_active(stack):
             return
-        if stack not in self.bar_stacks:
-            made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
-            self.stacks.append(Apply(new_stack, (), outputs=(made,)))
-            self.bar_stacks[stack] = made
-        bars = Symbol(self.bar_stacks[stack], self.recorder)
+        bars = self.bar_stack(stack)
         if op.function is thin:
             self.fail("a loop whose length is not known runs from checkpoints: run it forwards")
         elif op.function in (pop, top):
@@ -117,6 +113,14 @@ class Rules(Windows):
         else:
             x = op.args[1]
             self.add(x, self._popped(bars, x.type))
+
+    def bar_stack(self, stack: Value) -> Symbol:
+        """The stack of the cotangents of what is on a stack."""
+        if stack not in self.bar_stacks:
+            made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
+            self.stacks.append(Apply(new_stack, (), outputs=(made,)))
+            self.bar_stacks[stack] = made
+        return Symbol(self.bar_stacks[stack], self.recorder)
 
     def _popped(self, bars: Symbol, t: Any) -> Symbol:
         """The latest cotangent on a stack, taken off."""

@@ -16,8 +16,6 @@ from fwdad.tape.ops import (
     Loop,
     Op,
     Operand,
-    Store,
-    Update,
     Value,
     is_array,
     values_in,
@@ -76,9 +74,9 @@ class State:
         self.carried_roots = {r for k in self.written for r in structure.roots(op.carried[k])}
         self.overwritten = {
             r
-            for o in inside(op)
-            if isinstance(o, (Store, Update)) and structure.source_of[o] in writer.facts.restored
-            for r in structure.roots(o.array)
+            for o, target in writer.stores_in(op.body)
+            if writer.is_restored(o)
+            for r in structure.roots(target.array)
         }
         bases = [_base(v, structure) for v in self.free_written]
         self.kept = list(dict.fromkeys(v for v in bases if structure.roots(v) & self.overwritten))

@@ -28,6 +28,7 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.passes.rewrite import defined_by
+from fwdad.tape.stacks import pop, top
 
 _FLAT = {np.zeros_like, np.ones_like, np.empty_like, np.zeros, np.ones, np.empty}
 
@@ -198,6 +199,8 @@ def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:
         The operations that define values.
     """
     op = definition.get(v) if isinstance(v, Value) else None
+    if isinstance(op, Apply) and op.function in (pop, top):
+        return op.args[0] not in definition  # a stack that is given: who knows what is on it
     if not isinstance(op, (Branch, Loop)) or v not in op.outputs:
         return isinstance(v, Missing)
     ways = [op.then.results, op.other.results] if isinstance(op, Branch) else [op.initial]

@@ -14,7 +14,7 @@ import numpy as np
 from fwdad.reverse.cotangents import Cotangents
 from fwdad.tape.forward.rule_table import MIRRORED
 from fwdad.tape.mirroring import give_back, window_or_zeros
-from fwdad.tape.ops import Apply, Block, Branch, Load, Value, is_array
+from fwdad.tape.ops import Apply, Block, Branch, Load, Missing, Value, is_array
 from fwdad.tape.symbol import Symbol
 
 # may answer a window, or a copy
@@ -91,9 +91,10 @@ class Windows(Cotangents):
                 side = Block()
                 outer, self.recorder.block = self.recorder.block, side
                 inside = isinstance(r, Value) and self.structure.home.get(r) is block
-                if not isinstance(r, Value) or (inside and self.structure.roots(r) != {r}):
+                if inside and self.structure.roots(r) != {r}:
                     self.fail("an array that is written is chosen by a branch")
-                chosen = self.zeros(v) if inside else self.memory_of(r)
+                own = inside or isinstance(r, Missing)
+                chosen = self.zeros(v) if own else self.memory_of(r)
                 self.recorder.block = outer
                 side.results.append(chosen.value)
                 sides.append(side)

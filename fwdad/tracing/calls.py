@@ -313,6 +313,8 @@ class Calls(Attributes):
             return None
         value = frame.locals["$value"]
         if isinstance(value, Maybe):  # some ways end without a `return`: None
+            if value.value is None:
+                return None
             return Optional(value.flag, value.value) if flag is not True else value.value
         return value
 

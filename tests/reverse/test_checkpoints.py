@@ -551,3 +551,38 @@ def test_options(options, error):
         fwdad.checkpoint(stencil, **options)
     with pytest.raises(TypeError, match="function"):
         fwdad.checkpoint(3)
+
+
+@fwdad.checkpoint(snapshots=2)
+def scattered(a, s):
+    for _ in range(6):
+        s = s + np.sum(a[[1, 3, 3, 0]] ** 2)
+        np.add.at(a, [1, 3, 3, 0], np.sin(a[:4]))
+    return s
+
+
+def test_what_is_added_at_indices_is_part_of_a_state():
+    """A state had only what stores and updates overwrite."""
+
+    def f(x):
+        a = x * 1.0
+        s = np.sum(a**3)
+        return s * scattered(a, s) + np.sum(a * a)
+
+    expected = fwdad.jacobian(f, X, mode="forward")
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(X), expected, rtol=1e-11)
+
+
+def test_numbers_of_states_that_a_traced_function_gives():
+    def f(x):
+        @fwdad.checkpoint(snapshots=2)
+        def run(a):
+            s = 0.0
+            for k in range(5):
+                s = s * 0.5 + np.sum(a * a) * k
+            return s
+
+        return run(x) * x[2]
+
+    gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
+    assert_allclose(gradient(X), fwdad.jacobian(f, X, mode="forward"), rtol=1e-12)

@@ -208,22 +208,6 @@ def test_second_derivatives():
                         2 * expected * gradient, rtol=1e-11, atol=1e-13)  # fmt: skip
 
 
-def filled(a, x, n):
-    if n == 0:
-        return x
-    a[n] = x * x
-    return filled(a, a[n] * 0.5, n - 1) + a[n]
-
-
-def test_recursion_that_writes_into_an_array_is_recorded():
-    def f(x, n):
-        return filled(np.zeros(4), x, n)
-
-    assert_allclose(fwdad.grad(f)(0.9, 3), fwdad.derivative(f, 0.9, args=(3,)), rtol=1e-13)
-    with pytest.raises(fwdad.UntraceableError, match="writes into an array"):
-        fwdad.jit(fwdad.grad(f), backend="numpy")(0.9, 3)
-
-
 def written_later(x, n):
     y = x * 1.0
     z = handed_back(y, n)

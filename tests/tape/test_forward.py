@@ -232,3 +232,36 @@ def test_a_store_into_a_reshape_that_is_a_copy_is_dropped(of):
     found = fwdad.jit(of(stored_into_a_copy), backend="numpy")(X)
     plain = of(lambda x: np.outer(x, x[:2]).T * 2)(X)
     assert_allclose(found, plain)
+
+
+def turned_in_a_loop(x):
+    z = x + 0j
+    for k in range(1, len(x)):
+        z[k] = z[k - 1] * np.exp(1j * z[k])
+    return np.sum(z.real**3)
+
+
+def turned_in_a_window(x):
+    z = np.array(x, dtype=complex)
+    w = z[:2]
+    w *= 1j * z[1:]
+    return np.sum((z * z).imag) + z[0].imag * x[1]
+
+
+def turned_on_one_side(x):
+    z = x.astype(complex)
+    if x[0] > 0:
+        z[0] = 1j * x[1]
+    return np.sum((z * z * (1 + 1j)).imag)
+
+
+@pytest.mark.parametrize("f", [turned_in_a_loop, turned_in_a_window, turned_on_one_side])
+def test_complex_numbers_are_stored_where_the_tangent_was_real(f):
+    """The lanes of `x + 0j` are real; those of the memory that is written are not."""
+    x, v = np.array([0.7, 1.3, -0.4]), np.array([0.3, -1.0, 0.5])
+    expected = fwdad.jacobian(f, x)
+    assert_allclose(expected @ v, difference(f, (x,), v), rtol=1e-9)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), expected, rtol=1e-13)
+    one = fwdad.jit(lambda x: fwdad.jvp(f, x, v)[1], backend="numpy")
+    assert_allclose(one(x), expected @ v, rtol=1e-13)
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(x), expected, rtol=1e-12)

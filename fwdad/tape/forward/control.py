@@ -189,6 +189,9 @@ class Control(Rules):
         if key in self.facts.programs:
             return self.facts.programs[key]
         made = Program(f"{program.name}_pushforward", Block(), program.filename, quiet=True)
+        lanes = [w for w, active in zip(program.written, pattern, strict=True) if active]
+        made.written = [*program.written, *lanes]  # until that is known
+        known = set(self.facts.programs)
         self.facts.programs[key] = (made, pattern)  # what it finds where it calls itself
         recorder = Recorder()
         given: list[tuple[Symbol, Any]] = []
@@ -203,17 +206,19 @@ class Control(Rules):
             given.append((symbol, tangent))
         facts = Facts()
         facts.programs, facts.wider = self.facts.programs, self.facts.wider
-        primals, lanes = self._push(recorder, program.block, given, facts)
+        primals, dots = self._push(recorder, program.block, given, facts)
         wide = tuple(
             active or p in facts.shadowed
             for p, active in zip(program.block.params, pattern, strict=True)
         )
         if wide != pattern:
             self.facts.wider[program, pattern] = wide  # where it calls itself, too
+            for call in self.facts.programs.keys() - known:  # they may call what is given up
+                del self.facts.programs[call]
             return self._pushed_program(program, wide)
         made.block = recorder.block
         made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
-        made.block.results = [recorder.operand(x) for x in (*primals, *lanes)]
+        made.block.results = [recorder.operand(x) for x in (*primals, *dots)]
         made.written = [False] * len(made.block.params)
         while (written := written_parameters(made)) != made.written:
             made.written = written

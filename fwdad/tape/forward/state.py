@@ -231,8 +231,10 @@ class State:
             return self.recorder.apply_typed(
                 zero_lanes, (self.n, self._here(v)), self._lanes_type(v.type)
             )
+        # of the array's own dtype: the tangent of `x + 0j` is real, until something is stored
+        lanes = self._cast(self._multiplied(held), v.type)
         # a plain copy of what is broadcast does not lie row by row, and its reshape is a copy
-        lanes = self.recorder.apply(np.ascontiguousarray, (self._multiplied(held),), {})
+        lanes = self.recorder.apply(np.ascontiguousarray, (lanes,), {})
         return self.recorder.apply(np.array, (lanes,), {})
 
     def _lanes(self, x: Operand, t: Type) -> Any:
