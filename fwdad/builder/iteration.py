@@ -217,6 +217,19 @@ for _function in (heapq.nlargest, heapq.nsmallest):
     _best(_function)
 
 
+def _of_items(function: Any) -> None:
+    """``tuple.__new__(cls, x)``, as the classes of the user that extend it call it."""
+
+    @handler(function)
+    def make(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+        owner, *items = args
+        return function(owner, *map(hooks.iterate, items))
+
+
+for _function in (tuple.__new__, frozenset.__new__, list.__init__):
+    _of_items(_function)
+
+
 @handler(dict.fromkeys)
 def _fromkeys(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     keys, *value = args

@@ -409,6 +409,8 @@ _as_it_is(np.diff, 0)
 
 @method("copy")
 def _copy(tracer: Any, a: Symbol, order: str = "C") -> Any:
+    if not a.is_array:
+        return a
     return tracer.recorder.apply(np.ndarray.copy, (a,), {} if order == "C" else {"order": order})
 
 

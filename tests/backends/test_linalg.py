@@ -178,7 +178,7 @@ def test_derivatives_of_factorisations_are_compiled(f, x):
 
     push = fwdad.jit(lambda x, v: fwdad.jvp(f, x, v)[1])
     gradient = fwdad.jit(fwdad.grad(total))
-    v, h = rng.normal(size=(2, *x.shape)), 1e-6 * rng.normal(size=x.shape)
+    v, h = rng.normal(size=(2, *x.shape)), 1e-7 * rng.normal(size=x.shape)
     for own, wanted in zip(push(x, v), fwdad.jvp(f, x, v)[1], strict=True):
         assert_allclose(own, wanted, rtol=1e-9, atol=1e-11)
     for k in (3, 4) if f is of_rectangles else (2, 3):  # other lengths, the same code

@@ -2,6 +2,7 @@
 
 import contextvars
 import heapq
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -53,6 +54,27 @@ def smallest_and_largest(x):
 @program(X)
 def distinct_values(x):
     return np.array(list(dict.fromkeys(x))) * len(dict.fromkeys([x[0], x[1]], 0.0))
+
+
+class Doubled(tuple):
+    def __new__(cls, items):
+        return super().__new__(cls, items)
+
+
+class Kept(list):
+    def __init__(self, items, factor):
+        super().__init__(items)
+        self.factor = factor
+
+
+Triple = namedtuple("Triple", "a b c")
+
+
+@program(X)
+def classes_that_extend_containers(x):
+    t, k = Doubled(x * 2), Kept(x**2, x[0])
+    a, b, c = Triple._make(x * 3)
+    return np.array([t[0] * k[1] * k.factor, a * b, c * Triple._make(x)._replace(b=x[0]).b])
 
 
 @program(X)
