@@ -2,7 +2,7 @@
 
 import contextvars
 import heapq
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -57,6 +57,8 @@ def distinct_values(x):
 
 
 class Doubled(tuple):
+    __slots__ = ()
+
     def __new__(cls, items):
         return super().__new__(cls, items)
 
@@ -67,7 +69,10 @@ class Kept(list):
         self.factor = factor
 
 
-Triple = namedtuple("Triple", "a b c")
+class Triple(NamedTuple):
+    a: float
+    b: float
+    c: float
 
 
 @program(X)
