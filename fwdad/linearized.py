@@ -150,20 +150,34 @@ class Linearized:
         given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
         count = len(given[0])
         if self._kept is None:
-            at = tape_at(
-                value_and_pullback, self._frozen, tuple(self._positions), tuple(self._leaves), {},
-                _OPTIONS,
-            )  # fmt: skip
-            if isinstance(at, Untraced):
-                with at.instead():
+            kept = self._run_forward()
+            if isinstance(kept, Untraced):
+                with kept.instead():
                     return self._by_columns(given, count)
-            self._kept = sweeps_of(at[0]).run(at[1], copied=False)[1]
+            self._kept = kept
         found = self._kept.pull_many(given, count, self._width(count))
         xs = [self._leaves[k] for k in self._positions]
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *np.shape(x)), leaf_dtype(x))
             for b, x in zip(found, xs, strict=True)
         ]
+
+    def _run_forward(self) -> Kept | Untraced:
+        """Run the tape forward, and keep what its way back needs."""
+        given: tuple[Any, ...] = (
+            self._frozen,
+            tuple(self._positions),
+            tuple(self._leaves),
+            {},
+            _OPTIONS,
+        )
+        at = tape_at(value_and_pullback, *given)
+        if isinstance(at, Untraced):
+            return at
+        try:
+            return sweeps_of(at[0]).run(at[1], copied=False)[1]
+        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+            return Untraced(self._frozen, error)
 
     def _by_columns(self, bars: list[np.ndarray], count: int) -> list[np.ndarray]:
         """The same of a function that cannot be run backwards on a tape: by all directions."""

@@ -64,7 +64,8 @@ def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
 @pytest.mark.parametrize(
     ("way", "module", "name"),
     [("grad", compilation, "Runner"), ("vjp", sweeps, "Runner"), ("vjp", sweeps, "cut"),
-     ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback")],
+     ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback"),
+     ("linearize", linearized, "sweeps_of")],
 )  # fmt: skip
 def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
     monkeypatch.setattr(module, name, planted)

@@ -142,6 +142,9 @@ def _squeeze(w, op, a, axis=None):  # noqa: ARG001
 
 @handles(np.expand_dims)
 def _expand_dims(w, op, a, axis):
+    if not is_array(a):
+        filled(w, op, shape_text(w, (1,) * op.outputs[0].type.ndim), a)
+        return None
     axes = axes_of(axis, op.outputs[0].type.ndim)
     parts = ["None" if k in axes else ":" for k in range(op.outputs[0].type.ndim)]
     return f"{w.array(a)}[{', '.join(parts)}]"

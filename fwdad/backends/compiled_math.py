@@ -44,6 +44,8 @@ types: Any = _types
 # bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
 MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
+NO_INT = "a negative power of an int is no int: make it a float"
+
 _numpy = njit(error_model="numpy")
 _python = njit(error_model="python")
 
@@ -279,7 +281,7 @@ def python_remainder(a, b):
 def int_power(a, b):
     """``a**b`` of Python's ints; for a negative exponent Python's result is no int."""
     if b < 0:
-        raise ValueError("a negative power of an int is no int: make it a float")
+        raise ValueError(NO_INT)
     result = 1
     while b > 0:
         if b & 1:

@@ -18,6 +18,7 @@ from fwdad.backends.checks import require
 
 types: Any = _types
 
+NO_FLOAT = "a fractional power of a negative number is complex"
 _DOMAIN = (ValueError, "math domain error")
 _RANGE = (OverflowError, "math range error")
 
@@ -122,8 +123,7 @@ def float_power(context, builder, a, b):
     _refuse(context, builder, is_pole, ZeroDivisionError, "zero to a negative power")
     r = _power(context, builder, a, b)
     with _unless_finite(builder, r):
-        message = "a fractional power of a negative number is complex"
-        _refuse(context, builder, _nan_made(builder, r, a, b), ValueError, message)
+        _refuse(context, builder, _nan_made(builder, r, a, b), ValueError, NO_FLOAT)
         message = "(34, 'Numerical result out of range')"
         _refuse(context, builder, _infinity_made(builder, r, a, b), OverflowError, message)
     return r

@@ -11,8 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fwdad.backends.compiled_math import NO_INT
+from fwdad.backends.compiled_scalars import NO_FLOAT
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
+from fwdad.defects import report
 from fwdad.rules.registry import resolve_pending
 from fwdad.tape.ops import Program
 from fwdad.tape.orders import Orders
@@ -164,9 +167,13 @@ class _Glue:
         try:
             return self._run(*leaves)
         except _InterruptedError as error:
+            given = error.given
             if any(self.program.written):
-                raise error.given from None
-        return self.plain.run(*leaves)  # outside the handler: the exception is the user's own
+                raise given from None
+        answer = self.plain.run(*leaves)  # outside the handler: the exception is the user's own
+        if not _leaves_type(given):
+            _report(f"a compiled piece of {self.program.name}", given)
+        return answer
 
 
 class _Entry:
@@ -251,6 +258,8 @@ class _Entry:
         except CannotCompileError as error:
             self.known[signature] = False
             self.made.left.append(error)
+            if not any(isinstance(t, numba.types.Array) and not t.mutable for t in signature):
+                _report(f"compiling {self.program.name}", error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
         """Load code that a process has compiled before, or compile and keep it."""
@@ -282,11 +291,24 @@ class _Entry:
             if self.within is not None:
                 raise _InterruptedError(error) from error
             raise error
-        return self.plain.run(*leaves)
+        answer = self.plain.run(*leaves)
+        if not (new or _leaves_type(error)) and self._serves(leaves):
+            _report(f"the compiled code of {self.program.name}", error)
+        return answer
 
     def _is_new(self, leaves: tuple[Any, ...]) -> bool:
         signature = signature_of(leaves)
         return signature is None or signature not in self.known
+
+
+def _leaves_type(error: Exception) -> bool:
+    """Whether compiled code has raised because a result is not of its value's type: Python's is."""
+    return isinstance(error, OverflowError) or str(error) in (NO_INT, NO_FLOAT)
+
+
+def _report(what: str, error: Exception) -> None:
+    """Tell of a mistake that NumPy makes good."""
+    report(what, error, "NumPy runs what it should have run", getattr(error, "location", None))
 
 
 def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:

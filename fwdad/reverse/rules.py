@@ -177,11 +177,7 @@ class Rules(Windows):
             attempt = self._recorded
         if attempt != self._elementwise:
             bars = [
-                b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)
-            ]
-            # of a number that may be Python's: rules ask cotangents for dtype and shape
-            bars = [
-                v.type.dtype.type(b) if type(b) in (int, float, complex) else b
+                b if b is None else self._as_symbol(v, self.whole(v, b))
                 for v, b in zip(op.outputs, bars, strict=True)
             ]
         self._only_primals(op, rule)
@@ -197,6 +193,12 @@ class Rules(Windows):
             return
         for v, x_bar in found:
             self.add(v, x_bar)
+
+    def _as_symbol(self, v: Value, x_bar: Any) -> Symbol:
+        """A cotangent that rules can tell from a constant, and ask for dtype and shape."""
+        if type(x_bar) is Symbol:
+            return x_bar
+        return self.recorder.as_symbol(v.type.dtype.type(x_bar))
 
     def _only_primals(self, op: Apply, rule: Any) -> None:
         """Leave it to a recorded run where what a rule takes as an option carries a derivative."""

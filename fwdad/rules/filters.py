@@ -57,6 +57,11 @@ def _as_full(y_bar: Any, n: int, m: int, mode: Any, *, reversed_when_longer: boo
     return np.pad(y_bar, (start, n + m - 1 - start - y_bar.shape[0]))
 
 
+def _vector(x: Any) -> Any:
+    """An operand that may be a number or a list."""
+    return x if getattr(x, "ndim", 0) else np.atleast_1d(x)
+
+
 def _number(n: Any) -> Any:
     """A length as a number of the tape."""
     return n + 0
@@ -65,7 +70,7 @@ def _number(n: Any) -> Any:
 @transpose(np.convolve, argnum=0)
 def convolve_transpose_a(y_bar: Any, a: Space, v: Any, mode: Any = "full") -> Any:
     """Correlate with v: a[i] reached y[i + k] with weight v[k]."""
-    v = v if np.ndim(v) else np.atleast_1d(v)
+    v = _vector(v)
     full = _as_full(y_bar, a.size, v.shape[0], mode, reversed_when_longer=False)
     return into(a, np.correlate(full, v, "valid").reshape(a.shape))
 
@@ -79,7 +84,7 @@ def convolve_transpose_v(y_bar: Any, a: Any, v: Space, mode: Any = "full") -> An
 @transpose(np.correlate, argnum=0)
 def correlate_transpose_a(y_bar: Any, a: Space, v: Any, mode: Any = "valid") -> Any:
     """Convolve with v: c[k] = Σₙ a[n + k] conj(v[n])."""
-    v = v if np.ndim(v) else np.atleast_1d(v)
+    v = _vector(v)
     full = _as_full(y_bar, a.size, v.shape[0], mode, reversed_when_longer=True)
     return into(a, np.convolve(full, v, "valid").reshape(a.shape))
 
@@ -87,7 +92,7 @@ def correlate_transpose_a(y_bar: Any, a: Space, v: Any, mode: Any = "valid") -> 
 @transpose(np.correlate, argnum=1)
 def correlate_transpose_v(y_bar: Any, a: Any, v: Space, mode: Any = "valid") -> Any:
     """Correlate the conjugate cotangent with a; c is antilinear in v."""
-    a = a if np.ndim(a) else np.atleast_1d(a)
+    a = _vector(a)
     full = _as_full(y_bar, a.shape[0], v.size, mode, reversed_when_longer=True)
     return into(v, np.conjugate(np.correlate(full, a, "valid"))[::-1].reshape(v.shape))
 

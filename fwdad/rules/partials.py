@@ -52,6 +52,8 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
             d = np.broadcast_to(d, shape)
         held = raw is plain(y) or getattr(raw, "base", None) is not None or _among(raw, primals)
         return +d if held and np.shape(raw) else d
+    if hasattr(d, "__fwdad_symbolic__"):  # by call_rule in a rule that holds for symbols
+        return d.copy()
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):

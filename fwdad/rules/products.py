@@ -109,11 +109,16 @@ def _vecmat_adjoint_2(y_bar: Any, v: Any, a: Space) -> Any:
 
 
 def _vecdot_adjoint_1(y_bar: Any, x1: Space, x2: Any) -> Any:
-    return conjugate(y_bar)[..., None] * x2
+    return _column(conjugate(y_bar)) * x2
 
 
 def _vecdot_adjoint_2(y_bar: Any, x1: Any, x2: Space) -> Any:
-    return y_bar[..., None] * x1
+    return _column(y_bar) * x1
+
+
+def _column(y_bar: Any) -> Any:
+    """A cotangent beside vectors; that of one product is a number, which a tape cannot index."""
+    return y_bar[..., None] if y_bar.ndim else y_bar
 
 
 def _gufunc(

@@ -49,11 +49,23 @@ def in_place(x):
     return x
 
 
+def left_early(x):
+    """A branch on one condition in both halves, a neighbour of the other but for the mark."""
+    s = x[1]
+    for i in range(len(x)):
+        if s > 0.9:
+            break
+        s = s + x[i] ** 2
+    else:
+        s = -1.0
+    return s * x
+
+
 def own_jacobian(f):
     return fwdad.jacobian(f, X, mode="forward")
 
 
-@pytest.mark.parametrize("f", [filled, overwritten, layered, in_place])
+@pytest.mark.parametrize("f", [filled, overwritten, layered, in_place, left_early])
 def test_again_and_for_many(f):
     expected, point, value = own_jacobian(f), X.copy(), f(X.copy())
     y, pullback = fwdad.vjp(f, point)

@@ -40,6 +40,7 @@ from fwdad.tape.passes.rewrite import (
     key_of,
     substitute,
 )
+from fwdad.tape.stacks import turn
 from fwdad.tape.types import BOOL, Number, covers, number_type
 
 Known = dict[Value, bool]
@@ -329,6 +330,8 @@ def _merge_in(block: Block, roots: Roots) -> bool:
                     changed = True
                     continue
             last[op.condition] = op
+        elif isinstance(op, Apply) and op.function is turn:
+            last.clear()  # the program is cut here
         position += 1
     return changed
 
