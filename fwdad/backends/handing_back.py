@@ -1,8 +1,9 @@
-"""Arrays that compiled code answers to Python.
+"""Arrays that Python gives to compiled code, and those that it answers.
 
-Numba's way looks the class of arrays up and makes an object that counts references to the memory:
-more work than a whole small program. Here a small new array becomes one of NumPy's own, with a copy
-of the elements; the others are handed over as Numba does it, without the look-up.
+Numba's way back looks the class of arrays up and makes an object that counts references to the
+memory: more work than a whole small program. Here a small new array becomes one of NumPy's own,
+with a copy of the elements; the others are handed over as Numba does it, without the look-up. What
+takes arguments apart is one function for all of them.
 
 Importing this module needs Numba.
 """
@@ -21,8 +22,10 @@ from numba.core import types as _types
 from numba.core.datamodel.models import ArrayModel
 from numba.core.datamodel.registry import register_default
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type as _memory
-from numba.extending import box
+from numba.extending import NativeValue, box, unbox
 from numba.np import numpy_support
+
+from fwdad.backends.own_functions import own_function
 
 types: Any = _types
 
@@ -35,8 +38,10 @@ _COUNT, _SIZE = 0, 4  # of what Numba knows of memory: references; bytes, 0 if i
 _word = ir.IntType(types.intp.bitwidth)
 _number = ir.IntType(32)
 _byte = ir.IntType(8)
+_bit = ir.IntType(1)
 _pointer = _byte.as_pointer()
 _lengths = _word.as_pointer()
+_HEAD = [_pointer, _pointer, _word, _word]  # of Numba's arrays: owner, parent, length, itemsize
 
 
 class Answer(types.Array):
@@ -44,6 +49,17 @@ class Answer(types.Array):
 
 
 register_default(Answer)(ArrayModel)
+
+
+class Given(types.Array):
+    """An array that Python gives."""
+
+
+@register_default(Given)
+class _GivenModel(ArrayModel):
+    def traverse(self, _builder: Any) -> list[Any]:
+        """What holds memory: nothing that Numba would have to let go of."""
+        return []
 
 
 def _provide() -> None:
@@ -63,15 +79,55 @@ def answered(fndesc: Any) -> Any:
     """A function's description, with results that are handed back in this way."""
     made = copy.copy(fndesc)
     made.restype = _answer(fndesc.restype)
+    made.argtypes = tuple(_as(Given, t) for t in fndesc.argtypes)
     return made
 
 
 def _answer(t: Any) -> Any:
     if type(t) in (types.Tuple, types.UniTuple):
         return types.BaseTuple.from_types([_answer(each) for each in t])
-    if type(t) is types.Array:
-        return Answer(t.dtype, t.ndim, t.layout, readonly=not t.mutable, aligned=t.aligned)
-    return t
+    return _as(Answer, t)
+
+
+def _as(cls: Any, t: Any) -> Any:
+    if type(t) is not types.Array:
+        return t
+    return cls(t.dtype, t.ndim, t.layout, readonly=not t.mutable, aligned=t.aligned)
+
+
+@unbox(Given)
+def _taken_apart(typ: Any, obj: Any, c: Any) -> Any:
+    builder, context = c.builder, c.context
+    place = cgutils.alloca_once(builder, context.get_data_type(typ))
+
+    def write(inside: Any, given: Any) -> None:
+        source, target, itemsize = given
+        signature = ir.FunctionType(_number, [_pointer, _pointer])
+        name = "NRT_adapt_ndarray_from_python"
+        taken = cgutils.get_or_insert_function(inside.module, signature, name)
+        failed = cgutils.is_not_null(inside, inside.call(taken, [source, target]))
+        api = context.get_python_api(inside)
+        with inside.if_then(failed, likely=False):
+            api.err_set_string("PyExc_TypeError", "an argument is no array")
+            inside.ret(ir.Constant(_bit, 1))
+        head = inside.bitcast(target, ir.LiteralStructType(_HEAD).as_pointer())
+        found = inside.load(inside.gep(head, [_number(0), _number(len(_HEAD) - 1)]))
+        differs = inside.icmp_unsigned("!=", found, itemsize)
+        with inside.if_then(differs, likely=False):
+            api.err_set_string("PyExc_TypeError", "an argument is an array of another type")
+        inside.ret(differs)
+
+    kind = ir.FunctionType(_bit, [_pointer, _pointer, _word])
+    function = own_function(builder, "fwdad_taken_apart", kind, write)
+    itemsize = _word(numpy_support.as_dtype(typ.dtype).itemsize)
+    failed = builder.call(function, [obj, builder.bitcast(place, _pointer), itemsize])
+    array = builder.load(place)
+
+    def let_go() -> None:
+        owner = builder.extract_value(array, 0)
+        context.nrt.decref(builder, types.MemInfoPointer(types.voidptr), owner)
+
+    return NativeValue(array, is_error=failed, cleanup=let_go)
 
 
 @box(Answer)

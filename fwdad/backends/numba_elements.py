@@ -115,8 +115,19 @@ class Part(NamedTuple):
     stop: tuple[Any, Any] | None
 
 
+class NewAxis:
+    """An axis of length 1 that a window has and the array has not."""
+
+
+NEW_AXIS = NewAxis()
+
+
 def window(
-    context: Any, builder: Any, array: Held, index: list[Part | tuple[Any, Any, bool]], t: Any
+    context: Any,
+    builder: Any,
+    array: Held,
+    index: list[Part | NewAxis | tuple[Any, Any, bool]],
+    t: Any,
 ) -> Held:
     """A part of an array, without a copy.
 
@@ -127,14 +138,20 @@ def window(
     array : Held
         The array.
     index : list
-        For the first axes: an index, as :func:`element` takes it, or a part.
+        For the first axes: an index, as :func:`element` takes it, or a part; and new axes.
     t : Array
         The type of what is made.
     """
     lengths, steps, starts = [], [], []
     known = all_steps(context, builder, array)
-    rest = [Part(None, None)] * (array.type.ndim - len(index))
-    for item, n, step in zip([*index, *rest], array.lengths, known, strict=True):
+    given = sum(not isinstance(item, NewAxis) for item in index)
+    axes = zip(array.lengths, known, strict=True)
+    for item in [*index, *[Part(None, None)] * (array.type.ndim - given)]:
+        if isinstance(item, NewAxis):
+            lengths.append(context.get_constant(types.intp, 1))
+            steps.append(context.get_constant(types.intp, 0))
+            continue
+        n, step = next(axes)
         if not isinstance(item, Part):
             starts += checked_places(context, builder, [n], [item])
             continue
@@ -236,6 +253,6 @@ def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 
 __all__ = [
-    "Held", "Part", "all_steps", "as_array", "as_window", "element", "get_itemsize", "held",
-    "load_item", "owner_of", "store_item", "window",
+    "NEW_AXIS", "Held", "NewAxis", "Part", "all_steps", "as_array", "as_window", "element",
+    "get_itemsize", "held", "load_item", "owner_of", "store_item", "window",
 ]  # fmt: skip

@@ -318,7 +318,9 @@ class ProgramLower(Lower):  # type: ignore[misc]
 
 
 def _known_part(item: Any) -> Any:
-    """An axis of an index that is written down, or None."""
+    """An axis of an index that is written down, or None if it is no axis of a window."""
+    if item is None:
+        return numba_elements.NEW_AXIS
     if type(item) is int:
         return None, item, False
     if isinstance(item, slice) and item.step is None:

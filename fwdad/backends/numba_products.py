@@ -6,6 +6,7 @@ program. Importing this module needs Numba.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,15 +16,17 @@ from numba.core import cgutils, typing
 from numba.core import types as _types
 from numba.core.datamodel import models
 from numba.extending import register_model
-from numba.np.linalg import call_xxdot, call_xxgemm, call_xxgemv
+from numba.np.linalg import call_xxdot, check_blas_return, get_blas_kind, make_constant_slot
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_elements import Held, as_array, get_itemsize, held, owner_of
-from fwdad.backends.numba_memory import New, allocate, copied
-from fwdad.backends.own_functions import call_apart
+from fwdad.backends.numba_elements import Held, get_itemsize, held
+from fwdad.backends.numba_memory import allocate, copied
+from fwdad.backends.own_functions import own_function
 
 types: Any = _types
 
+_BIT, _BYTE, _WORD = ir.IntType(1), ir.IntType(8), ir.IntType(64)
+_ANY = _BYTE.as_pointer()
 _MOST = 2**31 - 1  # BLAS counts in C's ints
 _KINDS = {types.float32, types.float64, types.complex64, types.complex128}
 
@@ -88,53 +91,34 @@ def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     args : sequence of LLVM value
         The factors, and what to write into.
     """
-    write = partial(_write, context, signature)
-    if len(args) == 3:
-        nothing = typing.signature(types.none, *signature.args)
-        call_apart(context, builder, "fwdad_product", nothing, args, write)
-        context.nrt.incref(builder, signature.return_type, args[2])
-        return args[2]
-    made = call_apart(context, builder, "fwdad_product", signature, args, write)
-    a, b = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
-    t = signature.return_type  # LLVM is told the lengths, which it cannot see in the function
-    new, owner = held(context, builder, t, made), owner_of(context, builder, t, made)
-    lengths = [*a.lengths[:-1], *b.lengths[1:]]
-    return as_array(context, builder, Held(t, new.data, lengths, []), owner)
-
-
-def _write(context: Any, signature: Any, builder: Any, args: Any) -> Any:
-    """The function that multiplies, of whole arrays."""
     a, b, *into = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
-    k = a.lengths[-1]
-    message = "incompatible array sizes for np.dot(a, b)"
-    require(context, builder, builder.icmp_signed("==", k, b.lengths[0]), ValueError, message)
     lengths = [*a.lengths[:-1], *b.lengths[1:]]
-    is_empty = ir.Constant(ir.IntType(1), 0)
-    for n in (*lengths, k):
-        is_short = builder.icmp_signed("<=", n, n.type(_MOST))
-        require(context, builder, is_short, ValueError, "a matrix is too long for BLAS")
-        is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, n.type(0)))
+    same = builder.icmp_signed("==", a.lengths[-1], b.lengths[0])
+    message = "incompatible array sizes for np.dot(a, b)"
+    require(context, builder, same, ValueError, message)
     made_type = signature.return_type
     if into:
         for n, m in zip(lengths, into[0].lengths, strict=True):
             same = builder.icmp_signed("==", n, m)
             require(context, builder, same, ValueError, "np.dot(a, b, out) does not fit into out")
-        size = context.get_constant(types.intp, get_itemsize(context, made_type))
-        for n in lengths:
-            size = builder.mul(size, n)
-        made = New(context.get_dummy_value(), into[0].data, size)
+        made, target = args[2], into[0].data
+        context.nrt.incref(builder, made_type, made)
     else:
-        made = allocate(context, builder, made_type, lengths)
-    with builder.if_else(is_empty, likely=False) as (nothing, something):
-        with nothing:
-            cgutils.memset(builder, made.data, made.size, 0)
-        with something:
-            a, a_copy = _without_steps(context, builder, a, args[0])
-            b, b_copy = _without_steps(context, builder, b, args[1])
-            _multiply(context, builder, a, b, made_type, lengths, made.data)
-            for t, copy in (*a_copy, *b_copy):
-                context.nrt.decref(builder, t, copy)
-    return made.value
+        made, target, _ = allocate(context, builder, made_type, lengths)
+    (a, a_copy), (b, b_copy) = (
+        _without_steps(context, builder, x, array) for x, array in zip((a, b), args, strict=False)
+    )
+    by_columns = [_BIT(x.type.ndim == 2 and x.type.layout == "F") for x in (a, b)]
+    pointers = [builder.bitcast(p, _ANY) for p in (a.data, b.data, target)]
+    given = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
+    kind = ir.FunctionType(_BIT, [x.type for x in given])
+    name = f"fwdad_product_{a.type.ndim}_{b.type.ndim}_{made_type.dtype}"
+    write = partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
+    counted = builder.call(own_function(builder, name, kind, write), given)
+    require(context, builder, counted, ValueError, "a matrix is too long for BLAS")
+    for t, copy in (*a_copy, *b_copy):
+        context.nrt.decref(builder, t, copy)
+    return made
 
 
 def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Held, list[Any]]:
@@ -146,46 +130,109 @@ def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Hel
     return held(context, builder, t, copy), [(t, copy)]
 
 
-def _multiply(
-    context: Any, builder: Any, a: Any, b: Any, made_type: Any, lengths: list[Any], data: Any
+def _write(
+    context: Any, made_type: Any, ranks: tuple[int, int], builder: Any, given: Sequence[Any]
 ) -> None:
-    """Call BLAS; matrices of one row or column are vectors to it, which is quicker."""
+    """The function that multiplies; it answers whether BLAS can count the elements."""
+    a, b, out, a_by_columns, b_by_columns, *lengths = given
+    is_empty, fits = _BIT(0), _BIT(1)
+    for n in lengths:
+        fits = builder.and_(fits, builder.icmp_signed("<=", n, n.type(_MOST)))
+        is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, n.type(0)))
+    with builder.if_then(builder.not_(fits), likely=False):
+        builder.ret(fits)
+    k = lengths[ranks[0] - 1]
+    with builder.if_then(is_empty, likely=False):
+        size = _WORD(get_itemsize(context, made_type))
+        for n in [*lengths[: ranks[0] - 1], *lengths[ranks[0] :]]:
+            size = builder.mul(size, n)
+        cgutils.memset(builder, out, size, 0)
+        builder.ret(fits)
+    blas = _Blas(context, builder, made_type.dtype)
+    if ranks == (2, 1):
+        blas.times_column(a, a_by_columns, lengths, b, out)
+    elif ranks == (1, 2):
+        blas.row_times(a, b, b_by_columns, lengths, out)
+    else:
+        m, _, n = lengths
+        one_row, one_column = (builder.icmp_signed("==", x, x.type(1)) for x in (m, n))
+        # matrices of one row or column are vectors to BLAS, which is quicker
+        with builder.if_else(one_column) as (narrow, wide):
+            with narrow, builder.if_else(one_row) as (number, column):
+                with number:
+                    call_xxdot(context, builder, False, made_type.dtype, k, a, b, out)
+                with column:
+                    blas.times_column(a, a_by_columns, (m, k), b, out)
+            with wide, builder.if_else(one_row) as (row, matrix):
+                with row:
+                    blas.row_times(a, b, b_by_columns, (k, n), out)
+                with matrix:
+                    blas.matrices(a, a_by_columns, b, b_by_columns, lengths, out)
+    builder.ret(fits)
 
-    def by_vector(matrix: Any, vector: Any, *, transposed: bool) -> None:
-        call_xxgemv(
-            context,
-            builder,
-            transposed,
-            matrix.type,
-            matrix.lengths,
-            matrix.data,
-            vector.data,
-            data,
-        )
 
-    if b.type.ndim == 1:
-        by_vector(a, b, transposed=a.type.layout == "C")
-        return
-    if a.type.ndim == 1:
-        by_vector(b, a, transposed=b.type.layout == "F")
-        return
-    one_row, one_column = (builder.icmp_signed("==", n, n.type(1)) for n in lengths)
-    with builder.if_else(one_column) as (narrow, wide):
-        with narrow, builder.if_else(one_row) as (number, column):
-            with number:
-                call_xxdot(
-                    context, builder, False, a.type.dtype, a.lengths[1], a.data, b.data, data
-                )
-            with column:
-                by_vector(a, b, transposed=a.type.layout == "C")
-        with wide, builder.if_else(one_row) as (row, matrix):
-            with row:
-                by_vector(b, a, transposed=b.type.layout == "F")
-            with matrix:
-                call_xxgemm(
-                    context, builder, a.type, a.lengths, a.data, b.type, b.lengths, b.data,
-                    made_type, lengths, data,
-                )  # fmt: skip
+class _Blas:
+    """Calls of BLAS, for matrices that lie by rows or by columns.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    dtype : Type
+        Numba's, of the elements.
+    """
+
+    def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
+        self.context = context
+        self.builder = builder
+        self.kind = _BYTE(ord(get_blas_kind(dtype)))
+        self.factors = [
+            builder.bitcast(make_constant_slot(context, builder, dtype, x), _ANY)
+            for x in (1.0, 0.0)
+        ]
+
+    def times_column(
+        self, matrix: Any, by_columns: Any, lengths: Sequence[Any], x: Any, out: Any
+    ) -> None:
+        """``matrix @ x``."""
+        turned = self._letter(by_columns, "n", "t")
+        self._matrix_and_vector(matrix, by_columns, turned, lengths, x, out)
+
+    def row_times(
+        self, x: Any, matrix: Any, by_columns: Any, lengths: Sequence[Any], out: Any
+    ) -> None:
+        """``x @ matrix``."""
+        turned = self._letter(by_columns, "t", "n")
+        self._matrix_and_vector(matrix, by_columns, turned, lengths, x, out)
+
+    def matrices(
+        self, a: Any, a_by_columns: Any, b: Any, b_by_columns: Any, lengths: Sequence[Any], out: Any
+    ) -> None:
+        """``a @ b``: to BLAS, whose matrices lie by columns, the product of what is turned."""
+        m, k, n = lengths
+        one, zero = self.factors
+        turned = [self._letter(held, "t", "n") for held in (b_by_columns, a_by_columns)]
+        b_step = self.builder.select(b_by_columns, k, n)
+        a_step = self.builder.select(a_by_columns, m, k)
+        self._call("numba_xxgemm", *turned, n, m, k, one, b, b_step, a, a_step, zero, out, n)
+
+    def _matrix_and_vector(
+        self, matrix: Any, by_columns: Any, turned: Any, lengths: Sequence[Any], x: Any, out: Any
+    ) -> None:
+        rows, columns = lengths
+        one, zero = self.factors
+        step = self.builder.select(by_columns, rows, columns)
+        other = self.builder.select(by_columns, columns, rows)
+        self._call("numba_xxgemv", turned, step, other, one, matrix, step, x, zero, out)
+
+    def _letter(self, condition: Any, then: str, other: str) -> Any:
+        return self.builder.select(condition, _BYTE(ord(then)), _BYTE(ord(other)))
+
+    def _call(self, name: str, *given: Any) -> None:
+        given = self.kind, *given
+        kind = ir.FunctionType(ir.IntType(32), [x.type for x in given])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        check_blas_return(self.context, self.builder, self.builder.call(function, given))
 
 
 __all__ = ["Product", "ProductType", "fits", "plain", "product"]

@@ -7,7 +7,9 @@ import pytest
 
 import fwdad
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
+
+from fwdad.backends.numba_pipeline import ProgramCompiler  # noqa: E402
 
 
 def run(f, *args):
@@ -78,3 +80,34 @@ def test_references_are_given_back():
         double(x)
     after = sys.getrefcount(dtype), sys.getrefcount(np.ndarray)
     assert max(b - a for a, b in zip(before, after, strict=True)) < 100
+
+
+def test_arguments_are_let_go_of():
+    @fwdad.jit(backend="numba")
+    def first(x, m, k):
+        if k < 0:
+            raise ValueError(k)
+        return x[k] + m[0, k]
+
+    x, m = np.arange(4.0), np.ones((2, 4))
+    first(x, m, 1)
+    before = [sys.getrefcount(a) for a in (x, m)]
+    for k in range(100):
+        if k % 4 == 3:
+            with pytest.raises(ValueError, match="-1"):
+                first(x, m, -1)
+        else:
+            assert first(x, m, k % 4) == k % 4 + 1
+    assert [sys.getrefcount(a) for a in (x, m)] == before
+
+
+def test_arguments_of_other_types_than_compiled_code_has():
+    kernel = numba.njit(lambda x, y: x[0] + y[0], pipeline_class=ProgramCompiler)
+    x = np.ones(3)
+    assert kernel(x, x) == 2
+    entry = next(iter(kernel.overloads.values())).entry_point
+    before = sys.getrefcount(x)
+    for other, message in ((3, "no array"), (np.ones(3, np.float32), "another type")):
+        with pytest.raises(TypeError, match=message):
+            entry(x, other)
+    assert sys.getrefcount(x) == before

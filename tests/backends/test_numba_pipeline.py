@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import warnings
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def test_broadcast_to(n, rng):
             assert_array_equal(found, wanted)
             assert not found.flags.writeable
             assert found.size == 0 or np.may_share_memory(found, a) or np.may_share_memory(found, b)
+
+
+def new_axes(m, i):
+    return m[:, None], m[None], m[None, 1:, None, :i], m[i, None], m[..., None]
+
+
+def test_new_axes(rng):
+    m = rng.standard_normal((3, 4))
+    for given in (m, m.T, np.asfortranarray(m), m[:, ::2]):
+        for found, wanted in zip(njit(new_axes)(given, 1), new_axes(given, 1), strict=True):
+            assert_array_equal(found, wanted)
+            assert np.shares_memory(found, given)
 
 
 def test_a_window_keeps_its_array_alive():
@@ -322,6 +335,18 @@ def test_products(dtype, rng):
             assert_allclose(found, x @ y, rtol=1e-4, atol=1e-5)
         with pytest.raises(ValueError, match="incompatible"):
             product(a, a)
+
+
+def test_products_that_lie_differently_are_one_function(rng):
+    program = trace(
+        lambda a, b: (a @ b, a.T @ b, a @ b.T, a.T @ b.T), *rng.random((2, 3, 3))
+    ).program
+    made = compile_program(program)
+    a, b = rng.standard_normal((2, 3, 3))
+    for found, wanted in zip(made.call(a, b), (a @ b, a.T @ b, a @ b.T, a.T @ b.T), strict=True):
+        assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
+    (code,) = made.kernel.inspect_llvm().values()
+    assert len(set(re.findall(r"define .*@(fwdad_product\w*)", code))) == 1
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
