@@ -26,9 +26,9 @@ from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import optimise
 from fwdad.tape.show import show_program
-from fwdad.tracing.arguments import Flattened
+from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
-from fwdad.tracing.specialise import Shapes, may_gain, small_shapes, trace_optimised
+from fwdad.tracing.specialise import Shapes, gaining, known_lengths, trace_optimised
 from fwdad.tracing.trace import Tape
 
 whole.install(call, build_frule)
@@ -140,7 +140,8 @@ class _Specialisation:
     pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
     shortcuts: dict[Any, Any] = field(default_factory=dict)
     rewritten: int = 0  # shortcuts that were for captured arrays of other shapes
-    tried: set[Shapes] | None = None  # if its loops might gain from lengths: those that were tried
+    gaining: Lengths | None = None  # from which its loops might gain
+    tried: set[Shapes] = field(default_factory=set)
 
     @functools.cached_property
     def run(self) -> Runner:
@@ -148,10 +149,10 @@ class _Specialisation:
         return Runner(self.tape.program, self.backend)
 
     def left_to_others(self, leaves: list[Any]) -> Shapes:
-        """The shapes of small arrays for which a tape of their own has not been tried."""
-        if self.tried is None or len(self.tried) >= _OWN_TAPES:
+        """The lengths for which a tape of their own has not been tried."""
+        if self.gaining is None or len(self.tried) >= _OWN_TAPES:
             return ()
-        shapes = small_shapes(leaves)
+        shapes = known_lengths(leaves, self.gaining)
         return () if shapes in self.tried else shapes
 
 
@@ -275,7 +276,8 @@ class Jitted:
             tape.program.parallel = self._parallel
             general = _Specialisation(tape, self._backend)
             compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
-            general.tried = set() if compiles and may_gain(tape.program) else None
+            if compiles:
+                general.gaining = gaining(tape.program, tape.leaves(flat.leaves))
             held.append(general)
         made = self._own_tape(general, flat) if flat.examples else general
         if made is not general:
@@ -304,18 +306,25 @@ class Jitted:
 
     def _wide(self, held: list[_Specialisation], flat: Flattened) -> _Specialisation | None:
         """A tape that fits, beside which small arrays may have their own."""
-        fits = (m for m in held if m.tried is not None and m.tape.holds(m.tape.leaves(flat.leaves)))
+        fits = (
+            m for m in held if m.gaining is not None and m.tape.holds(m.tape.leaves(flat.leaves))
+        )
         return next(fits, None) if flat.examples else None
 
     def _own_tape(self, general: _Specialisation, flat: Flattened) -> _Specialisation:
         """A tape for small arrays of these shapes, if loops gain from it."""
         shapes = general.left_to_others(general.tape.leaves(flat.leaves))
-        if not shapes or general.tried is None:
+        if not shapes or general.gaining is None:
             return general
         general.tried.add(shapes)
         equal, threads = bool(general.tape.equal_lengths), self._threads()
         tape = trace_optimised(
-            self.__wrapped__, flat, small=True, equal=equal, threads=threads, rows=True
+            self.__wrapped__,
+            flat,
+            lengths=general.gaining,
+            equal=equal,
+            threads=threads,
+            rows=True,
         )
         tape.program.parallel = self._parallel
         gained = tape.split > general.tape.split

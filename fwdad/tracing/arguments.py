@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -162,24 +163,46 @@ def leaf_key(x: Any) -> Hashable:
     return (t.dtype, t.python)
 
 
+@dataclass(frozen=True)
+class Lengths:
+    """Which lengths of inputs a tape takes as those of the example.
+
+    Attributes
+    ----------
+    at_most : int
+        Those of arrays that have no more elements.
+    axes : frozenset of tuple
+        ``(input, axis)``: those of these axes.
+    """
+
+    at_most: int = 0
+    axes: frozenset[tuple[int, int]] = frozenset()
+
+    def assumes(self, x: np.ndarray, k: int, axis: int) -> bool:
+        """Whether it takes that of one axis of input k."""
+        return x.size <= self.at_most or (k, axis) in self.axes
+
+
+UNKNOWN = Lengths()
+
+
 def leaf_type(
     x: Any,
     k: int,
     *,
     example: bool = True,
-    at_most: int = 0,
+    lengths: Lengths = UNKNOWN,
     shared: dict[int, Size] | None = None,
 ) -> Type:
-    """The type of input k: lengths of two and more are unknown, but for arrays of few elements.
+    """The type of input k: lengths of two and more are unknown, but for those that are assumed.
 
     Lengths that are equal in the example are one where they are ``shared``.
     """
-    if example and isinstance(x, np.ndarray) and x.size <= at_most:
-        return ArrayType(x.dtype, x.shape)
     if isinstance(x, np.ndarray):
         shape: list[int | Size] = []
         for axis, n in enumerate(x.shape):
-            size = n if n < 2 else Size((k, axis), n if example else None)
+            known = n < 2 or (example and lengths.assumes(x, k, axis))
+            size = n if known else Size((k, axis), n if example else None)
             if isinstance(size, Size) and shared is not None:
                 size = shared.setdefault(n, size)
             shape.append(size)

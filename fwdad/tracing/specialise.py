@@ -2,12 +2,13 @@
 
 A tape serves all lengths, or all that are equal where those of the first call were: arrays of one
 length are one loop. Other lengths get a second tape, which serves all. A loop whose state is a
-small array is an exception: with its length known, the state becomes numbers, which live in
-registers.
+small array, or that takes short rows of a long one, is an exception: with its length known, it
+becomes numbers, which live in registers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,18 +17,20 @@ import numpy as np
 from fwdad.tape.garbage import no_collection
 from fwdad.tape.ops import Block, Loop, Op, Program, Value, is_array, walk
 from fwdad.tape.passes import SMALL, inline, optimise, split_arrays
-from fwdad.tape.types import Size
-from fwdad.tracing.arguments import Flattened
+from fwdad.tape.types import Dimension, Size
+from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths
 from fwdad.tracing.trace import Tape, trace_flat
 
-Shapes = tuple[tuple[int, tuple[int, ...]], ...]
+Shapes = tuple[tuple[int, int, int], ...]
+
+_SHORT = 64  # an axis that parts are taken of, where loops have small arrays
 
 
 def trace_optimised(
     f: Callable[..., Any],
     flat: Flattened,
     *,
-    small: bool = False,
+    lengths: Lengths = UNKNOWN,
     equal: bool = False,
     threads: int = 1,
     rows: bool = False,
@@ -40,8 +43,8 @@ def trace_optimised(
         The function.
     flat : Flattened
         Its arguments.
-    small : bool
-        Whether the lengths of small arrays are taken as those of the example.
+    lengths : Lengths
+        Those that are taken as those of the example.
     equal : bool
         Whether lengths of arguments that are equal in the example are assumed to be equal.
     threads : int
@@ -51,8 +54,7 @@ def trace_optimised(
         example do.
     """
     with no_collection():
-        at_most = SMALL if small else 0
-        tape = trace_flat(f, flat, at_most, equal=equal, threads=threads, rows=rows)
+        tape = trace_flat(f, flat, lengths, equal=equal, threads=threads, rows=rows)
         inline(tape.program)
         optimise(tape.program)
         if not tape.program.quiet:  # derivatives are of functions split before; lanes stay
@@ -63,21 +65,62 @@ def trace_optimised(
     return tape
 
 
-def small_shapes(leaves: list[Any]) -> Shapes:
-    """Which inputs are small arrays, and their shapes."""
-    arrays = [(k, x) for k, x in enumerate(leaves) if isinstance(x, np.ndarray)]
-    return tuple((k, x.shape) for k, x in arrays if 1 < x.size <= SMALL)
-
-
-def may_gain(program: Program) -> bool:
-    """Whether a loop has arrays whose lengths are not known."""
-    return any(
-        isinstance(d, Size)
-        for op in walk(program.block)
-        if isinstance(op, Loop)
-        for v in _arrays_in(op)
-        for d in v.type.shape
+def known_lengths(leaves: list[Any], lengths: Lengths) -> Shapes:
+    """The lengths that a tape of its own takes from its inputs."""
+    return tuple(
+        (k, axis, n)
+        for k, x in enumerate(leaves)
+        if isinstance(x, np.ndarray)
+        for axis, n in enumerate(x.shape)
+        if n > 1 and lengths.assumes(x, k, axis)
     )
+
+
+def gaining(program: Program, leaves: list[Any]) -> Lengths | None:
+    """Which lengths loops may gain from: those of small arrays, and of what makes small arrays.
+
+    Where a loop has an array that is small by the lengths of some axes, as rows of a long matrix
+    are, these are taken, and with them all that are no first axis and not long: parts of such axes
+    are small, too.
+
+    Parameters
+    ----------
+    program : Program
+        That serves all lengths.
+    leaves : list
+        Its inputs.
+
+    Returns
+    -------
+    Lengths or None
+        None if no array in a loop has a length that is not known.
+    """
+    loops = [op for op in walk(program.block) if isinstance(op, Loop)]
+    shapes = {v.type.shape for op in loops for v in _arrays_in(op)}
+    if not any(isinstance(d, Size) for shape in shapes for d in shape):
+        return None
+    wanted = {d for shape in shapes if _is_small(shape) for d in shape if isinstance(d, Size)}
+    axes = {
+        (k, axis): d
+        for k, (v, x) in enumerate(zip(program.block.params, leaves, strict=True))
+        if isinstance(x, np.ndarray) and x.size > SMALL
+        for axis, d in enumerate(v.type.shape)
+        if isinstance(d, Size)
+    }
+    if not wanted.intersection(axes.values()):
+        return Lengths(SMALL)
+    taken = (
+        (k, axis)
+        for (k, axis), d in axes.items()
+        if d in wanted or (axis and leaves[k].shape[axis] <= _SHORT)
+    )
+    return Lengths(SMALL, frozenset(taken))
+
+
+def _is_small(shape: tuple[Dimension, ...]) -> bool:
+    """Whether an array is small where lengths are those of the example."""
+    found = [(d.hint or 0) if isinstance(d, Size) else d for d in shape]
+    return bool(found) and 0 < math.prod(found) <= SMALL
 
 
 def _arrays_in(loop: Op) -> Iterator[Value]:

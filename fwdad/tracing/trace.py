@@ -34,7 +34,14 @@ from fwdad.tracing import (  # noqa: F401  (install themselves)
     objects,
     writers,
 )
-from fwdad.tracing.arguments import Flattened, is_record, leaf_key, leaf_type
+from fwdad.tracing.arguments import (
+    UNKNOWN,
+    Flattened,
+    Lengths,
+    is_record,
+    leaf_key,
+    leaf_type,
+)
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
 from fwdad.tracing.merge import container_of
@@ -268,7 +275,7 @@ def lie_by_rows(leaves: list[Any]) -> bool:
 def trace_flat(
     f: Callable[..., Any],
     flat: Flattened,
-    small: int = 0,
+    lengths: Lengths = UNKNOWN,
     *,
     equal: bool = False,
     threads: int = 1,
@@ -276,8 +283,8 @@ def trace_flat(
 ) -> Tape:
     """:func:`trace` for arguments that are taken apart already.
 
-    The lengths of arrays with at most ``small`` elements are taken as those of the example; other
-    lengths of arguments that are ``equal`` there are assumed to be so. Columns of Jacobians are
+    Some ``lengths`` are taken as those of the example; other lengths of arguments that are
+    ``equal`` there are assumed to be so. Columns of Jacobians are
     written in chunks for several ``threads``. Where that is seen, arrays are assumed to lie by
     ``rows`` if those of the example do.
     """
@@ -285,7 +292,7 @@ def trace_flat(
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
     while True:
         try:
-            tape = _trace(f, flat, recursive, small, threads, equal=equal, rows=by_rows)
+            tape = _trace(f, flat, recursive, lengths, threads, equal=equal, rows=by_rows)
             if rows and told_orders(tape.program) is not None:
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:
@@ -302,7 +309,7 @@ def _trace(
     f: Callable[..., Any],
     flat: Flattened,
     recursive: dict[int, Any],
-    small: int,
+    lengths: Lengths,
     threads: int,
     *,
     equal: bool,
@@ -318,12 +325,12 @@ def _trace(
     inputs = []
     shared: dict[int, Size] | None = {} if equal else None
     for k, leaf in enumerate(flat.leaves):
-        value = Value(leaf_type(leaf, k, example=flat.examples, at_most=small, shared=shared))
+        value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
         inputs.append(value)
         recorder.measure_input(value)
         if isinstance(value.type, Number) and flat.examples:
             recorder.examples[value] = (k, leaf)
-    captures = _Captures(recorder, len(inputs), small)
+    captures = _Captures(recorder, len(inputs), lengths)
     tracer.capture_value = captures.value
     recorder.capture = captures.array
     tracer.capture_container = captures.container
@@ -410,10 +417,10 @@ def _raise(raised: AlwaysRaises) -> None:
 class _Captures:
     """What is captured, each place and each array once."""
 
-    def __init__(self, recorder: Recorder, arguments: int, small: int) -> None:
+    def __init__(self, recorder: Recorder, arguments: int, lengths: Lengths) -> None:
         self.recorder = recorder
         self.arguments = arguments
-        self.small = small
+        self.lengths = lengths
         self.found: list[Capture] = []
         self.structures: list[tuple[Any, Any]] = []
         self.same: list[tuple[Any, Any]] = []
@@ -428,7 +435,7 @@ class _Captures:
             self._note_name(x, path)
         if place not in self._by_place:
             k = self.arguments + len(self.found)
-            value = Value(leaf_type(x, k, at_most=self.small), name)
+            value = Value(leaf_type(x, k, lengths=self.lengths), name)
             if isinstance(value.type, Number):
                 self.recorder.examples[value] = (k, x)
             self.recorder.measure_input(value)
@@ -445,13 +452,13 @@ class _Captures:
             self.same.append((first, path))
 
     def assumed(self, arguments: list[Any]) -> list[tuple[int, int, int]]:
-        """The lengths of small arrays, for which the tape is written."""
+        """The lengths for which the tape is written."""
         return [
             (k, axis, n)
             for k, x in enumerate([*arguments, *(c.fetch() for c in self.found)])
-            if isinstance(x, np.ndarray) and x.size <= self.small
+            if isinstance(x, np.ndarray)
             for axis, n in enumerate(x.shape)
-            if n > 1
+            if n > 1 and self.lengths.assumes(x, k, axis)
         ]
 
     def container(self, x: Any, path: Any, name: str) -> Any:

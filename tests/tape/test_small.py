@@ -13,7 +13,7 @@ import fwdad
 from fwdad.tape.check import checked
 from fwdad.tape.ops import Branch, Loop, Store, Update, is_array, walk
 from fwdad.tape.passes import SMALL, optimise, split_arrays
-from fwdad.tracing.arguments import Flattened
+from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.trace import trace_flat
 from tests.tape import test_random_tapes
 from tests.tape.running import run
@@ -29,7 +29,7 @@ def arrays(program):
 
 def split(f, *runs):
     """The tape of f with its small arrays split, and how many arrays it made before."""
-    tape = trace_flat(f, Flattened(copy.deepcopy(runs[0]), {}), SMALL)
+    tape = trace_flat(f, Flattened(copy.deepcopy(runs[0]), {}), Lengths(SMALL))
     optimise(tape.program, checked)
     wanted, before = [run(tape, args) for args in runs], arrays(tape.program)
     checked(split_arrays, tape.program)
@@ -157,7 +157,7 @@ def test_matrix_products():
             s = A @ s + np.dot(s, p) * (p @ A) - A.T @ (A[:, 1] * s[0])
         return s, A[:2] @ A
 
-    tape = trace_flat(f, Flattened((P, 3), {}), SMALL)
+    tape = trace_flat(f, Flattened((P, 3), {}), Lengths(SMALL))
     optimise(tape.program, checked)
     assert split_arrays(tape.program).in_loops > 5
     optimise(tape.program, checked)
@@ -336,7 +336,7 @@ def test_random_program_keeps_every_bit(seed):
     runs = test_random_tapes.RUNS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tape = trace_flat(namespace["f"], Flattened(copy.deepcopy(runs[0]), {}), SMALL)
+        tape = trace_flat(namespace["f"], Flattened(copy.deepcopy(runs[0]), {}), Lengths(SMALL))
         if seed % 2:
             optimise(tape.program, checked)
         wanted = [run(tape, args) for args in runs]

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from fwdad.tape.alias import Roots, memory, memory_of
 from fwdad.tape.ops import (
     Apply,
@@ -40,10 +42,17 @@ from fwdad.tape.passes.small.elements import (
     loaded_places,
     size,
     stores,
+    taken,
 )
 
 _LOOP = 8  # how much more often what is in a loop is run
 _ACCESS = 0.25  # what the load or store of an element costs, where a new array costs one
+_CALL = 0.75  # what such a function costs for one element, which for eight at once costs no more
+_CALLED = {
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan,
+    np.arcsin, np.arccos, np.arctan, np.arctan2, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh,
+    np.arctanh, np.power, np.cbrt,
+}  # fmt: skip
 _MOST = 2000  # numbers that arrays that hang together may be written as
 
 
@@ -78,6 +87,10 @@ class Choice:
         self._loads = [op for op in walk(program.block) if isinstance(op, Load)]
         self._writes: dict[Value, list[int]] = {}  # memory, and where it is written
         self._unclear: set[Value] = set()  # memory that is written under unclear names
+        for op in walk(program.block):
+            for v in op.writes():
+                for r in self._roots.get(v, {v}):
+                    self._writes.setdefault(r, []).append(self._span[op][0])
         self.chosen = self._candidates()
         self._reject({v for op in Orders(program).told() for v in op.outputs})
         self._drop_written()
@@ -130,10 +143,16 @@ class Choice:
         for op in walk(self._program.block):
             if op in self._expandable:
                 found.update(v for v in op.outputs if is_array(v))
-            elif isinstance(op, Load) and is_small(op.outputs[0].type) and is_small(op.array.type):
-                if loaded_places(op) is not None:
+            elif isinstance(op, Load) and is_small(op.outputs[0].type):
+                whole = loaded_places(op) if is_small(op.array.type) else None
+                if whole is not None or self._is_row(op):
                     found.add(op.outputs[0])
         return found | {v for v in self._merges if is_small(v.type)}
+
+    def _is_row(self, op: Load) -> bool:
+        """Whether a load takes known elements of memory that nobody writes."""
+        roots = self._roots.get(op.array, {op.array})
+        return not roots & self._writes.keys() and taken(op) is not None
 
     def _base(self, v: Value) -> Value:
         """The array that a value is a window on, through constant indices."""
@@ -158,8 +177,6 @@ class Choice:
         for op in walk(self._program.block):
             for v in op.writes():
                 roots, base = self._roots.get(v, {v}), self._base(v)
-                for r in roots:
-                    self._writes.setdefault(r, []).append(self._span[op][0])
                 owner = self._definitions.get(base)
                 clear = (
                     isinstance(op, (Store, Update))
@@ -238,7 +255,7 @@ class Choice:
                         self.chosen -= {v, *partners}
                 elif isinstance(op, Load) and op.view and op.array not in self.chosen:
                     written = self._roots.get(op.array, {op.array}) & self._writes.keys()
-                    if written or not self._is_input(op.array):
+                    if written or not (self._is_input(op.array) or self._is_row(op)):
                         self.chosen.discard(v)
             for op in self._loads:
                 if is_array(op.outputs[0]) and op.outputs[0] not in self.chosen:
@@ -313,7 +330,7 @@ class Choice:
             op = self._definitions.get(v)
             groups.find(v)
             if isinstance(op, Apply) or (isinstance(op, Load) and not op.view):
-                gain[v] = gain.get(v, 0.0) + _LOOP ** self._depth[op]
+                gain[v] = gain.get(v, 0.0) + _LOOP ** self._depth[op] * (1.0 - _calls(op))
                 numbers[v] = _numbers(op)
         for v, depth, into, fit in self._uses():
             weight = float(_LOOP**depth)
@@ -334,6 +351,13 @@ class Choice:
         }
         self.chosen -= lost
         return bool(lost)
+
+
+def _calls(op: Apply | Load) -> float:
+    """What the calls of a function cost, of which compiled code has one for many elements."""
+    function = getattr(op, "function", None)
+    called = isinstance(function, np.ufunc) and function in _CALLED
+    return _CALL * size(op.outputs[0]) if called else 0.0
 
 
 def _numbers(op: Apply | Load) -> int:

@@ -7,6 +7,7 @@ time, with functions that give a number the bits that they give an element of an
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -96,6 +97,44 @@ def loaded_places(op: Load) -> Any:
     found = places_at(op.array, op.index)
     t = op.outputs[0].type
     return found if found is not None and np.shape(found) == t.shape else None
+
+
+def taken(op: Load) -> Any:
+    """The index of each element that a load takes of an array, in an array; None if not known.
+
+    Parameters
+    ----------
+    op : Load
+        Basic indices: numbers, perhaps of the program's, and slices that are known.
+    """
+    if is_small(op.array.type):
+        at = loaded_places(op)
+        if at is not None:
+            every = list(np.ndindex(lengths(op.array)))
+            return elements_of([every[k] for k in np.ravel(at)], np.shape(at))
+    if not op.view or any(i is None for i in op.index):
+        return None
+    rest = list(op.array.type.shape)
+    index = list(op.index)
+    for k, i in enumerate(op.index):
+        if i is Ellipsis:
+            index[k : k + 1] = [slice(None)] * (len(rest) - len(index) + 1)
+    index += [slice(None)] * (len(rest) - len(index))
+    if len(index) != len(rest):
+        return None
+    places: list[list[Operand]] = []
+    shape = []
+    for i, n in zip(index, rest, strict=True):
+        if not isinstance(i, slice):
+            places.append([i])
+        elif isinstance(n, int) and not values_in(i):
+            places.append(list(range(*i.indices(n))))
+            shape.append(len(places[-1]))
+        else:
+            return None
+    if tuple(shape) != op.outputs[0].type.shape:
+        return None
+    return elements_of(list(itertools.product(*places)), tuple(shape))
 
 
 def nested_shape(operand: Operand) -> tuple[int, ...] | None:

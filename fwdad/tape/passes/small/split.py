@@ -35,13 +35,14 @@ from fwdad.tape.passes.small.elements import (
     element_function,
     elements_of,
     expansion,
-    lengths,
     number_of,
     places,
     places_at,
     size,
     stored_elements,
+    taken,
 )
+from fwdad.tape.passes.small.unroll import unroll
 from fwdad.tape.types import ArrayType, Number, Type
 
 
@@ -67,6 +68,7 @@ def split_arrays(program: Program) -> Split:
     program : Program
         Rewritten in place.
     """
+    unroll(program, lambda p: Choice(p).chosen)
     choice = Choice(program)
     if choice.chosen:
         _Splitter(choice.chosen).program(program)
@@ -188,20 +190,20 @@ class _Splitter:
 
     def _load(self, op: Load) -> None:
         (out,) = op.outputs
-        at = places_at(op.array, op.index)
         if op.array not in self._chosen:
-            indices = list(np.ndindex(lengths(op.array)))
-            found = elements_of([self.load(op.array, indices[k]) for k in at.ravel()], at.shape)
-            self._hold(out, found)
+            indices = taken(op)
+            loaded = [self.load(op.array, index) for index in indices.ravel()]
+            self._hold(out, elements_of(loaded, indices.shape))
             return
+        at = places_at(op.array, op.index)
         root, own = self._windows[op.array]
-        taken = own.ravel()[at]
+        held = own.ravel()[at]
         if not is_array(out):
-            self._mapping[out] = self._held[root][taken]
+            self._mapping[out] = self._held[root][held]
         elif op.view:
-            self._windows[out] = (root, taken)
+            self._windows[out] = (root, held)
         else:
-            self._hold(out, self._held[root][taken])
+            self._hold(out, self._held[root][held])
 
     def _store(self, op: Store | Update) -> None:
         root, own = self._windows[op.array]
@@ -212,9 +214,9 @@ class _Splitter:
             old = np.asarray(self._held[root][at], object)
             found = element_function(op.function, (op.array, op.value))
             assert found is not None
-            function, taken = found
+            function, count = found
             result = _common(op.array, op.value)
-            new = each(self, function, [old, new][:taken], result)
+            new = each(self, function, [old, new][:count], result)
         held = self._held[root].copy()
         for k in np.ndindex(np.shape(at)):
             held[np.asarray(at)[k]] = cast(self, new[k], dtype)
