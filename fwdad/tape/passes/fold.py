@@ -103,7 +103,7 @@ def _computed(op: Apply, t: Number) -> Operand:
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
             made = op.function(*op.args, **op.kwargs)
-    except Exception:  # noqa: BLE001  (whatever it is, it is raised where the user's program runs)
+    except (ArithmeticError, ValueError, TypeError, Warning):  # raised where the program runs
         return _UNFOLDED
     if number_type(made) != t:
         return _UNFOLDED
