@@ -50,7 +50,7 @@ from fwdad.tracing.shortcuts import AGAIN
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
-_MOST_CLOSURES = 4  # of one piece of code that are traced
+_MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
 
 
 class _Reversed:
@@ -106,7 +106,8 @@ class _Tapes:
             reverse = _Reversed(evaluate, f, argnums, options)
             made: Jitted | None = Jitted(reverse, backend, apart=apart)
             code = getattr(f, "__code__", None)
-            if code is not None and getattr(f, "__closure__", None):
+            made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
+            if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k
                 self._closures[code] = self._closures.get(code, 0) + 1
                 if self._closures[code] > _MOST_CLOSURES:
                     made = None  # a new function at each call: tracing never pays

@@ -152,9 +152,9 @@ def _expand_dims(w, op, a, axis):
 
 @handles(np.broadcast_to)
 def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
-    if not op.outputs[0].type.ndim:
-        message = "to no axes"
-        raise TypeError(message)
+    dtype = op.outputs[0].type.dtype
+    if not op.outputs[0].type.ndim and not (is_array(a) and w.is_written_later(a)):
+        return f"np.full((), {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
     if not is_array(a):
         filled(w, op, shape_text(w, shape), a)
         return None

@@ -64,7 +64,7 @@ _STACKING = {np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.colum
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray) or hasattr(x, "__fwdad_symbolic__")
+    return isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__fwdad_symbolic__")
 
 
 def _parts(x: Any) -> Iterator[Any]:

@@ -60,6 +60,13 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 
 
 # C code that trusts the index arrays that it is given
+def _has_state(x: Any) -> bool:
+    """Whether something is an object with attributes, and no function, class or symbol."""
+    passive = (type, types.ModuleType, types.FunctionType, types.MethodType, np.ufunc, Symbol,
+               Closure, Method, functools.partial, *C_FUNCTIONS, NUMPY_FUNCTION)  # fmt: skip
+    return bool(getattr(x, "__dict__", None)) and not isinstance(x, passive)
+
+
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -244,6 +251,8 @@ class Calls(Attributes):
                 changes = region.changes()
                 region.undo()
         except UntraceableError as error:
+            if any(map(_has_state, (*args, *kwargs.values()))):
+                raise  # on samples, its methods would change the object itself
             try:
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
