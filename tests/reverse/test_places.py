@@ -175,7 +175,7 @@ def test_compiled(f):
 
 
 def test_what_is_refused():
-    """An array of an iteration that may be kept under a name from outside."""
+    """An array of an iteration that may be kept under a name from outside; both are written."""
 
     def best(x):
         kept = x * 1.0
@@ -184,7 +184,8 @@ def test_what_is_refused():
             t[k] = t[k + 1] ** 2
             if np.sum(t) > 0.1:
                 kept = t
-            kept[0] *= 1.5
+            t[0] *= 0.9
+            kept[1] *= 1.5
         return np.sum(kept**2)
 
     with pytest.raises(UntraceableError, match="changes places"):
