@@ -195,6 +195,9 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
                 w.line(f"if {own} != {lengths[letter]}:")
                 w.line("    raise ValueError('operands of einsum do not fit')")
     summed = [c for c in lengths if c not in result]
+    if len(operands) == 1 and not summed and w.is_written_later(out):
+        message = "that is a window, and is written"
+        raise TypeError(message)
     index = dict(zip([*result, *summed], w.index_names(len(lengths)), strict=True))
     wide = WIDE.get(dtype, dtype)
     total = w.temporary("total", numpy_number(wide))

@@ -30,7 +30,7 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type
 
 # what these answer is a window in every case
-_WINDOWS = {
+WINDOWS = {
     np.broadcast_to, np.broadcast_arrays, np.diagonal, np.split, np.array_split, np.hsplit,
     np.vsplit, np.dsplit, np.lib.stride_tricks.sliding_window_view,
 }  # fmt: skip
@@ -136,7 +136,7 @@ class Cotangents:
     def _add_memory(self, v: Value, x_bar: Any) -> None:
         op = self.structure.definition.get(v)
         if not self.is_followed(v) and isinstance(op, Apply):
-            if op.function not in _WINDOWS and self.is_overwritten_before_use(op):
+            if op.function not in WINDOWS and self.is_overwritten_before_use(op):
                 name = function_name(op.function)
                 self.fail(
                     f"what {name} answers may be a window on an array that is written before it is "

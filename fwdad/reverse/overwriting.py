@@ -55,6 +55,18 @@ class Overwriting(Control):
             for root in self.structure.roots(target.array) & self.structure.roots(op.array)
         )
 
+    def is_stale(self, op: Apply) -> bool:
+        """Whether a call that may answer a copy would, run again, copy something else."""
+        structure = self.structure
+        if op not in structure.block_of or self.is_surely_window(op):
+            return False
+        block, position = structure.block_of[op], structure.position[op]
+        roots = structure.roots(op.outputs[0])
+        return any(
+            structure.roots(target.array) & roots and self.is_before(block, position, store)
+            for store, target in self.stores_in(block)
+        )
+
     def is_there(self, op: Apply, a: Value, position: int) -> bool:
         """Whether the memory that an operation reads is as it was when its block is at a place.
 

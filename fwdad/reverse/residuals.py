@@ -17,9 +17,11 @@ from fwdad.reverse.choices import sides_of
 from fwdad.reverse.memory import Memory
 from fwdad.reverse.region import Region
 from fwdad.reverse.structure import may_be_missing
+from fwdad.rules.registry import function_name
 from fwdad.tape.alias import windows
 from fwdad.tape.clone import Cloner
 from fwdad.tape.effects import Risk, own_function, reads, risk
+from fwdad.tape.mirroring import window_or_zeros
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -134,6 +136,10 @@ class Residuals(Memory):
         """Whether a load reads the same when it is done again on the way back."""
         raise NotImplementedError
 
+    def is_stale(self, op: Apply) -> bool:
+        """Whether a call that may answer a copy would, run again, copy something else."""
+        raise NotImplementedError
+
     def is_there(self, op: Apply, a: Value, position: int) -> bool:
         """Whether the memory that an operation reads is as it was when its block is at a place."""
         raise NotImplementedError
@@ -154,8 +160,25 @@ class Residuals(Memory):
                     for v in op.outputs:
                         self.windows[v] = [Place(p.root, None, None) for p in found]
             used = op.operands() if isinstance(op, (Branch, Loop)) else list(read_by(op))
+            if not (isinstance(op, Apply) and op.function is window_or_zeros):  # asks for addresses
+                for v in values_in(used):
+                    self._reads_no_stale_copy(v)
             for place in self.places_of(used):
                 self.read.append((place, region.source, position))
+
+    def _reads_no_stale_copy(self, v: Value) -> None:
+        """Refuse to read what is taken again, and may be a copy of what has changed."""
+        structure = self.structure
+        while structure.roots(v) not in (set(), {v}):
+            op = structure.definition.get(v)
+            if not isinstance(op, (Load, Apply)) or op not in structure.block_of:
+                return
+            if structure.block_of[op] is structure.top and self.group is None:
+                return  # it is there
+            if isinstance(op, Apply) and self.is_stale(op):
+                name = function_name(op.function)
+                self.fail(f"what {name} answers may be a copy of what is written later")
+            v = next(a for a in values_in(op.operands()) if structure.roots(a) & structure.roots(v))
 
     def places_of(self, operands: list[Operand]) -> list[Place]:
         """The memory of the program that arrays among operands are."""

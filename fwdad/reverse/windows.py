@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.reverse.cotangents import Cotangents
+from fwdad.reverse.cotangents import WINDOWS, Cotangents
 from fwdad.tape.forward.rule_table import MIRRORED
 from fwdad.tape.mirroring import give_back, window_or_zeros
-from fwdad.tape.ops import Apply, Block, Branch, Load, Missing, Value, is_array
+from fwdad.tape.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
+from fwdad.tape.orders import Order, Orders
 from fwdad.tape.symbol import Symbol
 
 # may answer a window, or a copy
@@ -26,6 +27,8 @@ _ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
 
 class Windows(Cotangents):
     """Finds the cotangents of arrays that are memory."""
+
+    _orders: Orders | None = None
 
     def is_followed(self, v: Value) -> bool:
         """Whether the cotangent of an array that is memory can be a window where the array is."""
@@ -159,6 +162,16 @@ class Windows(Cotangents):
             (base,) = _bases(op)
             args = (self.memory_of(base), self.region.buffers[v], _order(op))
             self.recorder.mutate(give_back, args, {})
+
+    def is_surely_window(self, op: Apply) -> bool:
+        """Whether what a call answers is never a copy."""
+        if op.function in _COPYING:
+            if self._orders is None:
+                top = Program("", self.structure.top, rows=self.recorder.rows)
+                self._orders = Orders(top)
+            (base,) = _bases(op)
+            return _order(op) == "C" and self._orders.of(base) is Order.ROWS
+        return op.function in MIRRORED or op.function in WINDOWS
 
     def _lies_plainly(self, v: Value) -> bool:
         """Whether an array surely lies row by row without gaps, and so does its cotangent."""

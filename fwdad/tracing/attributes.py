@@ -211,7 +211,7 @@ class Attributes:
         if name == "T":
             return self.recorder.apply(np.transpose, (o,), {})
         if name == "mT":
-            return self.recorder.apply(np.matrix_transpose, (o,), {})
+            return self.recorder.apply(np.swapaxes, (o, -1, -2), {})
         if name in ("real", "imag"):
             if t.dtype.kind != "c" and name == "real":
                 return o

@@ -153,3 +153,51 @@ def test_gradient_of_a_gradient_that_is_recorded(f):
         fwdad.jit(fwdad.grad(g), backend="numpy")(X)
     expected = fwdad.jvp(fwdad.jacfwd(f), X, v)[1]
     assert_allclose(fwdad.grad(g)(X), expected, rtol=1e-11, atol=1e-12)
+
+
+def copied_in_a_loop(x):
+    """Copies of what does not lie row by row, which is written while they are used."""
+    m = np.outer(x, np.sin(x)) + 0.1
+    s = 0.0
+    for k in range(len(x) - 1):
+        a, b, c = m.T.ravel(), np.ravel(m[:, 1:3]), m[::2].reshape(-1)
+        m[k] = m[k + 1] * 2 + x[k]
+        s = s + np.sum(a**2) + np.sum(b**3) + np.sum(np.sin(c))
+    return s + np.sum(m)
+
+
+def copied_on_one_side(x):
+    m = np.outer(x, np.sin(x)) + 0.1
+    s = 0.0
+    if x[0] > 0:
+        a = m.T.ravel()
+        m[1] = x
+        s = np.sum(a**3)
+    return s + np.sum(m)
+
+
+def windows_in_a_loop(x):
+    """The same of what lies row by row: windows, which see what is written."""
+    m = np.outer(x, np.sin(x)) + 0.1
+    s = 0.0
+    for k in range(len(x) - 1):
+        a, b = m.ravel(), m[1:3].reshape(-1)
+        m[k] = m[k + 1] * 2 + x[k]
+        s = s + np.sum(a**2) + np.sum(b**3)
+    return s + np.sum(m)
+
+
+@pytest.mark.parametrize("f", [copied_in_a_loop, copied_on_one_side, windows_in_a_loop])
+def test_copies_that_are_read_when_their_source_has_changed(f):
+    x = np.array([0.7, 1.3, -0.4, 0.9])
+    expected = fwdad.jacobian(f, x, mode="forward")
+    h = 1e-6
+    moved = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(4)]
+    assert_allclose(expected, moved, rtol=1e-6)
+    assert_allclose(fwdad.grad(f)(x), expected, rtol=1e-12)
+    gradient = fwdad.jit(fwdad.grad(f), backend="numpy")
+    if f is windows_in_a_loop:
+        assert_allclose(gradient(x), expected, rtol=1e-12)
+    else:
+        with pytest.raises(fwdad.UntraceableError, match="may be a copy"):
+            gradient(x)

@@ -265,3 +265,19 @@ def test_complex_numbers_are_stored_where_the_tangent_was_real(f):
     one = fwdad.jit(lambda x: fwdad.jvp(f, x, v)[1], backend="numpy")
     assert_allclose(one(x), expected @ v, rtol=1e-13)
     assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(x), expected, rtol=1e-12)
+
+
+def read_through_the_transposed(x):
+    m = np.outer(x, np.sin(x))
+    t = m.mT if hasattr(m, "mT") else m.T
+    m[0] = 5.0
+    t[1] *= x
+    return np.sum(t**3) + np.sum(m)
+
+
+def test_a_transposed_stack_is_a_window_of_lanes_too():
+    x = np.array([0.7, 1.3, -0.4])
+    found = fwdad.jit(fwdad.jacfwd(read_through_the_transposed), backend="numpy")(x)
+    assert_allclose(found, fwdad.jacobian(read_through_the_transposed, x), rtol=1e-12)
+    expected = np.stack([difference(read_through_the_transposed, (x,), v) for v in np.eye(3)])
+    assert_allclose(found, expected, rtol=1e-8)

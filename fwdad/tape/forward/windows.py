@@ -36,6 +36,8 @@ class Windows(Indexing):
         if made is not None:
             self.tangent.pop(v, None)
             self.windows[v] = made
+        elif op.function not in (np.reshape, np.ravel):  # these two may be copies
+            self._must_be_dense(a)
 
     def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
         """A window on memory whose tangent is in slots, or a copy of some of its elements."""
