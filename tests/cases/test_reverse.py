@@ -60,6 +60,10 @@ def test_table(program):
             gradient(total, copy.deepcopy(x))
     else:
         assert_allclose(gradient(total, copy.deepcopy(x)), expected, **tolerance)
+    if str(program) not in RECORDED | {"strided_windows"}:
+        pushed = fwdad.jit(fwdad.jacfwd(f, chunk=3), backend="numpy")(copy.deepcopy(x))
+        scale = 1 + np.max(np.abs(forward), initial=0.0)
+        assert_allclose(pushed, forward, rtol=1e-9, atol=1e-10 * scale)
     found = fwdad.grad(total)(x)
     assert_allclose(found, expected, **tolerance)
     assert_array_equal(x, program.x)
@@ -98,6 +102,27 @@ def test_mutation_and_aliasing_compiled(first):
         atol = 1e-10 * (1 + np.max(np.abs(expected), initial=0.0))
         assert_allclose(x_bar, expected, rtol=1e-9, atol=atol, err_msg=str(program))
         assert_array_equal(x, program.x)
+
+
+@NO_NUMBA
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+@pytest.mark.parametrize("first", range(0, len(COMPILED), 8))
+def test_mutation_and_aliasing_compiled_forward(first):
+    group = [p for p in COMPILED[first : first + 8] if str(p) != "strided_windows"]
+
+    def jacobians(arguments):
+        pairs = zip([p.function for p in group], arguments, strict=True)
+        return [fwdad.jacobian(f, x, chunk=3, mode="forward") for f, x in pairs]
+
+    pushed = fwdad.jit(jacobians)
+    arguments = [copy.deepcopy(p.x) for p in group]
+    for program, x, found in zip(group, arguments, pushed(arguments), strict=True):
+        forward = fwdad.jacobian(program.function, program.x, mode="forward")
+        atol = 1e-10 * (1 + np.max(np.abs(forward), initial=0.0))
+        assert_allclose(found, forward, rtol=1e-9, atol=atol, err_msg=str(program))
+        assert_array_equal(x, program.x)
+    assert "run by Numba" in fwdad.explain(pushed)
 
 
 # -- loops and branches on the tape
