@@ -133,7 +133,7 @@ def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
         return
     _check_apart(tracer, into, value)
     count = recorder.apply(np.count_nonzero, (chosen,), {})
-    flat = recorder.apply(np.ravel, (value,), {})
+    flat = value if value.type.ndim == 1 else recorder.apply(np.ravel, (value,), {})
     places = recorder.apply(np.arange, (count,), {}) % recorder.length(flat, 0)
     recorder.store(into, chosen, recorder.load(flat, places))
 
@@ -158,7 +158,9 @@ def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     elif mode == "clip":
         at = recorder.apply(np.clip, (at, 0, size - 1), {})
     if _is_array(value) and not (_is_array(at) and value.type.shape == at.type.shape):
-        flat = recorder.apply(np.ravel, (value,), {})  # its items in turn, from the first again
+        flat = (
+            value if value.type.ndim == 1 else recorder.apply(np.ravel, (value,), {})
+        )  # its items in turn, from the first again
         count = tracer.attribute(recorder.as_symbol(at), "size")
         places = recorder.apply(np.arange, (count,), {})
         value = recorder.load(flat, places % recorder.length(flat, 0))
