@@ -109,7 +109,9 @@ def test_mutation_and_aliasing_compiled(first):
 @pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
 @pytest.mark.parametrize("first", range(0, len(COMPILED), 8))
 def test_mutation_and_aliasing_compiled_forward(first):
-    group = [p for p in COMPILED[first : first + 8] if str(p) != "strided_windows"]
+    # lanes of `.flat` are a window that Numba does not reshape: NumPy runs that program forwards
+    left = {"strided_windows", "store_through_flat"}
+    group = [p for p in COMPILED[first : first + 8] if str(p) not in left]
 
     def jacobians(arguments):
         pairs = zip([p.function for p in group], arguments, strict=True)
