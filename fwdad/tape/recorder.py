@@ -177,6 +177,7 @@ class Region:
     def __init__(self) -> None:
         self.saved: dict[int, tuple[Any, Any]] = {}
         self.fresh: set[int] = set()  # containers that were made since: nobody else's
+        self.repeats = False  # whether it is traced, or runs, more than once
 
     def changes(self) -> list[tuple[Any, Any, Any]]:
         """The containers that changed: (container, before, now)."""

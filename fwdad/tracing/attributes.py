@@ -20,7 +20,7 @@ from fwdad.tape.types import Number
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.row_by_row import Flat
-from fwdad.tracing.symbols import Optional, Poison
+from fwdad.tracing.symbols import OfTrace, Optional, Poison
 
 METHODS: dict[str, Callable[..., Any]] = {}
 """Methods of arrays and numbers: ``handle(tracer, symbol, *args, **kwargs)``."""
@@ -49,6 +49,8 @@ class Attributes:
             return o.attribute(self, name)
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
+        if isinstance(o, OfTrace):
+            return self.attribute_of_iterator(o, name)
         if self.python_method(o, "__getattribute__") is not None:
             self.refuse_getattribute(type(o))
         missing = self.python_method(o, "__getattr__")
@@ -78,6 +80,10 @@ class Attributes:
             message = f"`{name}` of a function that is defined in a traced program is not known"
             raise UntraceableError(message, self.location())
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
+
+    def attribute_of_iterator(self, o: Any, name: str) -> Any:
+        """``send`` and the like of a generator."""
+        raise NotImplementedError
 
     def refuse_getattribute(self, cls: type) -> NoReturn:
         """Our own looks at an object would run the user's code."""

@@ -20,6 +20,7 @@ from fwdad.tracing.attributes import METHODS, class_of
 from fwdad.tracing.calls import BUILTINS
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.frame import Closure, Method
+from fwdad.tracing.kinds import mentions_symbols
 from fwdad.tracing.symbols import Optional
 
 
@@ -71,41 +72,110 @@ def _range(tracer: Any, *bounds: Any) -> Any:
 
 
 @builtin(enumerate)
-def _enumerate(tracer: Any, x: Any, start: Any = 0) -> Any:
-    return iteration.Enumerated(x, start)
+def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
+    if not iteration.is_lazy(tracer, iterable):
+        return iteration.Enumerated(iterable, start)
+    items = iteration.walk(tracer, iterable)
+    pairs = ((tracer.binary_add(k, start), item) for k, item in enumerate(items))
+    return iteration.Iterator(tracer, pairs)
 
 
 @builtin(zip)
 def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
-    if all(iteration.sequence(x) is not None for x in xs):
-        columns = [iteration.items(tracer, x) for x in xs]
-        return iteration.Once(tracer.native(lambda: list(zip(*columns, strict=strict))))
-    return iteration.Zipped(xs)
+    lazy = any(iteration.is_lazy(tracer, x) for x in xs)
+    if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
+        return iteration.Zipped(xs)
+    columns = [iteration.walk(tracer, x) for x in xs]
+    rows = zip(*columns, strict=strict)
+    return iteration.Iterator(tracer, _raising(tracer, rows))
+
+
+def _raising(tracer: Any, rows: Any) -> Any:
+    """What is iterated over; its ``ValueError`` is the program's."""
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except ValueError as error:
+            tracer.raise_always(ValueError, str(error))
+        yield row
 
 
 @builtin(reversed)
 def _reversed(tracer: Any, x: Any) -> Any:
+    special = tracer.python_method(x, "__reversed__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
     held = iteration.sequence(x)
-    return iteration.Once(held[::-1]) if held is not None else iteration.Reversed(x)
+    if held is None:
+        return iteration.Reversed(x)
+    return iteration.Iterator(tracer, iter(held[::-1]))
 
 
 @builtin(map)
 def _map(tracer: Any, f: Any, *xs: Any) -> Any:
-    columns = [iteration.items(tracer, x) for x in xs]
-    return tracer.at_once([tracer.call(f, row, {}) for row in zip(*columns, strict=False)])
+    columns = [iteration.walk(tracer, x) for x in xs]
+    rows = zip(*columns, strict=False)
+    return iteration.Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
 
 
 @builtin(filter)
 def _filter(tracer: Any, f: Any, xs: Any) -> Any:
-    kept = []
-    for x in iteration.items(tracer, xs):
-        keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
-        if type(keep) is Symbol:
-            message = "`filter` on values cannot be traced: its length would depend on them"
+    return kept(tracer, f, xs, wanted=True)
+
+
+def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
+    """The items of which a condition holds, or does not; it must be known."""
+
+    def run() -> Any:
+        for x in iteration.walk(tracer, xs):
+            keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
+            if type(keep) is Symbol:
+                message = "`filter` on values cannot be traced: its length would depend on them"
+                raise UntraceableError(message, tracer.location())
+            if keep is wanted:
+                yield x
+
+    return iteration.Iterator(tracer, run())
+
+
+@builtin(iter)
+def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
+    if not sentinel:
+        return iteration.iterator(tracer, x)
+
+    def run() -> Any:
+        while True:
+            item = tracer.call(x, (), {})
+            same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
+            if type(same) is Symbol:
+                message = "where an iterator ends depends on a value, which cannot be traced"
+                raise UntraceableError(message, tracer.location())
+            if same:
+                return
+            yield item
+
+    return iteration.Iterator(tracer, run())
+
+
+@builtin(next)
+def _next(tracer: Any, x: Any, *default: Any) -> Any:
+    following = tracer.python_method(x, "__next__")
+    if following is not None:
+        if default:
+            message = "`next` with a default, of an object of the user's, cannot be traced"
             raise UntraceableError(message, tracer.location())
-        if keep:
-            kept.append(x)
-    return tracer.at_once(kept)
+        return tracer.call(following, (x,), {})
+    if not isinstance(x, (*iteration.ITERATORS, iteration.Iterator, iteration.Repeated)):
+        tracer.raise_always(TypeError, f"'{type(x).__name__}' object is not an iterator")
+    try:
+        return iteration.iterator(tracer, x).advance(tracer)
+    except iteration.Ended as end:
+        if default:
+            return default[0]
+        arguments = () if end.value is None else (end.value,)
+        raise AlwaysRaises(StopIteration, arguments) from None
 
 
 @builtin(list)
@@ -152,7 +222,7 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
                 return kwargs["default"]
             raise AlwaysRaises(ValueError, (f"{name}() arg is an empty sequence",))
         keys = [v if key is None else tracer.call(key, (v,), {}) for v in values]
-        if not any(type(k) is Symbol for k in keys):
+        if not mentions_symbols(keys):
             return values[keys.index(own(keys))]
         best, best_key = values[0], keys[0]
         for value, k in zip(values[1:], keys[1:], strict=True):
@@ -190,7 +260,7 @@ def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
             found = held
         else:
             found = tracer.recorder.apply(function, (found, held), {})
-    return found
+    return tracer.python_bool(found)
 
 
 @builtin(abs)
@@ -279,7 +349,7 @@ def _print(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     tracer.recorder.prints = True
 
 
-@builtin(warnings.warn)
+@builtin(warnings.warn, warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
 def _warn(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
     """Nor are warnings; a library's are no reason to record a run instead."""
     tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
@@ -444,6 +514,8 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
 
 @method("flatten")
 def _flatten(tracer: Any, a: Symbol, order: str = "C") -> Any:
+    if not a.is_array:
+        return tracer.recorder.apply(np.ravel, (a,), {})
     return tracer.recorder.apply(np.ndarray.flatten, (a,), {} if order == "C" else {"order": order})
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import enum
 import functools
 import inspect
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import zip_longest
@@ -55,9 +57,14 @@ CALLED: dict[type, Callable[..., Any]] = {}
 METHODS_OF: dict[type, Callable[..., Any]] = {}
 """How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
 
+MANAGED: list[Callable[..., Any]] = []
+"""How functions under ``contextlib.contextmanager`` are called: one handler."""
+
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
 
+
+_MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
 # C code that trusts the index arrays that it is given
 def _has_state(x: Any) -> bool:
@@ -79,6 +86,8 @@ class Calls(Attributes):
         self.node: Any = None
         self.called_at: Any = None  # where the user's code called the library's that is traced
         self.depth = 0
+        self.returned: Any = None  # the place of the last `return` of the function itself
+        self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
         self.active: list[Any] = []  # code objects and definitions that are being traced
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
         self.programs: dict[Any, Any] = {}
@@ -123,6 +132,10 @@ class Calls(Attributes):
                 "that. Pass it as an argument and return it"
             )
             raise UntraceableError(message, self.location())
+
+    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
+        """What a call of a generator function answers."""
+        raise NotImplementedError
 
     def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
         """A method of a list, dict, set or deque."""
@@ -200,6 +213,8 @@ class Calls(Attributes):
         if find_rule(f) is not None or f in LOOPS:
             return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
+        if f.__code__ is _MANAGER_CODE:
+            return MANAGED[0](self, f, args, kwargs)
         if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
         written: Any = SOURCES.get(f)
@@ -236,8 +251,13 @@ class Calls(Attributes):
         return self._run_frame(frame, source.node, bound, f.__code__)
 
     def _is_own_object(self, args: Any) -> bool:
-        """Whether a method is called on an object that the traced program has made."""
-        return bool(args) and self.recorder.is_own(getattr(args[0], "__dict__", None))
+        """Whether a method is called on an object that the traced program has made.
+
+        NumPy's and SciPy's objects that hold no values are not changed by their methods.
+        """
+        if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
+            return False
+        return self.recorder.is_own(getattr(args[0], "__dict__", None))
 
     def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
         """A library's function in line; one that cannot be traced is one operation."""
@@ -302,11 +322,13 @@ class Calls(Attributes):
         self.depth += 1
         self.active.append(key)
         try:
+            if self.depth == 1:
+                self.returned = self.location_of(node)
             if isinstance(node, ast.Lambda):
                 return self.evaluate(node.body)
             if frame.names.yields:
-                message = f"a generator ({node.name}) cannot be traced"
-                raise UntraceableError(message, self.location_of(node))
+                frame.captured = True
+                return self.generator(frame, node, key)
             self.run_block(node.body)
             return self._returned(frame)
         finally:
@@ -379,7 +401,7 @@ class Calls(Attributes):
             return self.call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):
             return cls(*args, **kwargs)
-        if cls is np.errstate:
+        if cls in (np.errstate, warnings.catch_warnings, contextlib.suppress):
             return self.native(lambda: cls(*args, **kwargs))
         if issubclass(cls, enum.Enum):
             return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
@@ -418,7 +440,13 @@ class Calls(Attributes):
         if cls is functools._lru_cache_wrapper and not callable(args[0]):
             message = "a cache of calls cannot be traced: what it keeps is not part of a tape"
             raise UntraceableError(message, self.location())
-        made = self.native(lambda: cls(*args, **kwargs))
+        try:
+            made = self.native(lambda: cls(*args, **kwargs))
+        except AlwaysRaises as raised:
+            if not mentions_symbols((args, kwargs)):
+                raise
+            message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
+            raise UntraceableError(message, self.location()) from raised
         if hasattr(made, "__dict__"):
             self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
@@ -478,6 +506,8 @@ class Calls(Attributes):
         if writes(f):
             target, *others = args
             target = self.recorder.as_symbol(target)
+            if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
+                others[1] = self.call(np.array, (others[1],), {})
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self._static_options(f, args, kwargs)

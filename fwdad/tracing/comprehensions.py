@@ -7,7 +7,7 @@ from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing import iteration
+from fwdad.tracing import generators, iteration
 from fwdad.tracing.expressions import Expressions
 from fwdad.tracing.frame import FLOW, Frame
 
@@ -19,7 +19,8 @@ class Comprehensions(Expressions):
         return self.recorder.fresh(self._comprehended(node.generators, node.elt))
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        return self.at_once(self._comprehended(node.generators, node.elt))
+        frame, run = self._comprehension(node.generators, node.elt)
+        return iteration.Iterator(self, generators.resumed(self, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
         return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
@@ -29,7 +30,16 @@ class Comprehensions(Expressions):
         pairs = self._comprehended(node.generators, both)
         return self.recorder.fresh({self.known(key): value for key, value in pairs})
 
-    def _comprehended(self, generators: list[ast.comprehension], element: ast.expr) -> list[Any]:
+    def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
+        frame, run = self._comprehension(clauses, element)
+        outer, self.frame = self.frame, frame
+        try:
+            return list(run)
+        finally:
+            self.frame = outer
+
+    def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
+        """The frame of a comprehension, and what evaluates its elements there."""
         frame = Frame(
             self.frame.node,
             self.frame.filename,
@@ -38,41 +48,30 @@ class Comprehensions(Expressions):
             classes=self.frame.classes,
         )
         self.recorder.own(frame.locals, namespace=True)
-        for generator in generators:
-            for name in ast.walk(generator.target):
+        for clause in clauses:
+            for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):
                     frame.names.own.add(name.id)
-        made: list[Any] = []
-        first = iteration.items(self, self.evaluate(generators[0].iter))
-        outer, self.frame = self.frame, frame
-        try:
-            self._nest(generators, 0, first, element, made)
-        finally:
-            self.frame = outer
-        return made
+        first = self.evaluate(clauses[0].iter)
+        return frame, self._nest(clauses, 0, first, element)
 
     def _nest(
-        self,
-        generators: list[ast.comprehension],
-        depth: int,
-        values: list[Any],
-        element: ast.expr,
-        made: list[Any],
-    ) -> None:
-        generator = generators[depth]
-        for value in values:
-            self.assign(generator.target, value)
-            conditions = [self.truth(self.evaluate(test)) for test in generator.ifs]
+        self, clauses: list[ast.comprehension], depth: int, values: Any, element: ast.expr
+    ) -> Any:
+        clause = clauses[depth]
+        for value in iteration.walk(self, values):
+            self.assign(clause.target, value)
+            conditions = [self.truth(self.evaluate(test)) for test in clause.ifs]
             if any(type(c) is Symbol for c in conditions):
                 message = "a comprehension whose length depends on values cannot be traced"
                 raise UntraceableError(message, self.location())
             if not all(conditions):
                 continue
-            if depth + 1 == len(generators):
-                made.append(self.evaluate(element))
+            if depth + 1 == len(clauses):
+                yield self.evaluate(element)
             else:
-                inner = iteration.items(self, self.evaluate(generators[depth + 1].iter))
-                self._nest(generators, depth + 1, inner, element, made)
+                inner = self.evaluate(clauses[depth + 1].iter)
+                yield from self._nest(clauses, depth + 1, inner, element)
 
     def _is_sum_of_generator(self, node: ast.Call) -> bool:
         return (

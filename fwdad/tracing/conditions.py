@@ -128,6 +128,16 @@ class Conditions(Calls):
         return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
 
     def _contains(self, container: Any, item: Any) -> Any:
+        method = self.python_method(container, "__contains__")
+        if method is not None:
+            return self.python_bool(self.truth(self.call(method, (container, item), {})))
+        if iteration.is_lazy(self, container):
+            return self._is_met(container, item)
+        if isinstance(container, np.ndarray):
+            container = self.recorder.as_symbol(container)
+        if type(container) is Symbol and container.is_array:
+            met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
+            return self.python_bool(met)
         if type(container) is Symbol or type(item) is Symbol:
             held = iteration.sequence(container)
             if held is None or isinstance(container, (set, dict)):
@@ -142,11 +152,50 @@ class Conditions(Calls):
                     found = self.recorder.apply(operator.or_, (found, same), {})
                 else:
                     found = found or same
-            return found
-        method = self.python_method(container, "__contains__")
-        if method is not None:
-            return self.truth(self.call(method, (container, item), {}))
+            return self.python_bool(found)
         return self.native(operator.contains, container, item)
+
+    def python_bool(self, x: Any) -> Any:
+        """A truth as Python's ``bool``, where a comparison of NumPy's numbers is of NumPy's."""
+        known = type(x) is not Symbol or x.type == BOOL
+        return x if known else self.recorder.apply(bool, (x,), {})
+
+    def _is_met(self, xs: Any, item: Any) -> bool:
+        """Whether an iterator answers something; it stands behind it then."""
+        for x in iteration.walk(self, xs):
+            same = self.truth(self.binary(operator.eq, item, x))
+            if type(same) is Symbol:
+                message = "`in` of an iterator of values cannot be traced: make a list of it"
+                raise UntraceableError(message, self.location())
+            if same:
+                return True
+        return False
+
+    def _in_order(self, function: Any, a: Any, b: Any) -> Any:
+        """``a < b`` and the like of two tuples or lists: the first items that differ decide."""
+        strict = operator.lt if function in (operator.lt, operator.le) else operator.gt
+        if not a or not b:
+            return function(len(a), len(b))
+        if len(a) == len(b) == 1:
+            return self.truth(self.binary(function, a[0], b[0]))
+        found = self.truth(self.binary(strict, a[0], b[0]))
+        same = self.truth(self.binary(operator.eq, a[0], b[0]))
+        if found is True or same is False:
+            return found
+        rest = self._in_order(function, a[1:], b[1:])
+        return self._either(found, self._both(same, rest))
+
+    def _both(self, a: Any, b: Any) -> Any:
+        if type(a) is Symbol and type(b) is Symbol:
+            return self.recorder.apply(operator.and_, (a, b), {})
+        known, other = (a, b) if type(a) is not Symbol else (b, a)
+        return other if known else False
+
+    def _either(self, a: Any, b: Any) -> Any:
+        if type(a) is Symbol and type(b) is Symbol:
+            return self.recorder.apply(operator.or_, (a, b), {})
+        known, other = (a, b) if type(a) is not Symbol else (b, a)
+        return True if known else other
 
     def _same_items(self, a: Any, b: Any) -> Any:
         """Whether two tuples or two lists are equal, shapes above all; None of anything else."""

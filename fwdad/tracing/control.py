@@ -351,6 +351,7 @@ def _trace_body(
     recorder.carried.update(p.value for p in params)
     test_block = None
     with recorder.region(block) as region:
+        region.repeats = True
         carried.bind(recorder, params)
         if test is not None:
             test_block = Block()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import operator
 import types
 from collections import defaultdict
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fwdad.builder.source import find_source
 from fwdad.errors import Location, UntraceableError, is_library_file
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
@@ -37,6 +39,10 @@ class Expressions(Conditions):
             return None
         library = is_library_file(self.frame.filename)
         return self.called_at if library else self.location_of(self.node)
+
+    def place_of(self, node: ast.AST) -> Location | None:
+        """A node's place; for a library's code the user's call of it, if any."""
+        return self.called_at if is_library_file(self.frame.filename) else self.location_of(node)
 
     def location_of(self, node: ast.AST) -> Location:
         """A node's place in the user's file."""
@@ -140,6 +146,12 @@ class Expressions(Conditions):
         name = function.__name__.strip("_")
         for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
             method = self.python_method(x, special)
+            if method is not None and _is_generated(x, method):
+                if type(a) is not type(b):
+                    continue
+                parts = [tuple(vars(o)[f.name] for f in dataclasses.fields(o) if f.compare)
+                         for o in (a, b)]  # fmt: skip
+                return self.binary(function, *parts)
             if method is not None:
                 value = self.call(method, (x, y), {})
                 if value is not NotImplemented:
@@ -148,6 +160,9 @@ class Expressions(Conditions):
         if function is operator.ne and kind.__ne__ is object.__ne__:
             if self.python_method(a, "__eq__") is not None:
                 return self._negated(self.truth(self.binary(operator.eq, a, b)))
+        if function in _ORDERS and type(a) is type(b) and isinstance(a, (tuple, list)):
+            if mentions_symbols((a, b)):
+                return self._in_order(function, a, b)
         if function in _EQUALITIES and mentions_symbols((a, b)):
             same = self._same_items(a, b)
             if same is not None:
@@ -169,17 +184,10 @@ class Expressions(Conditions):
         """The statement that is executed, and in which call."""
         return id(self.frame), id(getattr(self.frame, "statement", None))
 
-    def at_once(self, held: list[Any]) -> Any:
-        """An iterator whose items are computed already: this statement must use it."""
-        made = iteration.Once(held)
-        if not is_library_file(self.frame.filename):  # a library hands its own on, unchanged
-            made.place = self.statement()
-        return made
-
     def listed(self, x: Any) -> Any:
         """What is iterated over by code without a Python source, as a list."""
-        lazy = (iteration.Once, iteration.Range, iteration.Enumerated, iteration.Zipped,
-                iteration.Reversed)  # fmt: skip
+        lazy = (iteration.Iterator, iteration.Range, iteration.Enumerated, iteration.Zipped,
+                iteration.Reversed, iteration.Repeated)  # fmt: skip
         return iteration.items(self, x) if isinstance(x, lazy) else x
 
     def refuse_text(self) -> NoReturn:
@@ -260,7 +268,13 @@ class Expressions(Conditions):
             parts = [node.lower, node.upper, node.step]
             return slice(*(None if p is None else self.number(self.evaluate(p)) for p in parts))
         if isinstance(node, ast.Tuple):
-            return tuple(self.evaluate_index(item) for item in node.elts)
+            found: list[Any] = []
+            for item in node.elts:
+                if isinstance(item, ast.Starred):
+                    found.extend(iteration.items(self, self.evaluate(item.value)))
+                else:
+                    found.append(self.evaluate_index(item))
+            return tuple(found)
         return self.number(self.evaluate(node))
 
     def subscript(self, o: Any, index: Any) -> Any:
@@ -269,6 +283,10 @@ class Expressions(Conditions):
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
         if type(o) is Symbol:
+            if not o.is_array:
+                if index == ():
+                    return o
+                o = self.recorder.apply(np.asarray, (o,), {})
             try:
                 return self.recorder.load(o, index)
             except IndexError as error:
@@ -276,8 +294,10 @@ class Expressions(Conditions):
         method = self.python_method(o, "__getitem__")
         if method is not None:
             return self.call(method, (o, index), {})
-        if isinstance(o, iteration.Range | iteration.Zipped | iteration.Enumerated):
-            message = "an item of this cannot be taken in a traced program"
+        if isinstance(o, iteration.Range):
+            return self.binary_add(o.start, self.binary_mul(self._place(o, index), o.step))
+        if isinstance(o, (iteration.Zipped, iteration.Enumerated, iteration.Iterator)):
+            message = "an iterator has no items that can be taken by an index"
             raise UntraceableError(message, self.location())
         index = self.known(index)
         if isinstance(o, defaultdict) and index not in o:
@@ -286,6 +306,18 @@ class Expressions(Conditions):
         if isinstance(found, (Maybe, Poison)):
             return self.readable(found, str(index), o)
         return self.made(found) if isinstance(index, slice) else found
+
+    def _place(self, o: iteration.Range, index: Any) -> Any:
+        """How far an item of a range is from its start."""
+        length = self.range_length(o.start, o.stop, o.step)
+        if isinstance(index, slice) or type(index) is Symbol:
+            message = "only a known item of a range of unknown length can be taken"
+            raise UntraceableError(message, self.location())
+        k = index if index >= 0 else self.binary(operator.add, length, index)
+        fits = self.truth(self.binary(operator.lt if index >= 0 else operator.ge, k,
+                                      length if index >= 0 else 0))  # fmt: skip
+        self.recorder.check(fits, IndexError, ("range object index out of range",))
+        return k
 
     def set_subscript(self, o: Any, index: Any, value: Any) -> None:
         """``o[index] = value``."""
@@ -301,6 +333,8 @@ class Expressions(Conditions):
             return
         self.may_change(o)
         self.recorder.touch(o)
+        if isinstance(o, list) and isinstance(index, slice):
+            value = iteration.items(self, value)
         self.native(operator.setitem, o, self.known(index), value)
 
     def known(self, x: Any) -> Any:
@@ -417,6 +451,17 @@ class Expressions(Conditions):
 
 
 _EQUALITIES = (operator.eq, operator.ne)
+_ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
+
+
+def _is_generated(x: Any, method: Any) -> bool:
+    """Whether a comparison is one that ``dataclass`` has written."""
+    if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
+        return False
+    return hasattr(x, "__dict__") and find_source(method) is None
+
+
+_COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def _is_int(x: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -12,10 +13,10 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tracing import containers, iteration
+from fwdad.tracing import containers, generators, iteration, managers
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.expressions import OPERATORS
-from fwdad.tracing.frame import FLOW
+from fwdad.tracing.frame import FLOW, Frame
 from fwdad.tracing.kinds import CONTAINERS
 from fwdad.tracing.loops import Loops
 from fwdad.tracing.matching import Matcher
@@ -28,6 +29,15 @@ class Interpreter(Loops):
     def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
         """A method of a list, dict, set or deque."""
         return containers.call_method(self, owner, name, args, kwargs)
+
+    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
+        """What a call of a generator function answers."""
+        run = generators.executed(self, frame, node)
+        return iteration.Iterator(self, generators.resumed(self, frame, key, run))
+
+    def attribute_of_iterator(self, o: Any, name: str) -> Any:
+        """``send`` and the like of a generator."""
+        return generators.attribute(self, o, name)
 
     def missing(self, o: Any, key: Any) -> Any:
         """What a ``defaultdict`` makes for a key that it does not have."""
@@ -179,6 +189,8 @@ class Interpreter(Loops):
 
     def run_Return(self, node: ast.Return) -> None:
         value = self.evaluate(node.value) if node.value is not None else None
+        if self.depth == 1:
+            self.returned = self.location_of(node)
         self.recorder.bind(self.frame.locals, "$value", value)
         self.recorder.bind(self.frame.locals, "$return", True)
 
@@ -235,8 +247,9 @@ class Interpreter(Loops):
 
     def run_Raise(self, node: ast.Raise) -> None:
         if node.exc is None:
-            message = "a bare `raise` cannot be traced"
-            raise UntraceableError(message, self.location())
+            if not self.handled:
+                raise AlwaysRaises(RuntimeError, ("No active exception to reraise",))
+            raise self.handled[-1]
         if isinstance(node.exc, ast.Call) and not node.exc.keywords:
             cls = self.evaluate(node.exc.func)
             if isinstance(cls, type) and issubclass(cls, BaseException):
@@ -275,18 +288,10 @@ class Interpreter(Loops):
         """A declaration."""
 
     def run_With(self, node: ast.With) -> None:
-        for item in node.items:
-            manager = self.evaluate(item.context_expr)
-            if not isinstance(manager, np.errstate):
-                message = f"`with` of a {type(manager).__name__} cannot be traced"
-                raise UntraceableError(message, self.location())
-            if any(isinstance(k, ast.Constant) and k.value in ("raise", "call")
-                   for k in ast.walk(item.context_expr)):  # fmt: skip
-                message = "floating-point errors that raise or call cannot be traced"
-                raise UntraceableError(message, self.location())
-            if item.optional_vars is not None:
-                self.assign(item.optional_vars, None)
-        self.run_block(node.body)
+        with contextlib.ExitStack() as stack:
+            for item in node.items:
+                stack.enter_context(managers.entered(self, item, node))
+            self.run_block(node.body)
 
     # -- loops
 
@@ -302,31 +307,73 @@ class Interpreter(Loops):
         )
 
     def run_Try(self, node: ast.Try) -> None:
+        try:
+            self._try(node)
+        except AlwaysRaises:
+            self.run_block(node.finalbody)
+            if self.stopped() is not True:  # a jump in `finally` swallows the exception
+                raise
+            return
+        self._finally(node.finalbody)
+
+    def _try(self, node: ast.Try) -> None:
         ops = self.recorder.block.ops
         before = len(ops)
         try:
             self.run_block(node.body)
         except AlwaysRaises as raised:
             self._handle(node, raised)
-        else:
-            if node.handlers and any(iteration.may_raise(op) for op in ops[before:]):
-                message = (
-                    "a `try` around operations that may raise when the program runs cannot be "
-                    "traced"
-                )
-                raise UntraceableError(message, self.location_of(node))
+            return
+        wanted: list[Any] = []
+        for handler in node.handlers if len(ops) > before else ():
+            cls = BaseException if handler.type is None else self.evaluate(handler.type)
+            wanted.extend(cls if isinstance(cls, tuple) else (cls,))
+        if wanted and any(iteration.may_raise(op, tuple(wanted)) for op in ops[before:]):
+            message = (
+                "a `try` around operations that may raise when the program runs cannot be traced"
+            )
+            raise UntraceableError(message, self.place_of(node))
+        if self.stopped() is False:
             self.run_block(node.orelse)
-        self.run_block(node.finalbody)
+        elif node.orelse and self.stopped() is not True:
+            message = "`else` of a `try` that some ways jump out of cannot be traced"
+            raise UntraceableError(message, self.place_of(node))
+
+    def _finally(self, statements: list[ast.stmt]) -> None:
+        """Execute ``finally``, also after a jump, which it only puts off."""
+        held = self.frame.locals
+        flags = {name: held[name] for name in FLOW}
+        value = held.get("$value")
+        if not statements:
+            return
+        for name in FLOW:
+            self.recorder.bind(held, name, False)
+        self.run_block(statements)
+        if self.stopped() is False:
+            for name, flag in flags.items():
+                self.recorder.bind(held, name, flag)
+            if value is not None:
+                self.recorder.bind(held, "$value", value)
+
+    def exception_of(self, raised: AlwaysRaises) -> tuple[type, Any]:
+        """The class of an exception, and the exception itself."""
+        if isinstance(raised.exception, type):
+            return raised.exception, raised.exception(*raised.arguments)
+        return type(raised.exception), raised.exception
 
     def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
         for handler in node.handlers:
             wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
             if raised.is_a(wanted):
                 if handler.name:
-                    error = raised.exception
-                    error = error(*raised.arguments) if isinstance(error, type) else error
-                    self.recorder.bind(self.frame.locals, handler.name, error)
-                self.run_block(handler.body)
+                    self.recorder.bind(
+                        self.frame.locals, handler.name, self.exception_of(raised)[1]
+                    )
+                self.handled.append(raised)
+                try:
+                    self.run_block(handler.body)
+                finally:
+                    self.handled.pop()
                 return
         raise raised
 
@@ -348,7 +395,7 @@ class Interpreter(Loops):
             self.set_attribute(o, self.mangled(target.attr), value)
         else:
             message = "this target of an assignment cannot be traced"
-            raise UntraceableError(message, self.location_of(target))
+            raise UntraceableError(message, self.place_of(target))
 
     def bind_name(self, name: str, value: Any) -> None:
         """Bind a local name, or one of an enclosing traced function."""
@@ -396,6 +443,9 @@ def _flat(targets: list[ast.expr]) -> list[ast.expr]:
 
 
 def _keyword(node: ast.stmt) -> str:
-    return {"AsyncFunctionDef": "async def", "ClassDef": "class", "AsyncFor": "async for"}.get(
-        type(node).__name__, type(node).__name__.lower()
-    )
+    return {
+        "AsyncFunctionDef": "async def",
+        "ClassDef": "class",
+        "AsyncFor": "async for",
+        "TryStar": "except*",
+    }.get(type(node).__name__, type(node).__name__.lower())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +15,107 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
+from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.row_by_row import Flat
+from fwdad.tracing.symbols import OfTrace
 
 if TYPE_CHECKING:
     from fwdad.tracing.expressions import Expressions
 
 
-class Once(list):  # type: ignore[type-arg]
-    """The items of an iterator, which can be taken once.
+class Ended(Exception):  # noqa: N818  (no error: there are no more items)
+    """An iterator has no more items.
 
-    Attributes
+    Parameters
     ----------
-    used : bool
-        Whether they have been.
-    place : object
-        If they had to be computed when the iterator was made: the statement that must use it.
+    value : object
+        What a generator returns.
     """
 
-    used = False
-    place: Any = None
+    def __init__(self, value: Any = None) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Iterator(OfTrace):
+    """An iterator of the traced program: an item is traced when it is asked for.
+
+    How far it stands is known where it is used once: in the loop or branch in which it was made,
+    or inside of a branch that is the last to use it.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    run : generator or iterator
+        Traces the items.
+    """
+
+    def __init__(self, tracer: Any, run: Any) -> None:
+        self._run = run
+        regions = tracer.recorder.regions
+        self._place = regions[-1] if regions else None
+        self._busy = False
+
+    def advance(self, tracer: Any, sent: Any = None) -> Any:
+        """The next item.
+
+        Raises
+        ------
+        Ended
+            If there is none.
+        UntraceableError
+            If how far the iterator stands depends on a value.
+        """
+        self._move(tracer)
+        self._busy = True
+        try:
+            return next(self._run) if sent is None else self._run.send(sent)
+        except StopIteration as end:
+            raise Ended(end.value) from None
+        finally:
+            self._busy = False
+
+    def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
+        """Raise an exception where a generator stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(raised)
+        except AlwaysRaises as again:
+            if again is not raised:
+                raise
+        except StopIteration:
+            tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
+
+    def close(self, tracer: Any) -> None:
+        """Leave a generator where it stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(AlwaysRaises(GeneratorExit))
+        except AlwaysRaises as raised:
+            if not raised.is_a(GeneratorExit):
+                raise
+        except StopIteration:
+            return
+        else:
+            tracer.raise_always(RuntimeError, "generator ignored GeneratorExit")
+
+    def _move(self, tracer: Any) -> None:
+        if self._busy:
+            tracer.raise_always(ValueError, "generator already executing")
+        regions = tracer.recorder.regions
+        here = regions[-1] if regions else None
+        if here is self._place:
+            return
+        depths = [k for k, r in enumerate(regions) if r is self._place]
+        since = None if self._place is not None and not depths else sum(depths) + bool(depths)
+        if since is None or any(r.repeats for r in regions[since:]):
+            message = (
+                "an iterator is used inside a loop or branch and was made, or is used again, "
+                "outside of it: how far it stands would depend on values. Make a list of it"
+            )
+            raise UntraceableError(message, tracer.location())
+        self._place = here
 
 
 @dataclass
@@ -45,12 +128,21 @@ class Range:
 
 
 @dataclass
+class Count(Range):
+    """``itertools.count`` of ints."""
+
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
 class Enumerated:
     """``enumerate``."""
 
     iterable: Any
     start: Any
     used: bool = False
+    begun: Iterator | None = None
 
 
 @dataclass
@@ -59,6 +151,7 @@ class Zipped:
 
     iterables: tuple[Any, ...]
     used: bool = False
+    begun: Iterator | None = None
 
 
 @dataclass
@@ -67,6 +160,19 @@ class Reversed:
 
     iterable: Any
     used: bool = False
+    begun: Iterator | None = None
+
+
+ITERATORS = (Count, Enumerated, Zipped, Reversed)
+"""Iterators that one body of a loop can run over, as long as nobody has asked for an item."""
+
+
+@dataclass
+class Repeated:
+    """``itertools.repeat``, perhaps without an end."""
+
+    item: Any
+    times: Any
 
 
 @dataclass
@@ -102,7 +208,12 @@ def steps(tracer: Expressions, x: Any) -> Steps:
     UntraceableError
         If it is none that is known.
     """
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return _one_by_one(tracer, x)
     _use(tracer, x)
+    if isinstance(x, Repeated):
+        return Steps(x.times, lambda _: x.item, (0, x.times, 1), one_body=True)
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
@@ -175,18 +286,112 @@ def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
     return k < len(held)
 
 
+def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
+    held: list[Any] = []
+
+    def more(_: int) -> bool:
+        try:
+            held[:] = [x.advance(tracer)]
+        except Ended:
+            return False
+        return True
+
+    return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more)
+
+
 def _use(tracer: Expressions, x: Any) -> None:
     """Note that an iterator is used; what would be left of it then is not followed."""
-    if not isinstance(x, (Once, Enumerated, Zipped, Reversed)):
+    if not isinstance(x, ITERATORS):
         return
-    late = isinstance(x, Once) and x.place is not None and x.place != tracer.statement()
-    if x.used or late:
-        message = (
-            "an iterator that is used a second time" if x.used
-            else "a generator or `map` that is kept for another statement"
-        )  # fmt: skip
-        raise UntraceableError(f"{message} cannot be traced: make a list of it", tracer.location())
+    if x.used:
+        message = "an iterator that is used a second time cannot be traced: make a list of it"
+        raise UntraceableError(message, tracer.location())
     x.used = True
+
+
+def iterable(tracer: Expressions, x: Any) -> Any:
+    """What is iterated over: what an object of the user's answers when it is asked."""
+    if isinstance(x, ITERATORS) and x.begun is not None:
+        return x.begun
+    if isinstance(x, enum.EnumMeta):
+        return list(x)
+    method = tracer.python_method(x, "__iter__")
+    if method is None or isinstance(x, Flat):
+        return x
+    answer = tracer.call(method, (x,), {})
+    following = tracer.python_method(answer, "__next__")
+    if following is not None:
+        return Iterator(tracer, _calls(tracer, following, answer))
+    return iterable(tracer, answer)
+
+
+def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
+    """The items that ``__next__`` answers."""
+    ops = tracer.recorder.block.ops
+    while True:
+        before = len(ops)
+        try:
+            item = tracer.call(following, (x,), {})
+        except AlwaysRaises as raised:
+            if raised.is_a(StopIteration):
+                return
+            raise
+        if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
+            message = "where an iterator ends depends on a value, which cannot be traced"
+            raise UntraceableError(message, tracer.location())
+        yield item
+
+
+def iterator(tracer: Expressions, x: Any) -> Iterator:
+    """``iter(x)``."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return x
+    if not isinstance(x, ITERATORS):
+        return Iterator(tracer, walk(tracer, x))
+    x.begun = Iterator(tracer, walk(tracer, replace(x)))
+    return x.begun
+
+
+def is_lazy(tracer: Any, x: Any) -> bool:
+    """Whether the items of something are traced one by one."""
+    begun = isinstance(x, ITERATORS) and x.begun is not None
+    own = tracer.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
+    return isinstance(x, Iterator) or begun or own
+
+
+def walk(tracer: Any, x: Any) -> Any:
+    """The items of an iterable, each traced when it is asked for."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        while True:
+            try:
+                item = x.advance(tracer)
+            except Ended:
+                return
+            yield item
+    found = steps(tracer, x)
+    if found.more is not None:
+        k = 0
+        while found.more(k):
+            yield found.item(k)
+            k += 1
+        return
+    length = _number_of(tracer, found)
+    if isinstance(x, (range, Range)):
+        start, _, step = found.span
+        for k in range(length):
+            yield tracer.binary_add(start, tracer.binary_mul(k, step))
+        return
+    for k in range(length):
+        yield found.item(k)
+
+
+def _number_of(tracer: Expressions, found: Steps) -> int:
+    length = found.length
+    if length is None:
+        length = tracer.range_length(*found.span)
+    return tracer.force(length)
 
 
 def _from_zero(tracer: Expressions, x: Any) -> Steps:
@@ -225,9 +430,17 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
     UntraceableError
         If the length depends on values.
     """
+    x = iterable(tracer, x)
     held = sequence(x)
     if held is not None:
-        _use(tracer, x)
+        return held
+    if isinstance(x, Iterator):
+        held = []
+        for item in walk(tracer, x):
+            held.append(item)
+            if len(held) > MOST:
+                message = "an iterator without an end, or a very long one, cannot be traced"
+                raise UntraceableError(message, tracer.location())
         return held
     if isinstance(x, Flat):
         x = tracer.call(np.ravel, (x.array,), {})
@@ -236,27 +449,46 @@ def items(tracer: Expressions, x: Any) -> list[Any]:
     if type(x) is Symbol and x.is_array:
         return [tracer.recorder.load(x, k) for k in range(tracer.recorder.known_length(x, 0))]
     found = steps(tracer, x)
-    length = found.length
-    if type(length) is Symbol or length is None:
-        if length is None:
-            length = tracer.range_length(*found.span)
-        length = tracer.force(length)
+    length = _number_of(tracer, found)
+    if length >= ENDLESS:
+        message = "an iterator without an end cannot be traced here"
+        raise UntraceableError(message, tracer.location())
     if isinstance(x, (range, Range)):
         start, _, step = found.span
         return [tracer.binary_add(start, tracer.binary_mul(k, step)) for k in range(length)]
     return [found.item(k) for k in range(length)]
 
 
+MOST = 100_000  # items of an iterator that are traced one by one
+ENDLESS = 1 << 40  # the length of what has no end
+
+
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
-_SAFE = (Load, Store, Update)
+_RAISED: dict[Any, tuple[type[BaseException], ...]] = {
+    operator.truediv: (ZeroDivisionError, OverflowError),
+    operator.floordiv: (ZeroDivisionError,),
+    operator.mod: (ZeroDivisionError,),
+    operator.pow: (ZeroDivisionError, OverflowError),
+}
 
 
-def may_raise(op: Op) -> bool:
-    """Whether an operation may raise an exception when it runs."""
-    if isinstance(op, Check) or any(may_raise(o) for b in op.blocks() for o in b.ops):
+def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
+    """Whether an operation may raise one of some exceptions when it runs."""
+    if any(may_raise(o, wanted) for b in op.blocks() for o in b.ops):
         return True
+    if isinstance(op, Check):
+        raised = op.exception if isinstance(op.exception, type) else type(op.exception)
+        return issubclass(raised, wanted)
     if isinstance(op, Apply):
         numbers = all(isinstance(v.type, Number) for v in op.outputs)
-        return not (isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL))
-    return isinstance(op, _SAFE)
+        if isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL):
+            return False
+        found = _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
+    elif isinstance(op, Load):
+        found = (IndexError,)
+    elif isinstance(op, (Store, Update)):
+        found = (IndexError, ValueError, TypeError)
+    else:
+        return False
+    return any(issubclass(f, wanted) or issubclass(w, f) for f in found for w in wanted)

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.frame import Closure, Method
-from fwdad.tracing.symbols import Maybe, Optional
+from fwdad.tracing.symbols import Maybe, OfTrace, Optional
 
 NUMPY_FUNCTION = type(np.sum)
 
@@ -61,7 +61,7 @@ def writes(f: Any) -> bool:
 
 def mentions_symbols(x: Any) -> bool:
     """Whether something holds values that are not known when the program is traced."""
-    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method)):
+    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
         return True
     if isinstance(x, (list, tuple, set, frozenset, deque)):
         return any(mentions_symbols(item) for item in x)

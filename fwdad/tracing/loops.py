@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol
 from fwdad.tracing import iteration
 from fwdad.tracing.comprehensions import Comprehensions
 from fwdad.tracing.control import TestChangesError, branch, loop, negation
@@ -44,19 +45,19 @@ class Loops(Comprehensions):
 
     def run_While(self, node: ast.While) -> None:
         self.at(node)
-        self._start_loop()
+        self.start_loop()
 
         def body(_: Any) -> Any:
             self._start_iteration()
             self.run_block(node.body)
-            return self._leaving()
+            return self.leaving()
 
         def tested(counter: Any) -> Any:
             self._start_iteration()
             goes_on = self.truth(self.evaluate(node.test))
             stops = negation(self.recorder, goes_on)
             branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
-            return self._leaving()
+            return self.leaving()
 
         def run() -> None:
             ops = len(self.recorder.block.ops)
@@ -68,8 +69,38 @@ class Loops(Comprehensions):
                 loop(self.recorder, None, lambda: True, tested)
                 self.recorder.bind(self.frame.locals, "$stop", False)
 
-        self._as_one_body(run, node)
+        ops = len(self.recorder.block.ops)
+        try:
+            self._as_one_body(run, node)
+        except UntraceableError as error:
+            del self.recorder.block.ops[ops:]
+            self.start_loop()
+            self._tell(node, self._run_through(node, error), error)
         self._end_loop(node.orelse)
+
+    def _run_through(self, node: ast.While, error: UntraceableError) -> int:
+        """Trace the iterations of a ``while`` whose condition is known each time; how many."""
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            while True:
+                goes_on = self.truth(self.evaluate(node.test))
+                if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
+                    raise error
+                if not goes_on:
+                    return
+                count += 1
+                self.run_block(node.body)
+                leaving = self.leaving()
+                if leaving is True:
+                    return
+                if leaving is not False:
+                    branch(self.recorder, leaving, lambda: None, step)
+                    return
+
+        step()
+        return count
 
     def _stop(self) -> None:
         """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
@@ -78,7 +109,7 @@ class Loops(Comprehensions):
     def run_For(self, node: ast.For) -> None:
         iterable = self.evaluate(node.iter)
         self.at(node)
-        self._start_loop()
+        self.start_loop()
         steps = iteration.steps(self, iterable)
         if not steps.one_body:
             self._unrolled(node, steps)
@@ -88,7 +119,7 @@ class Loops(Comprehensions):
                 self._start_iteration()
                 self.assign(node.target, steps.item(counter))
                 self.run_block(node.body)
-                return self._leaving()
+                return self.leaving()
 
             length = steps.length
             known = length if isinstance(length, int) else None
@@ -100,7 +131,8 @@ class Loops(Comprehensions):
             )
         self._end_loop(node.orelse)
 
-    def _start_loop(self) -> None:
+    def start_loop(self) -> None:
+        """No jump has been made."""
         for name in ("$break", "$continue"):
             self.recorder.bind(self.frame.locals, name, False)
 
@@ -109,7 +141,7 @@ class Loops(Comprehensions):
         for name in (*FLOW, "$stop"):
             self.recorder.bind(self.frame.locals, name, False)
 
-    def _leaving(self) -> Any:
+    def leaving(self) -> Any:
         """After the body: whether to leave the loop. ``continue`` has done its work."""
         held = self.frame.locals
         flags = [held["$break"], held["$return"], held["$stop"]]
@@ -153,33 +185,40 @@ class Loops(Comprehensions):
                     raise UntraceableError(error.msg, location) from error
                 raise
             del self.recorder.block.ops[ops:]
-            if not _SILENT.on:
-                warnings.warn(
-                    f"{location.filename}:{location.line}: this loop is unrolled {known} times, "
-                    f"because its iterations are not one body: {error.msg}",
-                    TraceWarning,
-                    stacklevel=2,
-                )
-            self._start_loop()
+            self._tell(node, known, error)
+            self.start_loop()
             unroll()
+
+    def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
+        """Warn that a loop is unrolled."""
+        location = self.location_of(node)
+        if not _SILENT.on:
+            warnings.warn(
+                f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
+                f"because its iterations are not one body: {error.msg}",
+                TraceWarning,
+                stacklevel=2,
+            )
 
     def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
         def run(k: int) -> None:
             if k > 20 * UNROLLED_AT_MOST:
                 message = "a loop that has no end, or a very long one, cannot be traced"
-                raise UntraceableError(message, self.location_of(node))
+                raise UntraceableError(message, self.place_of(node))
             if k == steps.length if steps.more is None else not steps.more(k):
                 return
             self.assign(node.target, steps.item(k))
             self.run_block(node.body)
-            leaving = self._leaving()
+            leaving = self.leaving()
             if leaving is False:
                 run(k + 1)
             elif leaving is not True:
                 branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
 
-        steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
-        if not isinstance(steps.length, int) or steps.length > 20 * UNROLLED_AT_MOST:
+        if steps.more is None:
+            steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
+        known = steps.more is not None or isinstance(steps.length, int)
+        if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
             message = "a loop over this cannot be traced: its length is not known, or too large"
-            raise UntraceableError(message, self.location_of(node))
+            raise UntraceableError(message, self.place_of(node))
         run(0)

@@ -13,6 +13,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing import iteration, numpy_sources
 from fwdad.tracing.builtin_calls import builtin, method
+from fwdad.tracing.calls import CALLED
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.kinds import mentions_symbols
 
@@ -226,3 +227,22 @@ def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
         message = "`view` with another dtype or class cannot be traced: use astype"
         raise UntraceableError(message, tracer.location())
     return tracer.recorder.load(a, Ellipsis)
+
+
+def _vectorized(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+    if not mentions_symbols((args, kwargs)):
+        return tracer.native(lambda: f(*args, **kwargs))
+    message = (
+        "`np.vectorize` calls a function from C code for each element: write the loop, or "
+        "`np.array([f(x) for x in a])`"
+    )
+    raise UntraceableError(message, tracer.location())
+
+
+CALLED[np.vectorize] = _vectorized
+
+
+@builtin(np.nditer, np.broadcast)
+def _iterates_in_c(tracer: Any, *_args: Any, **_kwargs: Any) -> Any:
+    message = "np.nditer and np.broadcast cannot be traced: use numpy.broadcast_arrays and a loop"
+    raise UntraceableError(message, tracer.location())

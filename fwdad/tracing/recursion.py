@@ -107,6 +107,7 @@ def _define(
         mark = recorder.mark()
         try:
             with recorder.region(block) as region:
+                region.repeats = True
                 for p in block.params:
                     recorder.measure(p)
                 y = run(tree([Symbol(p, recorder) for p in block.params]))

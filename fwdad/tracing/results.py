@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
@@ -60,6 +60,7 @@ class Results:
         self._memo: dict[int, Take] = {}
         self._refers = False
         self.single = False
+        self.place: Location | None = None  # of the `return`
         self._answer: Take = lambda _: None
         self._changes = [
             (k, self._change(container_of(x), old))
@@ -113,10 +114,11 @@ class Results:
     def _take(self, x: Any) -> Take:
         if isinstance(x, Poison):
             message = f"the value that is returned cannot be traced: {x.reason}"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place)
         if isinstance(x, (Closure, Method, OfTrace)):
-            message = "a function that is defined in a traced program cannot be returned"
-            raise UntraceableError(message)
+            kind = "a function that is defined" if isinstance(x, Closure) else "what is made"
+            message = f"{kind} in a traced program, a {type(x).__name__}, cannot be returned"
+            raise UntraceableError(message, self.place)
         if isinstance(x, functools.partial):
             f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
             return lambda run: functools.partial(f(run), *args(run), **kwargs(run))
@@ -129,7 +131,7 @@ class Results:
             raise UntraceableError(message, x.place)
         if isinstance(x, Maybe):
             message = "an attribute or name that is bound on some ways only cannot be returned"
-            raise UntraceableError(message)
+            raise UntraceableError(message, self.place)
         if isinstance(x, Optional):
             flag, value = self._take(x.flag), self._take(x.value)
             return lambda run: value(run) if flag(run) else None
@@ -143,7 +145,7 @@ class Results:
         if held is None or not (self._recorder.is_own(held) or id(held) in self._arguments):
             if _mentions_symbols(x):
                 message = f"a {type(x).__name__} that holds traced values cannot be returned"
-                raise UntraceableError(message)
+                raise UntraceableError(message, self.place)
             return lambda _: x
         if id(held) in self._arguments:
             k = self._arguments[id(held)]

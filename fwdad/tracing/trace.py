@@ -343,6 +343,7 @@ def _trace(
     except AlwaysRaises as raised:
         _raise(raised)
     rebuild = Results(recorder, arguments, before)
+    rebuild.place = tracer.returned
     rebuild.answer(y)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
@@ -470,7 +471,7 @@ class _Captures:
                     f"`{name}` is a {type(x).__name__} of more than {_CAPTURED_AT_MOST} numbers "
                     "from outside: make it an array"
                 )
-                raise UntraceableError(message)
+                raise UntraceableError(message, self.recorder.place())
             self.structures.append((("structure", x), flat.key))
             found: list[Any] = []
             _find_leaves(x, (), found, set())

@@ -12,6 +12,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 from fwdad.tracing.arguments import is_record, new_object
+from fwdad.tracing.iteration import Iterator
 from fwdad.tracing.symbols import Maybe, Optional, Poison
 
 _Build = Callable[[list[Any], bool], Any]
@@ -69,6 +70,9 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
             items = {key: take(item) for key, item in node.items()}
             cls = type(node) if isinstance(node, collections.OrderedDict) else dict
             return lambda values, t: cls((key, p(values, t)) for key, p in items.items())
+        if isinstance(node, Iterator):
+            message = "an iterator is handed on to, or answered by, a program of its own"
+            raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
             message = "a value that may be None, or not be there, is used as a whole"
             raise UntraceableError(message)

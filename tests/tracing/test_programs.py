@@ -8,6 +8,7 @@ from tests.tracing import (
     callables,
     containers,
     corners,
+    generators,
     loops,
     numpy_code,
     objects,
@@ -16,7 +17,18 @@ from tests.tracing import (
 )
 from tests.tracing.agreement import assert_agrees, bits, outcome, wide
 
-TABLES = (loops, branches, stores, containers, objects, protocols, callables, numpy_code, corners)
+TABLES = (
+    loops,
+    branches,
+    stores,
+    containers,
+    objects,
+    protocols,
+    generators,
+    callables,
+    numpy_code,
+    corners,
+)
 PROGRAMS = [program for table in TABLES for program in table.PROGRAMS]
 
 
