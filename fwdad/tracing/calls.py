@@ -66,6 +66,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
+
 # C code that trusts the index arrays that it is given
 def _has_state(x: Any) -> bool:
     """Whether something is an object with attributes, and no function, class or symbol."""
