@@ -30,9 +30,9 @@ RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "array_of_arrays", "classes_with_operators", "diagonal_by_einsum",
     "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
     "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
-    "generators", "higher_order", "iteration", "itertools_and_collections",
+    "higher_order", "iteration", "itertools_and_collections",
     "namedtuples_and_dataclasses", "protocols",
-    "quadrature", "raise_from_and_reraise",
+    "quadrature",
     "recursive_sort", "structured_fields", "ufuncs_at",
 }  # fmt: skip
 
