@@ -226,12 +226,12 @@ def test_an_exception_names_the_line_of_the_user():
 
 def test_what_cannot_be_traced_is_refused_with_its_line():
     def f(x):
-        return np.random.default_rng(0).standard_normal() * x
+        return np.random.default_rng().standard_normal() * x
 
     with pytest.raises(fwdad.UntraceableError, match="random") as caught:
         fwdad.jit(f, backend="numpy")(1.0)
     assert caught.value.filename == __file__
-    assert "standard_normal" in caught.value.text
+    assert "default_rng" in caught.value.text
 
 
 def test_a_jitted_method_and_a_pickled_function():

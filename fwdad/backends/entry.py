@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.backends.compiled_math import NO_INT
 from fwdad.backends.compiled_scalars import NO_FLOAT
+from fwdad.backends.numba_loops import BROADCAST
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.defects import report
@@ -258,7 +259,8 @@ class _Entry:
         except CannotCompileError as error:
             self.known[signature] = False
             self.made.left.append(error)
-            if not any(isinstance(t, numba.types.Array) and not t.mutable for t in signature):
+            frozen = any(isinstance(t, numba.types.Array) and not t.mutable for t in signature)
+            if not frozen and not _only_window(error):
                 _report(f"compiling {self.program.name}", error)
 
     def _compile(self, signature: tuple[Any, ...]) -> None:
@@ -302,8 +304,16 @@ class _Entry:
 
 
 def _leaves_type(error: Exception) -> bool:
-    """Whether compiled code has raised because a result is not of its value's type: Python's is."""
-    return isinstance(error, OverflowError) or str(error) in (NO_INT, NO_FLOAT)
+    """Whether compiled code has raised because a result is not of its value's type: Python's is.
+
+    Or not of its lengths: a cotangent of what was broadcast.
+    """
+    return isinstance(error, OverflowError) or str(error) in (NO_INT, NO_FLOAT, BROADCAST)
+
+
+def _only_window(error: Exception) -> bool:
+    """Whether a window is asked for by `reshape` of an array that turns out to have gaps."""
+    return "reshape() supports contiguous array only" in str(error)
 
 
 def _report(what: str, error: Exception) -> None:

@@ -33,6 +33,9 @@ from fwdad.tape.stacks import push
 from fwdad.tape.summing import sum_to
 from fwdad.tape.types import ArrayType, Dimension, Number, Size
 
+BROADCAST = "a cotangent was broadcast"
+"""What compiled code says of lengths that NumPy's has to sum over."""
+
 
 class LoopWriter(LaneWriter):
     """Writes elementwise operations as loops."""
@@ -90,7 +93,7 @@ class LoopWriter(LaneWriter):
         for k, (n, text) in enumerate(zip(lengths, own, strict=True)):
             if self.length_of(x.type.shape[k]) != self.length_of(value.type.shape[k]):
                 self.line(f"if {text} != {self.index_text(n)}:", op)
-                self.line("    raise ValueError('a cotangent was broadcast')")
+                self.line(f"    raise ValueError({BROADCAST!r})")
                 self.note_equal(x.type.shape[k], value.type.shape[k])
         return Apply(sum_to, (x,), outputs=op.outputs, location=op.location)
 
