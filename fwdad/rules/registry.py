@@ -77,17 +77,20 @@ class Rule:
         )
         self.takes_sequences = self.function in SEQUENCE_TAKERS and self.function is not np.block
 
-    def with_arrays(self, primals: Sequence[Any], make: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Primals in which the lists of which NumPy makes arrays are what ``make`` says."""
-        if self.takes_arrays:
+    def with_arrays(
+        self, primals: Sequence[Any], make: Callable[[Any], Any], first: int = 0
+    ) -> tuple[Any, ...]:
+        """Primals in which the lists of which NumPy makes arrays are what ``make`` says.
+
+        They are those from number ``first`` on; of arrays in a sequence, number 0 is the sequence.
+        """
+        if self.takes_sequences and not first:
+            arrays, *others = primals
+            if type(arrays) in _LISTS:
+                arrays = type(arrays)([make(i) if type(i) in _LISTS else i for i in arrays])
+            return (arrays, *[make(x) if type(x) in _LISTS else x for x in others])
+        if self.takes_arrays or self.takes_sequences:
             return tuple([make(x) if type(x) in _LISTS else x for x in primals])
-        if self.takes_sequences:
-            return tuple([
-                type(x)([make(i) if type(i) in _LISTS else i for i in x])
-                if type(x) in _LISTS
-                else x
-                for x in primals
-            ])  # fmt: skip
         return tuple(primals)
 
     def takes_only_primals(self, count: int) -> bool:

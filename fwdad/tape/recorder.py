@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -542,17 +543,14 @@ class Recorder:
             return args, kwargs
         names, primals = rule.binder.positional, rule.binder.primals
 
-        def is_primal(k: int) -> bool:
-            return names[k] in primals if k < len(names) else rule.binder.variadic_active
+        def made(a: Any, name: str | None) -> Any:
+            if name not in primals and not (name is None and rule.binder.variadic_active):
+                return a
+            first = primals.index(name) if name in primals else len(primals)
+            return rule.with_arrays((a,), self._as_array, first)[0]
 
-        args = tuple(
-            rule.with_arrays((a,), self._as_array)[0] if is_primal(k) else a
-            for k, a in enumerate(args)
-        )
-        return args, {
-            key: rule.with_arrays((a,), self._as_array)[0] if key in primals else a
-            for key, a in kwargs.items()
-        }
+        args = tuple(made(a, name) for a, name in zip_longest(args, names[: len(args)]))
+        return args, {key: made(a, key) for key, a in kwargs.items()}
 
     def _as_array(self, x: Any) -> Any:
         """A list that holds symbols as the array that NumPy makes of it."""

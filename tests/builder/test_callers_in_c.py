@@ -83,6 +83,13 @@ def classes_that_extend_containers(x):
 
 
 @program(X)
+def lists_among_arrays_in_lists(x):
+    chosen = np.select([[True, False], [True, True]], [[x[0], 1.0], [x[1], x[2]]], [x[2], 3.0])
+    other = np.select([[False, True]], [np.ones(2)], default=[x[0] * x[1], 2.0])
+    return chosen * other[0] + np.choose([0, 1], [[x[0], 1.0], x[1:]])
+
+
+@program(X)
 def context_variables(x):
     outer = LEVEL.set(x[0])
     inner = LEVEL.set(LEVEL.get() * x[1])
