@@ -23,6 +23,7 @@ from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
+from fwdad.tape.forward.placing import place_lanes, pulled_places
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.rules import becomes_whole, nested_parts
 from fwdad.tape.mirroring import give_back
@@ -54,6 +55,8 @@ class Rules(Windows):
         function = ruled_function(op)
         if function is load_lanes:
             self._loaded_lanes(op, bars[0])
+        elif function is place_lanes:
+            self._placed_lanes(op, bars[0])
         elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
             self._gathered(op, bars[0])
         elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
@@ -159,11 +162,21 @@ class Rules(Windows):
         at = (slice(None), *self.symbols(tuple(index)))
         self.recorder.update(target, at, operator.add, y_bar)
 
+    def _placed_lanes(self, op: Apply, y_bar: Any) -> None:
+        (v,) = op.outputs
+        lanes_bar = self._as_symbol(v, self.whole(v, y_bar))
+        found = pulled_places(self.recorder, op.args[:4], lanes_bar)
+        for d, d_bar in zip(op.args[4:], found, strict=True):
+            if self.structure.is_active(d):
+                self.add(d, d_bar)
+
     # -- rules
 
     def _by_rule(self, op: Apply, function: Any, bars: list[Any]) -> None:
         rule = find_rule(function)
         if rule is None:
+            if own_function(op):  # the builder does not look into these
+                self.fail(f"{own_function(op)} of a value that carries a derivative")
             self._whole(op, bars, "no frule")
             return
         if rule.kind == "elementwise" and len(op.outputs) == 1:

@@ -227,6 +227,37 @@ def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> A
     return total
 
 
+def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> list[Any]:
+    """The cotangents of the coefficients of lanes that are placed, as large as the primal.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    of : tuple
+        ``(n, shape, dtype, runs)``, as :func:`place_lanes` takes them.
+    lanes_bar : Symbol
+        The cotangent of the lanes.
+    """
+    n, shape, _, runs = of
+    size = math.prod(shape)
+    flat = recorder.apply(np.reshape, (lanes_bar, (n * size,)), {})
+    found = []
+    for own in runs:
+        places = np.full(size, NOWHERE)
+        for element, lane, steps in own:
+            at, elements = indices(element, lane, steps, size)
+            places[elements] = at
+        inside = places != NOWHERE
+        where = np.where(inside, places, 0).reshape(shape)
+        bar = recorder.load(flat, recorder.as_symbol(where) if shape else int(where))
+        if not inside.all():
+            inside_symbol = recorder.as_symbol(inside.reshape(shape))
+            bar = recorder.apply(np.where, (inside_symbol, bar, 0.0), {})
+        found.append(bar)
+    return found
+
+
 def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarray:
     """Where the elements of placed lanes move, whose coefficients move at places of their own."""
     flat = np.full(n * outer.size, NOWHERE)
@@ -236,4 +267,12 @@ def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarra
     return flat.reshape((n, *outer.shape))
 
 
-__all__ = ["Placer", "place_lanes", "places_meet", "places_of", "pushed_places", "runs_of"]
+__all__ = [
+    "Placer",
+    "place_lanes",
+    "places_meet",
+    "places_of",
+    "pulled_places",
+    "pushed_places",
+    "runs_of",
+]

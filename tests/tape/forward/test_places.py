@@ -337,3 +337,31 @@ def test_a_band_and_a_stencil_are_few_runs():
     inner = np.full((20, 30), -1)
     inner[1:-1, 1:-1] = np.arange(600).reshape(20, 30)[:-2, 1:-1]
     assert len(runs_of(inner)) == 1
+
+
+NESTED = [np.sin, np.diff, lambda u: np.outer(u, u[1:]) * u[0], lambda u: u[1:] ** 2, updates]
+
+
+@pytest.mark.parametrize("f", NESTED)
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_lanes_by_places_run_backwards(f, n):
+    """A gradient of a Jacobian, and Jacobians by rows of Jacobians by columns; given numbers."""
+
+    def loss(u):
+        return np.sum(np.sin(fwdad.jacfwd(f)(u) + 0.3))
+
+    def lossless(u):
+        """The same, by directions that are written out: no places."""
+        return np.sum(np.sin(fwdad.jvp(f, u, np.eye(n))[1] + 0.3))
+
+    x = point(n)
+    expected = fwdad.jvp(lossless, x, np.eye(n))[1]
+    assert_allclose(fwdad.grad(loss)(x), expected, rtol=1e-12, atol=1e-13)
+    compiled = fwdad.jit(fwdad.grad(loss), backend="numpy")
+    assert_allclose(compiled(x), expected, rtol=1e-12, atol=1e-13)
+    assert_allclose(fwdad.hessian(loss, x), fwdad.jacfwd(fwdad.jacfwd(loss))(x), atol=1e-12)
+    g = fwdad.jacfwd(f)
+    assert_allclose(fwdad.jacrev(g)(x), fwdad.jacfwd(g)(x), rtol=1e-12, atol=1e-13)
+    assert_allclose(
+        fwdad.jacrev(fwdad.jacfwd(g))(x), fwdad.jacfwd(fwdad.jacfwd(g))(x), rtol=1e-12, atol=1e-13
+    )
