@@ -32,6 +32,7 @@ from fwdad.tape.passes.small.elements import SMALL, is_small
 from fwdad.tape.types import ArrayType, Dimension, Size
 
 _MOST = 400  # operations that a loop may be written out as
+_ROUNDS = 8  # of lengths that are found by those of other windows
 
 
 def unroll(program: Program, chosen: Callable[[Program], set[Value]]) -> None:
@@ -114,7 +115,9 @@ def _write_out(program: Program, loops: set[Op]) -> None:
         substitute(program.block, writer.mapping)
         give_name(writer.mapping)
         fold(program)
-        while share_lengths(program):
+        for _ in range(_ROUNDS):  # lengths of windows that change in a loop never settle
+            if not share_lengths(program):
+                break
             fold(program)
         found = _candidates(program.block)  # a range inside may be known now
         new = {op: size for op, size in found.items() if op in writer.inside}
