@@ -8,7 +8,7 @@ from fwdad.backends.numpy_source import Source, source_of
 from fwdad.backends.pieces import Cut, cut
 from fwdad.tape.ops import Call, Missing, Program
 from fwdad.tape.show import Writer
-from fwdad.tape.types import ArrayType
+from fwdad.tape.types import ArrayType, least_shape
 
 
 class GlueWriter(Writer):
@@ -40,7 +40,7 @@ class GlueWriter(Writer):
         """A value that nobody will use, of its type: compiled code may be given it."""
         t = operand.type
         if isinstance(t, ArrayType):
-            return f"np.empty({(0,) * t.ndim}, np.{t.dtype})"
+            return f"np.empty({least_shape(t)}, np.{t.dtype})"
         return repr(t.dtype.type(0).item())
 
 

@@ -22,6 +22,7 @@ from fwdad.backends.numba_support import (
 from fwdad.backends.registers import in_registers, lane_memory, width
 from fwdad.backends.workspaces import OpenLoop, temporaries
 from fwdad.tape.alias import memory_of
+from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.notation import words
 from fwdad.tape.ops import (
     Apply,
@@ -65,6 +66,7 @@ class BaseWriter(Writer):
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)
         self.known = Places(program)
+        self._missing = missing_on_some_way(program)
         self.axes = axes_of_memory(program, self._roots, self.known)
         self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
         self._params = set(program.block.params)

@@ -30,7 +30,7 @@ from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape import snapshots
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
-from fwdad.tape.types import Number, number_type
+from fwdad.tape.types import Number, least_shape, number_type
 
 
 class NumberWriter(BaseWriter):
@@ -87,11 +87,12 @@ class NumberWriter(BaseWriter):
         return super().text(operand, level)
 
     def missing(self, operand: Missing) -> str:
-        """A value of the right type that nobody will use."""
+        """A value of the right type that nobody will use, but that may be copied."""
         t = operand.type
         if isinstance(t, Number):
             return literal(0, t)
-        return self.help("loose") + f"({self.empty(['0'] * t.ndim, t.dtype)})"
+        lengths = [str(n) for n in least_shape(t)]
+        return self.help("loose") + f"({self.empty(lengths, t.dtype)})"
 
     def array(self, operand: Value) -> str:
         """An array by name."""

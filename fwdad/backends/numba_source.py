@@ -304,7 +304,9 @@ class NumbaWriter(StoreWriter):
             seen += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
         found: dict[Dimension, str] = {}
         for v in seen:
-            if is_array(v) and v not in self.lanes and v not in self._inlined and v in self._names:
+            if not is_array(v) or v in self._missing:
+                continue
+            if v not in self.lanes and v not in self._inlined and v in self._names:
                 name = self._names[v]
                 if name in written or v in self._params:
                     for axis, d in enumerate(v.type.shape):

@@ -55,8 +55,13 @@ def without_outer_sums(program: Program) -> Program:
     ):
         return program
     fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
-    made = Program(program.name, Cloner({}).block(program.block))
+    cloner = Cloner({})
+    made = Program(program.name, cloner.block(program.block))
     vars(made).update(fields)
+    made.shared, made.absent = (
+        {v for v in map(cloner.operand, given) if isinstance(v, Value)}
+        for given in (program.shared, program.absent)
+    )
     if constant:
         multiply_one_row(made)
     for block in blocks_of(made.block):

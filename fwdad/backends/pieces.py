@@ -17,6 +17,7 @@ from fwdad.backends.elementwise import check_dtype
 from fwdad.backends.numba_source import numba_source
 from fwdad.backends.numba_support import CannotCompileError
 from fwdad.tape.alias import memory, memory_of, written_parameters
+from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -94,6 +95,7 @@ class _Cutter:
         self.name = program.name if program.name.isidentifier() else "traced"
         self.users = _users(program.block)
         self._roots = memory_of(program)
+        self._missing = missing_on_some_way(program)
         self._writing = {op for op in program.walk() if any(True for _ in op.writes())}
         self.pieces: list[Program] = []
         self.left: list[CannotCompileError] = []
@@ -172,6 +174,7 @@ class _Cutter:
         )
         made.written = written_parameters(made)
         made.shared = self._shared(run)
+        made.absent = self._missing.intersection(params)
         numba_source(made)
         return made
 

@@ -195,6 +195,11 @@ _OF_PYTHON = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}
 _ORDER = (BOOL, INT, FLOAT, COMPLEX)
 
 
+def least_shape(t: ArrayType) -> tuple[int, ...]:
+    """The shape of the smallest array of a type: what is not known is 0."""
+    return tuple(0 if isinstance(d, Size) else d for d in t.shape)
+
+
 def number_type(x: Any) -> Number | None:
     """The type of a number, or None of anything else.
 

@@ -11,10 +11,10 @@ Allocations that are written or answered stay, and so do reads of memory that th
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 from fwdad.tape.alias import memory, memory_of
 from fwdad.tape.effects import Risk, reads, risk, writes
+from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -53,7 +53,7 @@ class _Hoister:
         self._written = set().union(*(memory(op.writes(), self.roots) for op in ops))
         given = [op.args for op in ops if isinstance(op, Call)]
         self._escaping = memory([*program.block.results, *given], self.roots)
-        self._partial = _missing_on_some_way(ops)
+        self._partial = missing_on_some_way(program)
         self._quiet = program.quiet
 
     def block(self, block: Block) -> bool:
@@ -149,27 +149,6 @@ class _Hoister:
             if is_array(old):
                 self.roots[new] = set(self.roots[old])
         return [test, made]
-
-
-def _missing_on_some_way(ops: list[Op]) -> set[Value]:
-    """What branches answer, and loops carry, that is not there on every way."""
-    sources: list[tuple[Value, Any]] = []
-    for op in ops:
-        if isinstance(op, Branch):
-            for side in op.blocks():
-                sources.extend(zip(op.outputs, side.results, strict=True))
-        elif isinstance(op, Loop):
-            sources.extend(zip(op.carried, op.initial, strict=True))
-            sources.extend(zip(op.carried, op.body.results, strict=False))
-            sources.extend(zip(op.outputs, op.carried, strict=True))
-    found: set[Value] = set()
-    while True:
-        more = {
-            v for v, x in sources if isinstance(x, Missing) or (isinstance(x, Value) and x in found)
-        } - found
-        if not more:
-            return found
-        found |= more
 
 
 def _worthwhile(ops: list[Op]) -> list[Op]:
