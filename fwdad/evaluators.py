@@ -19,11 +19,12 @@ from fwdad.builder.build import run_on_duals
 from fwdad.builder.forward import explicit_leaves, run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.defects import Untraced
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import NoOutputError, UnsupportedTypeError
 from fwdad.layouts import in_structures, stacked
+from fwdad.rules.registry import function_name
 from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
 
 _REVERSE: dict[str, Any] = {}
@@ -307,12 +308,13 @@ def linearize(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     chunk: int | str | None = "auto",
+    holomorphic: bool = False,
 ) -> tuple[Any, Any]:
     """The value of a function, and its Jacobian as an operator.
 
     Parameters
     ----------
-    f, x, args, kwargs, chunk
+    f, x, args, kwargs, chunk, holomorphic
         See :func:`jacobian`.
 
     Returns
@@ -322,6 +324,15 @@ def linearize(
     J : JacobianOperator
         A ``scipy.sparse.linalg.LinearOperator``: ``J.matvec(v)`` pushes a direction forward,
         ``J.matmat`` many, in chunks; ``J.rmatvec`` pulls a cotangent back, ``J.rmatmat`` many.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If x is an integer or holds nothing to differentiate.
+    NotHolomorphicError
+        If x is complex, and ``holomorphic`` is not said, or f is not.
+    NoOutputError
+        If f returns None.
 
     Notes
     -----
@@ -334,11 +345,17 @@ def linearize(
     """
     from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
 
-    found = _REVERSE["linearized"](f, (x, *args), kwargs or {}, chunk)
-    if not isinstance(found, Untraced):
-        return found.y, JacobianOperator(found, x, found.y)
-    with found.instead():
-        at = _At(f, (x, *args), kwargs or {}, chunk)
+    arguments, _ = arguments_of(f, x, args, kwargs, 0)
+    width_of(chunk, 1, arguments.leaves)  # raises if it is none
+    check_holomorphic(f, arguments, holomorphic, has_aux=False, outputs="returned")
+    found = _REVERSE["linearized"](f, arguments.args, arguments.kwargs, chunk)
+    at = found
+    if isinstance(found, Untraced):
+        with found.instead():
+            at = _At(f, arguments.args, arguments.kwargs, chunk, holomorphic=holomorphic)
+    if at.y is None:
+        message = f"{function_name(f)} returned None: what it returns is linearized"
+        raise NoOutputError(message)
     return at.y, JacobianOperator(at, x, at.y)
 
 
@@ -351,8 +368,10 @@ class _At:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         chunk: int | str | None,
+        *,
+        holomorphic: bool,
     ) -> None:
-        self.f, self.chunk = f, chunk
+        self.f, self.chunk, self.holomorphic = f, chunk, holomorphic
         self.x, *self.args = (_own(a) for a in args)
         self.kwargs = {key: _own(a) for key, a in kwargs.items()}
         self._structure = flatten(self.x)[1]
@@ -363,15 +382,18 @@ class _At:
     def push(self, rows: list[Any]) -> list[Any]:
         """The tangents of the leaves of f(x) in K directions of those of x."""
         v, args = unflatten(self._structure, rows), tuple(self.args)
-        y_dot = jvp(self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs)[1]
-        return flatten(y_dot)[0]
+        _, y_dot = jvp(
+            self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs,
+            holomorphic=self.holomorphic,
+        )  # fmt: skip
+        return match(flatten(self.y)[1], y_dot)
 
     def pull(self, rows: list[Any]) -> list[Any]:
         """The cotangents of the leaves of x for K of those of f(x)."""
         if self._pull is None:
             given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
             self._pull = _REVERSE["pullback"](*given)
-        return flatten(self._pull(unflatten(flatten(self.y)[1], rows)))[0]
+        return match(self._structure, self._pull.of_leaves(rows))
 
 
 def _own(x: Any) -> Any:

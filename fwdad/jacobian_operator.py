@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from fwdad.errors import UnsupportedTypeError
-from fwdad.tangents.composite import flatten
+from fwdad.errors import SeedError, UnsupportedTypeError
+from fwdad.tangents.composite import flatten, leaf_order
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 
 
@@ -34,7 +34,9 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     def __init__(self, at: Any, x: Any, y: Any) -> None:
         self._at = at
         self._leaves, _ = flatten(x)
-        self._outputs = outputs = flatten(y)[0]
+        leaves, structure = flatten(y)
+        self._order = leaf_order(structure)
+        self._outputs = outputs = [leaves[k] for k in self._order]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
@@ -47,9 +49,11 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         super().__init__(dtype, (m, n))
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
-        rows = np.ascontiguousarray(v.T)
+        rows = _numbers(v, "vector")
+        if 0 in (*self.shape, len(rows)):
+            return np.zeros((self.shape[0], len(rows)), self.dtype)
         parts = self._at.push(_split(rows, self._leaves))
-        return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+        return np.concatenate([parts[k].reshape(len(rows), -1) for k in self._order], axis=1).T
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self._matmat(v.reshape(-1, 1))[:, 0]
@@ -58,9 +62,22 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         return self._rmatmat(v.reshape(-1, 1))[:, 0]
 
     def _rmatmat(self, v: np.ndarray) -> np.ndarray:
-        rows = np.ascontiguousarray(v.T)
-        parts = self._at.pull(_split(rows, self._outputs))
+        rows = _numbers(v, "cotangent")
+        if 0 in (*self.shape, len(rows)):
+            return np.zeros((self.shape[1], len(rows)), self.dtype)
+        bars: dict[int, np.ndarray] = {}
+        for k, own in zip(self._order, _split(rows, self._outputs), strict=True):
+            bars[k] = bars[k] + own if k in bars else own  # an array that is answered twice
+        parts = self._at.pull([bars[k] for k in sorted(bars)])
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+
+
+def _numbers(v: np.ndarray, what: str) -> np.ndarray:
+    """The columns of a matrix, as rows."""
+    if v.dtype.kind not in "biufc":
+        message = f"a {what} of dtype {v.dtype} came; one of floats is wanted"
+        raise SeedError(message)
+    return np.ascontiguousarray(v.T)
 
 
 def _split(rows: np.ndarray, leaves: list[Any]) -> list[np.ndarray]:
@@ -68,6 +85,6 @@ def _split(rows: np.ndarray, leaves: list[Any]) -> list[np.ndarray]:
     found, start = [], 0
     for leaf in leaves:
         size = math.prod(leaf_shape(leaf))
-        found.append(rows[:, start : start + size].reshape(-1, *leaf_shape(leaf)))
+        found.append(rows[:, start : start + size].reshape(len(rows), *leaf_shape(leaf)))
         start += size
     return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.builder.forward import Arguments, Outcome
 from fwdad.tangents.chunk import plain
-from fwdad.tangents.composite import unflatten
+from fwdad.tangents.composite import leaf_order, unflatten
 from fwdad.tangents.seeds import leaf_shape
 from fwdad.tangents.zero import NoTangent
 
@@ -57,4 +57,5 @@ def _lanes_last(lanes: Any) -> Any:
 def stacked(outcome: Outcome) -> Any:
     """All of y by all of x, as one matrix."""
     rows = [_lanes_last(lanes).reshape(-1, lanes.shape[0]) for lanes in outcome.tangents]
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+    order = leaf_order(outcome.structure)
+    return rows[0] if len(order) == 1 else np.concatenate([rows[k] for k in order])

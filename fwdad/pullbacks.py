@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -12,7 +13,7 @@ from fwdad.arguments import Argnums, Function, arguments_of, width_of
 from fwdad.builder.activity import is_active
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
-from fwdad.builder.forward import explicit_leaves
+from fwdad.builder.forward import Arguments, explicit_leaves
 from fwdad.defects import Untraced
 from fwdad.errors import NoOutputError, SeedError
 from fwdad.evaluators import install_reverse
@@ -29,7 +30,7 @@ from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.composite import flatten, match, unflatten
+from fwdad.tangents.composite import flatten, gather, leaf_order, match, unflatten
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
@@ -164,8 +165,16 @@ class Pullback:
 
     def __call__(self, y_bar: Any) -> Any:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""
-        given = match(self._structure, explicit_leaves(y_bar), "y", "cotangent")
-        bars = [_fit(b, y) for b, y in zip(given, self._leaves, strict=True)]
+        given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
+        return self.of_leaves(
+            [
+                functools.reduce(_sum, [_fit(b, y) for b in bars])
+                for bars, y in zip(given, self._leaves, strict=True)
+            ]
+        )
+
+    def of_leaves(self, bars: list[Any]) -> Any:
+        """The same for one cotangent, or K, of each leaf of y."""
         count = self._count(bars)
         if count is None:
             return self._pull([_like(b, y) for b, y in zip(bars, self._leaves, strict=True)])
@@ -192,14 +201,10 @@ class Pullback:
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
         """The cotangents of x, leaf by leaf, for K of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
-        trees = zip(self._arguments.structures, (x_bar,) if self._single else x_bar, strict=True)
+        found = _leaves_of_x(self._arguments, x_bar, single=self._single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
-            for b, x in zip(
-                [b for structure, tree in trees for b in match(structure, tree)],
-                self._arguments.leaves,
-                strict=True,
-            )
+            for b, x in zip(found, self._arguments.leaves, strict=True)
         ]
 
     def _pull_active(self, bars: list[Any]) -> Any:
@@ -398,15 +403,15 @@ def jacrev_at(
     y, pullback = result[:2]
     leaves, structure = flatten(y)
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
-    x_bar = pullback(unflatten(structure, _unit_cotangents(leaves)))
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
-    rows = _rows_of_leaves(leaves, _x_leaves(x_bar, single=single))
+    x_bar = pullback.of_leaves(_unit_cotangents(leaves))
+    rows = _rows_of_leaves(leaves, _leaves_of_x(arguments, x_bar, single=single))
     if stack:
         wide = [
             np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
             for size, parts in zip(sizes, rows, strict=True)
         ]
-        return (y, np.concatenate(wide), *result[2:])
+        return (y, np.concatenate([wide[k] for k in leaf_order(structure)]), *result[2:])
     blocks = []
     for leaf, parts in zip(leaves, rows, strict=True):
         own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
@@ -497,6 +502,12 @@ def _pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any
 install_reverse(jacrev_at, _pullback_at, linearized)
 
 
+def _leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:
+    """What stands for each leaf of the arguments, also where one array stands for two of them."""
+    trees = zip(arguments.structures, (x_bar,) if single else x_bar, strict=True)
+    return [leaf for structure, tree in trees for leaf in match(structure, tree)]
+
+
 def _x_leaves(x_bar: Any, *, single: bool) -> list[Any]:
     trees = [x_bar] if single else list(x_bar)
     return [leaf for tree in trees for leaf in flatten(tree)[0]]
@@ -520,14 +531,30 @@ def _fit(bar: Any, y: Any) -> Any:
     if bar is None or bar is NoTangent:
         message = f"{bar} came as the cotangent of a part that has one: write ZERO"
         raise SeedError(message)
-    made, dtype = np.asarray(bar), leaf_dtype(plain(y))
+    try:
+        made, dtype = np.asarray(bar), leaf_dtype(plain(y))
+    except ValueError as error:  # a ragged list
+        message = f"a {type(bar).__name__} came that is no array: {error}"
+        raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
         message = f"a complex cotangent came for a real value of dtype {dtype}"
         raise SeedError(message)
     if made.dtype.kind not in "biufc":
-        message = f"a cotangent of dtype {made.dtype} came; a float array is wanted"
+        what = f"{type(bar).__name__} of dtype {made.dtype}"
+        message = f"a {what} came as a cotangent; a float array is wanted"
         raise SeedError(message)
     return made
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """The sum of the cotangents of an array that stands in two places of the value."""
+    if a is ZERO or b is ZERO:
+        return b if a is ZERO else a
+    shapes = np.shape(plain(a)), np.shape(plain(b))
+    if shapes[0] != shapes[1]:
+        message = f"cotangents of shapes {list(shapes)} came for two places of one array"
+        raise SeedError(message)
+    return call(operator.add, a, b)
 
 
 def _like(bar: Any, y: Any) -> Any:

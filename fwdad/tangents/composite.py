@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -296,6 +296,43 @@ def match(structure: Structure, other: Any, path: str = "x", what: str = "seed")
     return [found[k] for k in range(count)]
 
 
+def gather(
+    structure: Structure, other: Any, path: str = "x", what: str = "seed"
+) -> list[list[Any]]:
+    """As :func:`match`, with all that stands for a leaf: an array may be at several places."""
+    found: dict[int, list[Any]] = {}
+    _gather(structure, other, (path, what), found, ())
+    return [found[k] for k in range(len(found))]
+
+
+def _gather(
+    node: Structure,
+    v: Any,
+    names: tuple[str, str],
+    found: dict[int, list[Any]],
+    above: tuple[Structure, ...],
+) -> None:
+    if node.kind == "leaf":
+        found.setdefault(node.index, []).append(v)
+    elif node.kind != "static" and not any(node is a for a in above):
+        path, what = names
+        for child, part, step in _pairs(node, v, path, what):
+            _gather(child, part, (path + step, what), found, (*above, node))
+
+
+def leaf_order(structure: Structure) -> list[int]:
+    """The leaf of each place, in order: an array at two places counts twice."""
+    return list(_leaf_order(structure, ()))
+
+
+def _leaf_order(node: Structure, above: tuple[Structure, ...]) -> Iterator[int]:
+    if node.kind == "leaf":
+        yield node.index
+    elif not any(node is a for a in above):
+        for child in node.children:
+            yield from _leaf_order(child, (*above, node))
+
+
 def _match(
     node: Structure,
     v: Any,
@@ -399,9 +436,11 @@ __all__ = [
     "ZERO",
     "Structure",
     "flatten",
+    "gather",
     "is_leaf",
     "is_part",
     "lanes_of",
+    "leaf_order",
     "map_tree",
     "match",
     "match_or_none",

@@ -75,6 +75,13 @@ def _has_state(x: Any) -> bool:
     return bool(getattr(x, "__dict__", None)) and not isinstance(x, passive)
 
 
+def _is_of_trace(x: Any) -> bool:
+    """Whether a container holds values that are not known when the program is traced."""
+    if isinstance(x, (list, tuple, dict)):
+        return any(map(_is_of_trace, x.values() if isinstance(x, dict) else x))
+    return not isinstance(x, np.ndarray) and mentions_symbols(x)
+
+
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -153,7 +160,9 @@ class Calls(Attributes):
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
-            return self.call(f.func, (*f.args, *args), {**f.keywords, **kwargs})
+            given = {key: self._bound_outside(x, key) for key, x in f.keywords.items()}
+            first = [self._bound_outside(x, "a") for x in f.args]
+            return self.call(f.func, (*first, *args), {**given, **kwargs})
         try:
             handle = BUILTINS.get(f)
         except TypeError:
@@ -376,9 +385,11 @@ class Calls(Attributes):
                     raise AlwaysRaises(TypeError, (message,))
                 bound[parameter] = extra.pop(parameter)
         for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
-            bound.setdefault(parameter, self._default(value))
+            if parameter not in bound:
+                bound[parameter] = self._bound_outside(value, parameter)
         for parameter, value in kw.items():
-            bound.setdefault(parameter, self._default(value))
+            if parameter not in bound:
+                bound[parameter] = self._bound_outside(value, parameter)
         missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:
             message = f"{name}() missing required arguments: {', '.join(missing)}"
@@ -390,10 +401,16 @@ class Calls(Attributes):
             raise AlwaysRaises(TypeError, (message,))
         return bound
 
-    def _default(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return self.recorder.as_symbol(value)
-        return value
+    def _bound_outside(self, x: Any, name: str) -> Any:
+        """A default, or what a partial function holds: lists and dicts change between calls."""
+        if isinstance(x, np.ndarray):
+            return self.recorder.as_symbol(x)
+        own = any(map(self.recorder.is_own, x if isinstance(x, tuple) else (x,)))
+        if own or _is_of_trace(x):
+            return x
+        if type(x) in (list, dict) or (isinstance(x, tuple) and mutables(x)):
+            return self.capture_container(x, ("object", x), name)
+        return x
 
     def _call_class(self, cls: type, args: Any, kwargs: Any) -> Any:
         if cls.__name__ == "prange" and cls.__module__.startswith("numba."):
@@ -473,7 +490,7 @@ class Calls(Attributes):
             elif field.default_factory is not dataclasses.MISSING:
                 value = self.call(field.default_factory, (), {})
             elif field.default is not dataclasses.MISSING:
-                value = self._default(field.default)
+                value = self._bound_outside(field.default, field.name)
             else:
                 continue
             vars(made)[field.name] = value

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad import compilation, linearized
 from fwdad.defects import Untraced
+from fwdad.errors import SeedError
 
 X = np.linspace(0.2, 1.0, 5)
 TABLE = np.array([1.0, -2.0, 0.5, 3.0, 1.5])
@@ -165,3 +166,98 @@ def test_without_a_way_back_on_a_tape(monkeypatch):
 
 
 real = linearized.tape_at
+
+
+def recorded(f):
+    """The same function, which no tape has."""
+
+    def g(x):
+        try:
+            if np.size(x) >= 0:
+                raise ArithmeticError  # noqa: TRY301  (caught below: no tape has that)
+        except ArithmeticError:
+            return f(x)
+
+    return g
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize(
+    "f", [lambda x: (x, x), lambda x: [[x * 2]] * 2, lambda x: (x + 1, x * x, x + 2)]
+)
+def test_an_array_that_is_answered_twice(f, traced):
+    """It has as many rows, on a tape or not, and its cotangents are added."""
+    f = f if traced else recorded(f)
+
+    def flat(x):
+        return np.concatenate([np.ravel(y) for y in f(x)])
+
+    expected = fwdad.jacobian(flat, X, mode="forward")
+    rows = len(expected)
+    _, J = fwdad.linearize(f, X, chunk=2)
+    assert_allclose(J @ np.eye(5), expected)
+    assert_allclose(J.T @ np.eye(rows), expected.T)
+    for mode in ("forward", "reverse", "auto"):
+        assert_allclose(fwdad.jacobian(f, X, mode=mode, stack=True), expected)
+    y, pullback = fwdad.vjp(f, X)
+    same = np.arange(1.0, 6.0)
+    for bars in ([same] * len(y), [same * k for k in range(len(y))]):
+        given = type(y)([bar] if type(y[0]) is list else bar for bar in bars)
+        assert_allclose(pullback(given), np.concatenate(bars) @ expected)
+        many = [np.stack([bar, 2 * bar]) for bar in bars]
+        given = type(y)([bar] if type(y[0]) is list else bar for bar in many)
+        assert_allclose(pullback(given)[1], 2 * np.concatenate(bars) @ expected)
+    if not traced and type(y[0]) is not list and len(y) == 2:
+        with pytest.raises(SeedError, match="two places of one array"):
+            pullback((same, np.stack([same])))
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize(
+    ("f", "x", "shape"),
+    [
+        (lambda x: x * 2, X, (5, 5)),
+        (lambda x: x * 2, np.zeros(0), (0, 0)),
+        (lambda x: x[:0], X, (0, 5)),
+        (lambda x: np.sum(x) + np.ones(3), np.zeros(0), (3, 0)),
+    ],
+)
+def test_nothing_to_multiply(f, x, shape, traced):
+    _, J = fwdad.linearize(f if traced else recorded(f), x)
+    m, n = J.shape
+    assert (m, n) == shape
+    assert J.matmat(np.zeros((n, 0))).shape == (m, 0)
+    assert J.rmatmat(np.zeros((m, 0))).shape == (n, 0)
+    assert_array_equal(J @ np.ones(n), 2.0 * np.ones(m) if n == m else np.zeros(m))
+    assert_array_equal(J.rmatvec(np.ones(m)), 2.0 * np.ones(n) if n == m else np.zeros(n))
+
+
+def test_arguments_that_share_a_cotangent():
+    p = {"a": X, "b": X + 1}
+    _, J = fwdad.linearize(recorded(lambda p: p["a"] + p["b"]), p)
+    assert_array_equal(J.T @ np.eye(5), np.concatenate([np.eye(5), np.eye(5)]))
+
+
+def test_complex_arguments():
+    z = X + 1j * OTHER
+    _, J = fwdad.linearize(lambda z: z**2, z, holomorphic=True)
+    assert_allclose(J @ z, 2 * z * z)
+    assert_allclose(J.H @ z, 2 * z.conj() * z)
+    assert_allclose(J.T @ z, 2 * z * z)
+    with pytest.raises(fwdad.NotHolomorphicError, match="say holomorphic=True"):
+        fwdad.linearize(lambda z: z**2, z)
+    with pytest.raises(fwdad.NotHolomorphicError, match="does not hold"):
+        fwdad.linearize(np.abs, z, holomorphic=True)
+
+
+def test_what_is_no_argument_and_no_value():
+    with pytest.raises(fwdad.UnsupportedTypeError, match=r"Write 3\.0"):
+        fwdad.linearize(lambda x: x * x, 3)
+    with pytest.raises(fwdad.NoOutputError, match="returned None"):
+        fwdad.linearize(lambda x: None, X)
+    with pytest.raises(SeedError, match="chunk is a positive integer"):
+        fwdad.linearize(np.sin, X, chunk=0)
+    _, J = fwdad.linearize(np.sin, X)
+    for product in (J.matvec, J.rmatvec):
+        with pytest.raises(SeedError, match="dtype object"):
+            product(np.array([None] * 5))

@@ -286,3 +286,36 @@ def test_one_array_under_two_names_may_become_two(f, monkeypatch):
     TWICE.second[:] = 0.5
     check()
     assert fwdad.cache_info(jitted).traces == traces <= 3
+
+
+def scaled(x, by=TABLE, *, named=CONFIG):
+    return x * by[0] + named["inner"]["v"][0] * x
+
+
+def through_default(x):
+    return scaled(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        scaled,
+        through_default,
+        functools.partial(lambda by, x, named: x * by[0] + named["inner"]["v"][0] * x, TABLE,
+                          named=CONFIG),
+        functools.partial(lambda pair, x: x * pair[0][0] + pair[1]["inner"]["v"][0] * x,
+                          (TABLE, CONFIG)),
+    ],
+)  # fmt: skip
+def test_lists_and_dicts_that_are_bound_may_change(f, monkeypatch):
+    """By defaults and partial functions; they were constants once traced."""
+    fast = jit(f, backend="numpy")
+    gradient = fwdad.grad(f)
+    for first, v in ((1.0, 1.0), (5.0, 1.0), (5.0, 7.0)):
+        TABLE[0] = first
+        monkeypatch.setitem(CONFIG["inner"], "v", np.full(2, v))
+        assert fast(2.0) == 2.0 * (first + v)
+        assert gradient(2.0) == first + v
+        assert fwdad.vjp(f, 2.0)[1](1.0) == first + v
+    TABLE[0] = 1.0
+    assert cache_info(fast).traces == 1
