@@ -124,7 +124,7 @@ def cut(program: Program, told: Cut) -> Halves:
         else:
             ops.append(op)
     at = next(k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
-    front, back = ops[:at], ops[at + 1 :]
+    front, back = _begun_late(ops[:at], ops[at + 1 :])
     values = len(block.results) - told.answers
     results, answers = block.results[:values], block.results[values:]
     kept, again = _handed_over(front, block.params, back, answers)
@@ -151,6 +151,16 @@ def cut(program: Program, told: Cut) -> Halves:
         [k for k in arrays if way_back.written[k]],
         {k: _use_of(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
     )
+
+
+def _begun_late(front: list[Op], back: list[Op]) -> tuple[list[Op], list[Op]]:
+    """Stacks that the way forward leaves empty begin with the way back, which is pushed alone."""
+    used = {v for op in front for v in all_used(op)}
+    late = [
+        op for op in front
+        if isinstance(op, Apply) and op.function is new_stack and used.isdisjoint(op.outputs)
+    ]  # fmt: skip
+    return [op for op in front if op not in late], [*late, *back]
 
 
 def _program(

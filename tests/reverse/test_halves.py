@@ -106,6 +106,23 @@ def test_under_derivatives(f):
     assert_allclose(pullback(u), u @ expected, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("f", [filled, overwritten, layered, in_place, left_early])
+def test_many_cotangents_of_a_gradient(f):
+    """The gradient's own way back is run back: stacks of cotangents are empty at the turn."""
+
+    def gradient(x):
+        return fwdad.grad(lambda x: np.sum(np.sin(f(x))))(x)
+
+    expected = fwdad.jacobian(gradient, X, mode="forward")
+    _, pullback = fwdad.vjp(gradient, X)
+    _, J = fwdad.linearize(gradient, X)
+    for count in (1, 2, 5):
+        found = pullback(np.eye(5)[:count])
+        assert_allclose(found, expected[:count], rtol=1e-11, atol=1e-12)
+    assert_allclose(J.T @ np.eye(5), expected.T, rtol=1e-11, atol=1e-12)
+    assert_allclose(fwdad.jacrev(gradient)(X), expected, rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):
     f, text = program(seed)
