@@ -34,13 +34,21 @@ def arguments_of(
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
-    count = 1 + len(args)
-    given = (argnums,) if isinstance(argnums, int) else argnums
-    positions = tuple([k % count if -count <= k < 0 else k for k in given])
+    positions = positions_of(argnums, 1 + len(args))
+    return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
+
+
+def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """The positions that ``argnums`` names among some positional arguments."""
+    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(isinstance(k, int) and -count <= k < count for k in given):
+        message = f"argnums is {argnums!r}; f is given {count} positional arguments, from 0"
+        raise UnsupportedTypeError(message)
+    positions = tuple([k % count for k in given])
     if len(set(positions)) < len(positions):
         message = f"argnums names an argument twice: {tuple(given)}"
         raise UnsupportedTypeError(message)
-    return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
+    return positions
 
 
 def joint_structure(arguments: Arguments, single: bool) -> Structure:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.arguments import Argnums, Function, arguments_of
+from fwdad.arguments import Argnums, Function, arguments_of, positions_of
 from fwdad.builder.activity import is_active
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.dispatch import call
@@ -192,8 +192,7 @@ def value_and_gradient(
 
 
 def _without_shortcut(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    given = (argnums,) if isinstance(argnums, int) else argnums
-    if not all(is_real(args[k]) for k in given):
+    if not all(is_real(args[k]) for k in positions_of(argnums, len(args))):
         return _untraced(f, argnums, args, kwargs, options)
     answer = traced(pulled_gradient, f, argnums, args, kwargs, options)
     if not isinstance(answer, Untraced):
@@ -422,6 +421,10 @@ def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
     outcome = run_recorded(f, arguments, has_aux=has_aux)
     if outcome.structure.kind != "leaf":
         check_scalar(outcome.y, f)
+    if not outcome.leaves:  # an integer, or a truth value: a constant
+        check_scalar(outcome.y, f)
+        zeros = in_trees([_zeros(x) for x in arguments.leaves], arguments, single=single)
+        return ((outcome.y, outcome.aux), zeros) if has_aux else (outcome.y, zeros)
     check_scalar(plain(outcome.leaves[0]), f)
     x_bars = outcome.pull([np.ones(np.shape(plain(outcome.leaves[0])))[()]])
     gradient = in_trees(written_out(x_bars, arguments.leaves), arguments, single=single)

@@ -339,6 +339,16 @@ def test_options_that_are_none():
         fwdad.vjp(lambda x, w: x * w, X, args=(W,), argnums=(0, -2))
 
 
+@pytest.mark.parametrize("argnums", [2, -3, "a", (0, 2)])
+def test_argnums_that_are_none(argnums):
+    def f(a, b):
+        return a * b
+
+    for ask in (fwdad.grad(f, argnums), lambda a, b: fwdad.vjp(f, a, args=(b,), argnums=argnums)):
+        with pytest.raises(UnsupportedTypeError, match="f is given 2 positional arguments"):
+            ask(2.0, 3.0)
+
+
 def test_numbers():
     _, pullback = fwdad.vjp(lambda x: x * x, 3.0)
     for one in (1.0, 1, np.float32(1)):
