@@ -447,6 +447,11 @@ class Calls(Attributes):
             if not hasattr(made, "__dict__"):
                 message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
                 raise UntraceableError(message, self.location())
+            known = not mentions_symbols((args, kwargs))
+            if known and is_library_file(init.__code__.co_filename):
+                self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
+                self.recorder.own(made.__dict__, namespace=True)
+                return made
             self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
             return made
