@@ -6,6 +6,7 @@ With them second derivatives are taken: ``hessian`` and ``hvp``.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from fwdad.arguments import Argnums, Function
@@ -232,6 +233,16 @@ def _scalar(f: Function) -> Function:
     return getattr(f, "__loss__", f)
 
 
+def _argument_numbers(argnums: Any) -> Argnums:
+    """Python's ints, of whatever is an int; other things are refused when it is called."""
+    several = isinstance(argnums, (tuple, list))
+    try:
+        made = [operator.index(k) for k in (argnums if several else (argnums,))]
+    except TypeError:
+        return tuple(argnums) if several else (argnums,)
+    return tuple(made) if several else made[0]
+
+
 class _Transformed:
     """A transformed function: it has f's signature, and pickles when f does."""
 
@@ -241,7 +252,7 @@ class _Transformed:
             raise UnsupportedTypeError(message)
         self._evaluate = evaluate
         self._options = options
-        self._argnums = argnums
+        self._argnums = _argument_numbers(argnums)
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
 

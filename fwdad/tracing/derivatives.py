@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from fwdad import evaluators as api
-from fwdad.arguments import COMPLEX_ARGUMENT, NOT_HOLOMORPHIC, REAL_ARGUMENT, commutes_with_i
+from fwdad.arguments import (
+    COMPLEX_ARGUMENT,
+    NOT_HOLOMORPHIC,
+    REAL_ARGUMENT,
+    commutes_with_i,
+    positions_of,
+)
 from fwdad.builder.build import run_on_duals
 from fwdad.errors import (
     NoOutputError,
@@ -53,7 +59,7 @@ class Differentiated:
         The function.
     args, kwargs
         All arguments.
-    argnums : tuple of int
+    argnums : int or tuple of int
         Those to differentiate with respect to.
     outputs : {"returned", "mutated", "both"}
         What counts as the value.
@@ -77,11 +83,11 @@ class Differentiated:
         self.f = f
         self.args = args
         self.kwargs = kwargs
-        self.argnums = argnums
+        self.argnums = positions_of(argnums, len(args))
         self.outputs = outputs
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []
-        for k in argnums:
+        for k in self.argnums:
             found, tree = flatten(args[k], records=True)
             self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
             self.leaves.extend(found)
@@ -290,19 +296,12 @@ def made_of(at: Differentiated, x: Any) -> Any:
     return made_in(at.tracer.recorder, x)
 
 
-def positions(argnums: Any) -> tuple[int, ...]:
-    """Argument numbers as a tuple."""
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-
 def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
     outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
     if outputs not in ("returned", "mutated", "both"):
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
         raise ValueError(message)
-    return Differentiated(
-        tracer, f, args, kwargs or {}, positions(argnums), outputs, has_aux=has_aux
-    )
+    return Differentiated(tracer, f, args, kwargs or {}, argnums, outputs, has_aux=has_aux)
 
 
 def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:

@@ -24,7 +24,7 @@ from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of, positions
+from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of
 from fwdad.tracing.pulled import cotangents
 from fwdad.tracing.symbols import OfTrace
 from fwdad.tracing.trees import flatten
@@ -259,7 +259,7 @@ def traced_vjp(
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
         raise ValueError(message)
     at = Differentiated(
-        tracer, f, (x, *args), dict(kwargs or {}), positions(argnums), outputs, has_aux=has_aux
+        tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
     )
     point = _Point(at, single=isinstance(argnums, int))
     y = made_of(at, point.value())

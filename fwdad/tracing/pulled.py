@@ -15,7 +15,7 @@ from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Type
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of, positions
+from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of
 from fwdad.tracing.trees import Tree, flatten
 
 _AT_ONCE: dict[str, Any] = {}
@@ -63,9 +63,7 @@ def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> A
 
 @builtin(value_alone)
 def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
-    at = Differentiated(
-        tracer, f, tuple(args), dict(kwargs), positions(argnums), options["outputs"]
-    )
+    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
     block, own, tree = at.traced()
     return made_of(at, tree(write_block(tracer.recorder, block, own)))
 
@@ -74,7 +72,7 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
 def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """:func:`pulled_gradient` in a trace; without the value if that is not wanted."""
     has_aux = options["has_aux"]
-    at = Differentiated(tracer, f, tuple(args), dict(kwargs), positions(argnums), has_aux=has_aux)
+    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, has_aux=has_aux)
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
         at.differentiated(tree, len(leaves))  # raises if nothing comes beside it
@@ -115,9 +113,7 @@ def _value_and_pullback(
     ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
     """
     args, kwargs = given
-    at = Differentiated(
-        tracer, f, tuple(args), dict(kwargs), positions(argnums), options["outputs"]
-    )
+    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
         places = tree(list(range(len(leaves))))

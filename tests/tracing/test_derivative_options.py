@@ -126,3 +126,23 @@ def test_there_is_no_other_kind_of_outputs():
 
 def test_compiled():
     compare(fwdad.jit(CASES["all"][0], backend="numba")(X, X + 1), CASES["all"][0](X, X + 1))
+
+
+@pytest.mark.parametrize("argnums", [(0, 0), (0, -2), (0, 5), 2, 1.5, None])
+@pytest.mark.parametrize("derive", [fwdad.grad, fwdad.jacfwd, fwdad.jacrev, fwdad.value_and_grad])
+def test_argnums_are_checked(derive, argnums):
+    """Two of one argument had halves of its gradient: all, and zeros."""
+
+    def f(x, y):
+        return np.sum(x * y)
+
+    with pytest.raises(fwdad.UnsupportedTypeError, match="argnums"):
+        fwdad.jit(derive(f, argnums=argnums), backend="numpy")(np.ones(3), np.ones(3))
+
+
+def test_argnums_of_numpy():
+    def f(x, y):
+        return np.sum(x * y)
+
+    found = fwdad.jit(fwdad.grad(f, argnums=np.int64(-1)), backend="numpy")(X, 2 * X)
+    np.testing.assert_array_equal(found, X)
