@@ -60,32 +60,13 @@ from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
 from fwdad.saved_memory import memory_report
-from fwdad.support import (
-    Support,
-    supported,
-)
+from fwdad.support import Support, supported
 from fwdad.tangents import laws as laws
 from fwdad.tangents import pages as pages
-from fwdad.tangents.chunk import (
-    Chunk,
-    map_lanes,
-)
-from fwdad.tangents.registry import (
-    register_tangent_type,
-    tangent_type,
-    typeof,
-)
-from fwdad.tangents.vectors import (
-    add_tangents,
-    inner_product,
-    scale_tangent,
-    zero_tangent,
-)
-from fwdad.tangents.zero import (
-    ZERO,
-    NoTangent,
-    undefined,
-)
+from fwdad.tangents.chunk import Chunk, map_lanes
+from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
+from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
+from fwdad.tangents.zero import ZERO, NoTangent, undefined
 from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import Tape, trace
 from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_grad

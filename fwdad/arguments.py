@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.forward import Arguments, run_forward
+from fwdad.builder.arguments import Arguments
+from fwdad.builder.forward import run_forward
 from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import Structure
 from fwdad.tangents.lanes import BLOCK
+from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import GivenSeeds, leaf_dtype, leaf_shape, random_seeds
 
 Function = Callable[..., Any]
@@ -43,6 +44,9 @@ def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(isinstance(k, int) and -count <= k < count for k in given):
         message = f"argnums is {argnums!r}; f is given {count} positional arguments, from 0"
+        raise UnsupportedTypeError(message)
+    if not given:
+        message = f"argnums is {argnums!r}: it names no argument to differentiate with respect to"
         raise UnsupportedTypeError(message)
     positions = tuple([k % count for k in given])
     if len(set(positions)) < len(positions):

@@ -101,6 +101,11 @@ def checkpoint(
         With f's signature; it answers what f does. Without derivatives, and in forward mode, it is
         f.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If f is no function, a number is no positive int, or both numbers are given.
+
     Notes
     -----
     It holds for the outermost loops that f runs, those of functions that it calls among them; what

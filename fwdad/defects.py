@@ -136,7 +136,7 @@ class Untraced:
             return
         try:
             yield
-        except Exception as own:
+        except Exception as own:  # whatever f raises, compared with what its tape has raised
             if not _is_like(own, error):
                 self._blame(error)
             raise

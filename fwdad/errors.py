@@ -71,6 +71,40 @@ def _characters(line: str, utf8_offset: int) -> int:
     return len(line.encode()[:utf8_offset].decode(errors="replace"))
 
 
+def note_place(error: BaseException, place: Location | None) -> None:
+    """Tell the user's line in a note, where the traceback does not go through it.
+
+    Parameters
+    ----------
+    error : BaseException
+        Python's or NumPy's, raised by a tape.
+    place : Location or None
+        Where in the user's code.
+    """
+    if place is not None:
+        text = (place.text or "").strip()
+        note = f'File "{place.filename}", line {place.line}\n  {text}'
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+
+
+def place_of(error: BaseException) -> Location | None:
+    """The user's line that an exception was raised in or below; None if it met none.
+
+    Parameters
+    ----------
+    error : BaseException
+        With its traceback.
+    """
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if not is_library_file(filename):
+            found = Location(filename, trace.tb_lineno, 1)
+        trace = trace.tb_next
+    return found
+
+
 GENERATED: dict[str, list[Location | None]] = {}
 """The user's location of each line of the sources that were generated, by their names."""
 

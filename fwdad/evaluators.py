@@ -15,17 +15,18 @@ from fwdad.arguments import (
     joint_structure,
     width_of,
 )
-from fwdad.builder.build import run_on_duals
-from fwdad.builder.forward import explicit_leaves, run_forward
+from fwdad.builder.arguments import check_read_again, explicit_leaves
+from fwdad.builder.forward import run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.defects import Untraced
-from fwdad.errors import NoOutputError, UnsupportedTypeError
+from fwdad.errors import NondeterministicFunctionError, NoOutputError, UnsupportedTypeError
 from fwdad.layouts import in_structures, stacked
 from fwdad.rules.registry import function_name
 from fwdad.tangents.alike import alike
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.composite import flatten, match, unflatten
-from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_shape
+from fwdad.tangents.plain import plain
+from fwdad.tangents.registrations import OWN
+from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape
 
 _REVERSE: dict[str, Any] = {}
 
@@ -36,7 +37,8 @@ def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
     Parameters
     ----------
     jacobian : callable
-        As :func:`value_and_jacobian`; with ``auto`` it answers None where forward mode is better.
+        As :func:`value_and_jacobian`; with ``auto`` it answers an
+        :class:`~fwdad.defects.Untraced` where forward mode is better.
     pullback : callable
         ``pullback(f, x, chunk, args, kwargs)`` answers the function from cotangents of f(x) to
         those of x.
@@ -110,6 +112,11 @@ def jvp(
     Costs one run of f per chunk, on duals. See :func:`jacobian` for the layouts of y_dot and of
     the Jacobian side by side.
 
+    At a tie, an end or a corner (``maximum``, ``clip``, ``abs``, ``sort``) the derivative is that
+    of a value which the function takes there, and of one side; of a branch, that of the way taken.
+    A slope that is infinite contributes nothing where the tangent is zero. ``rules/policies.md``
+    lists each choice.
+
     Examples
     --------
     >>> import numpy as np
@@ -162,6 +169,11 @@ def value_and_jacobian(
         ``f(x)``.
     J : array or composite
         See :func:`jacobian`. With ``has_aux``, aux is a third result.
+
+    Raises
+    ------
+    MissingRuleError, UnsupportedTypeError
+        See :func:`jacobian`.
     """
     check_mode(mode)
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
@@ -229,6 +241,9 @@ def jacobian(
 
     Notes
     -----
+    Costs a run of f on duals for each chunk of columns; by rows one run of f, and a way back for
+    each chunk of rows. At kinks see :func:`jvp`.
+
     The three layouts, for x of shape ``(3,)`` and y of shape ``(2,)``:
 
     ===================  ===============================  =============
@@ -288,6 +303,17 @@ def derivative(
     -------
     like f(x)
 
+    Raises
+    ------
+    UnsupportedTypeError
+        If x is no number, or an integer.
+    MissingRuleError
+        See :func:`jvp`.
+
+    Notes
+    -----
+    Costs one run of f, on duals.
+
     Examples
     --------
     >>> import math
@@ -341,11 +367,17 @@ def linearize(
     direction runs the tape again, with tangents, a chunk of directions at a time. The first product
     with a cotangent runs it forward once more and keeps what its way back needs, as :func:`vjp`
     does; the others run the way back only. Where f cannot be traced, all arguments are copied, and
-    f itself is run instead: on duals, or recorded; what it reads from outside must not change.
+    f itself is run instead: on duals, or recorded. It is run again for each product, which raises
+    ``NondeterministicFunctionError`` if f's value is another one then; an iterator among the
+    arguments is refused.
     """
-    from fwdad.jacobian_operator import JacobianOperator  # noqa: PLC0415  (SciPy's sparse package)
+    from fwdad.jacobian_operator import (  # noqa: PLC0415  (SciPy's sparse package)
+        JacobianOperator,
+        dtype_of,
+    )
 
     arguments, _ = arguments_of(f, x, args, kwargs, 0)
+    dtype_of(arguments.leaves)  # raises if it is none
     width_of(chunk, 1, arguments.leaves)  # raises if it is none
     check_holomorphic(f, arguments, holomorphic, has_aux=False, outputs="returned")
     found = _REVERSE["linearized"](f, arguments.args, arguments.kwargs, chunk)
@@ -374,26 +406,58 @@ class _At:
         self.f, self.chunk, self.holomorphic = f, chunk, holomorphic
         self.x, *self.args = (_own(a) for a in args)
         self.kwargs = {key: _own(a) for key, a in kwargs.items()}
-        self._structure = flatten(self.x)[1]
-        given = {key: _own(a) for key, a in kwargs.items()}  # f may write into them
-        self.y = run_on_duals(f, tuple(_own(a) for a in args), given)
+        leaves, self._structure = flatten(self.x)
         self._pull: Any = None
+        check_read_again((self.x, *self.args, self.kwargs))
+        still = [np.zeros((1, *leaf_shape(v)), leaf_dtype(v)) for v in leaves]
+        self.y, _ = self._run(still)  # under a derivative: what f writes outside is put back
+        y, self._structure_of_y = flatten(self.y)
+        self._values = [alike(v) if isinstance(v, np.ndarray) else v for v in map(plain, y)]
 
     def push(self, rows: list[Any]) -> list[Any]:
         """The tangents of the leaves of f(x) in K directions of those of x."""
+        y, y_dot = self._run(rows)
+        self._check(y)
+        return match(self._structure_of_y, y_dot)
+
+    def _check(self, y: Any) -> None:
+        """Raise if a later run has not answered what the first has."""
+        found, before = [plain(v) for v in flatten(y)[0]], self._values
+        if len(found) == len(before) and all(map(_is_near, found, before)):
+            return
+        message = (
+            f"{function_name(self.f)} cannot be traced, so that J runs it again, and its value is "
+            "another one now: it reads something that has changed. Pass that as an argument, or "
+            "linearize again"
+        )
+        raise NondeterministicFunctionError(message)
+
+    def _run(self, rows: list[Any]) -> Any:
+        """The value of f, and its tangents in K directions."""
         v, args = unflatten(self._structure, rows), tuple(self.args)
-        _, y_dot = jvp(
+        return jvp(
             self.f, self.x, v, chunk=self.chunk, args=args, kwargs=self.kwargs,
             holomorphic=self.holomorphic,
         )  # fmt: skip
-        return match(flatten(self.y)[1], y_dot)
 
     def pull(self, rows: list[Any]) -> list[Any]:
         """The cotangents of the leaves of x for K of those of f(x)."""
         if self._pull is None:
             given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
-            self._pull = _REVERSE["pullback"](*given)
+            made = _REVERSE["pullback"](*given)
+            self._check(made.y)
+            self._pull = made
         return match(self._structure, self._pull.of_leaves(rows))
+
+
+def _is_near(a: Any, b: Any) -> bool:
+    """Whether two values are one program's: derivatives in it may differ in their last bits."""
+    if type(a) in OWN:
+        return type(a) is type(b)
+    if np.shape(a) != np.shape(b):
+        return False
+    largest = np.max(np.abs(b), initial=0.0)
+    return bool(np.allclose(a, b, rtol=1e-4, atol=1e-4 * largest, equal_nan=True))
 
 
 def _own(x: Any) -> Any:

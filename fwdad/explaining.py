@@ -7,10 +7,11 @@ from typing import Any
 from fwdad import compilation
 from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numba_support import have_numba
-from fwdad.compilation import Jitted
 from fwdad.defects import is_mistake
 from fwdad.errors import UntraceableError
-from fwdad.gradients import Path, differentiated, is_real, ones_like, written_path
+from fwdad.jitted import Jitted
+from fwdad.kept_tapes import is_real
+from fwdad.paths import Path, differentiated, ones_like, written_path
 from fwdad.pullbacks import vjp
 from fwdad.recorded import run_recorded
 from fwdad.rules.registry import function_name
@@ -39,6 +40,17 @@ def explain(f: Function, *args: Any, **kwargs: Any) -> str:
         reverse mode: whether a tape is run, and run backwards, or g is recorded as it runs; then
         with the line and the reason that keep it from being traced. Mistakes of the library that
         a slower way makes good are told, too.
+
+    Raises
+    ------
+    UntraceableError
+        If f itself, not its derivative, is asked about and cannot be traced.
+    ValueError
+        Without arguments, if f has not been called.
+
+    Notes
+    -----
+    Costs a call of f, or of its derivative, with these arguments.
 
     Examples
     --------

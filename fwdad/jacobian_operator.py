@@ -10,7 +10,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from fwdad.errors import SeedError, UnsupportedTypeError
 from fwdad.tangents.composite import flatten, leaf_order
-from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 
 
 class JacobianOperator(LinearOperator):  # type: ignore[misc]
@@ -39,14 +40,7 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         self._outputs = outputs = [leaves[k] for k in self._order]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
-        dtype = np.result_type(*(leaf_dtype(leaf) for leaf in (*self._leaves, *outputs)))
-        if dtype.kind == "O":
-            message = (
-                "a linear operator acts on numbers, and here x or f(x) has tangents of a class of "
-                "its own: use jvp(f, x, v)"
-            )
-            raise UnsupportedTypeError(message)
-        super().__init__(dtype, (m, n))
+        super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
         rows = _numbers(v, "vector")
@@ -72,8 +66,21 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
         return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
 
 
+def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
+    """The dtype of an operator; raises where leaves have tangents of a class of their own."""
+    dtype = np.result_type(*(leaf_dtype(plain(leaf)) for leaf in leaves))
+    if dtype.kind == "O":
+        message = (
+            "a linear operator acts on numbers, and here x or f(x) has tangents of a class of "
+            "its own: use jvp(f, x, v)"
+        )
+        raise UnsupportedTypeError(message)
+    return dtype
+
+
 def _numbers(v: np.ndarray, what: str) -> np.ndarray:
     """The columns of a matrix, as rows."""
+    check_unmasked(v, what)
     if v.dtype.kind not in "biufc":
         message = f"a {what} of dtype {v.dtype} came; one of floats is wanted"
         raise SeedError(message)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.forward import Arguments, Outcome
-from fwdad.tangents.chunk import plain
+from fwdad.builder.arguments import Arguments
+from fwdad.builder.outcomes import Outcome
 from fwdad.tangents.composite import leaf_order, unflatten
+from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_shape
 from fwdad.tangents.zero import NoTangent
 

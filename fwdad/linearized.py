@@ -13,11 +13,11 @@ import numpy as np
 
 from fwdad.arguments import Function, width_of
 from fwdad.builder.activity import is_active
-from fwdad.compilation import Runner
 from fwdad.defects import Untraced
 from fwdad.errors import SeedError
-from fwdad.gradients import apart, is_real, tape_at
+from fwdad.kept_tapes import apart, is_real, tape_at
 from fwdad.reverse.pull import write_block
+from fwdad.runners import Runner
 from fwdad.sweeps import Kept, sweeps_of
 from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import flatten

@@ -57,7 +57,7 @@ class JittedType(types.Callable, types.Dummy):
             dispatcher = self._dispatcher(given)
         except TypingError:
             raise
-        except Exception as error:  # Numba shows no other errors of a type
+        except Exception as error:  # Numba shows no errors but its own
             message = f"{function_name(self.jitted)} under jit: {error}"
             raise TypingError(message) from error
         template, pysig, folded, _ = dispatcher.get_call_template(args, dict(kws))

@@ -1,4 +1,4 @@
-"""``vjp`` and ``jacrev``: cotangents pulled back through a function."""
+"""``vjp``: cotangents pulled back through a function."""
 
 from __future__ import annotations
 
@@ -11,32 +11,27 @@ import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
 from fwdad.builder.activity import is_active
+from fwdad.builder.arguments import Arguments, explicit_leaves
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
-from fwdad.builder.forward import Arguments, explicit_leaves
 from fwdad.defects import Untraced
-from fwdad.errors import NoOutputError, SeedError
-from fwdad.evaluators import install_reverse
-from fwdad.gradients import (
-    in_trees,
-    is_real,
-    share_memory,
-    tape_at,
-    traced,
-    written_out,
-)
-from fwdad.linearized import linearized
+from fwdad.errors import NoOutputError, SeedError, UntraceableError
+from fwdad.gradients import in_trees, written_out
+from fwdad.kept_tapes import is_real, share_memory, tape_at, traced
 from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.alike import alike
-from fwdad.tangents.chunk import Chunk, plain
-from fwdad.tangents.composite import flatten, gather, leaf_order, match, unflatten
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.composite import flatten, gather, match, opaque_parts, unflatten
 from fwdad.tangents.linear_map import mapped
-from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.tracing.builtin_calls import builtin
 from fwdad.tracing.pullbacks import traced_vjp
 from fwdad.tracing.pulled import pulled_value, value_alone, value_and_pullback
+
+_ROWS = 32  # of a Jacobian, pulled back at once
 
 
 def vjp(
@@ -156,8 +151,8 @@ class Pullback:
         if self._traceable() and not self._active:
             failed = self._run_forward()
         if self._kept is None:
-            self._args = tuple(_copied(a) for a in self._args)
-            self._kwargs = {key: _copied(a) for key, a in kwargs.items()}
+            self._args = tuple(copied(a) for a in self._args)
+            self._kwargs = {key: copied(a) for key, a in kwargs.items()}
             with failed.instead():
                 self.y, self.aux = self._value()
         self._leaves, self._structure = flatten(self.y)
@@ -201,7 +196,7 @@ class Pullback:
     def _rows(self, bars: list[Any], count: int, width: int) -> list[np.ndarray]:
         """The cotangents of x, leaf by leaf, for K of the value."""
         x_bar = self._kept.pull_many(bars, count, width)
-        found = _leaves_of_x(self._arguments, x_bar, single=self._single)
+        found = leaves_of_x(self._arguments, x_bar, single=self._single)
         return [
             b if isinstance(b, np.ndarray) else np.zeros((count, *leaf_shape(x)), leaf_dtype(x))
             for b, x in zip(found, self._arguments.leaves, strict=True)
@@ -278,6 +273,9 @@ class Pullback:
         except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
             return Untraced(self._f, error)
         y, aux = answer if self._options["has_aux"] else (answer, None)
+        for o, _, _ in opaque_parts(y):
+            message = f"what is returned holds a {type(o).__name__}, which has no tangent type"
+            return Untraced(self._f, UntraceableError(message))
         if y is not None:  # else who runs at once says what is wrong
             self.y, self.aux, self._kept = y, aux, kept
         return untraced
@@ -291,7 +289,7 @@ class Pullback:
                     value_alone,
                     self._f,
                     self._argnums,
-                    tuple(_copied(a) for a in self._args),  # f may return one of them
+                    tuple(copied(a) for a in self._args),  # f may return one of them
                     self._kwargs,
                     self._options,
                 )
@@ -370,139 +368,7 @@ class Pullback:
         return run_recorded(self._f, arguments, **self._options)
 
 
-def jacrev_at(
-    f: Function,
-    x: Any,
-    *,
-    chunk: int | str | None,
-    argnums: Argnums,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None,
-    has_aux: bool,
-    outputs: str,
-    stack: bool,
-    auto: bool = False,
-) -> Any:
-    """Value and Jacobian of a function by reverse mode; see :func:`fwdad.jacobian`.
-
-    Parameters
-    ----------
-    f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
-        See :func:`fwdad.jacobian`.
-    auto : bool
-        Whether to answer an :class:`~fwdad.defects.Untraced` where forward mode is better.
-    """
-    if auto:
-        pays = _rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
-        if isinstance(pays, Untraced):
-            return pays
-    result = vjp(
-        f, x, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux, outputs=outputs,
-        chunk=chunk,
-    )  # fmt: skip
-    y, pullback = result[:2]
-    leaves, structure = flatten(y)
-    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
-    arguments, single = arguments_of(f, x, args, kwargs, argnums)
-    x_bar = pullback.of_leaves(_unit_cotangents(leaves))
-    rows = _rows_of_leaves(leaves, _leaves_of_x(arguments, x_bar, single=single))
-    if stack:
-        wide = [
-            np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
-            for size, parts in zip(sizes, rows, strict=True)
-        ]
-        return (y, np.concatenate([wide[k] for k in leaf_order(structure)]), *result[2:])
-    blocks = []
-    for leaf, parts in zip(leaves, rows, strict=True):
-        own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
-        own = [
-            part.item() if part.shape == () and type(leaf) is float and type(arg) is float else part
-            for part, arg in zip(own, arguments.leaves, strict=True)
-        ]
-        trees, at = [], 0
-        for inner, count in zip(arguments.structures, arguments.counts, strict=True):
-            trees.append(unflatten(inner, own[at : at + count], lambda _: NoTangent))
-            at += count
-        blocks.append(trees[0] if single else tuple(trees))
-    return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
-
-
-_ROWS = 32  # of a Jacobian, pulled back at once
-
-
-def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
-    """One row for each element of a value, and another one, i times it, where it is complex."""
-    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
-    counts = [size * (1 + _is_complex(leaf)) for size, leaf in zip(sizes, leaves, strict=True)]
-    total, start = sum(counts), 0
-    bars = []
-    for leaf, size, count in zip(leaves, sizes, counts, strict=True):
-        rows = np.zeros((total, size), leaf_dtype(leaf))
-        rows[start : start + size] = np.eye(size)
-        if count > size:
-            rows[start + size : start + count] = 1j * np.eye(size)
-        bars.append(rows.reshape(total, *leaf_shape(leaf)))
-        start += count
-    return bars
-
-
-def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """For each leaf of a value its rows of the Jacobian: of real arguments, as Re<., .> has them.
-
-    A cotangent i times a unit gives the imaginary part: Re(conj(i) J) = Im J.
-    """
-    rows, start = [], 0
-    for leaf in leaves:
-        size = math.prod(leaf_shape(leaf))
-        own = [p[start : start + size] for p in parts]
-        start += size
-        if _is_complex(leaf):
-            own = [real + 1j * p[start : start + size] for real, p in zip(own, parts, strict=True)]
-            start += size
-        rows.append(own)
-    return rows
-
-
-def _is_complex(leaf: Any) -> bool:
-    return leaf_dtype(leaf).kind == "c"
-
-
-_FEW = 64  # directions that forward mode takes at once
-_RATIO = 4
-
-
-def _rows_pay(
-    f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
-) -> bool | Untraced:
-    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced."""
-    arguments, _ = arguments_of(f, x, args, kwargs, argnums)
-    columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-    given = [arguments.args[k] for k in arguments.argnums]
-    everything = (*arguments.args, *arguments.kwargs.values())
-    if columns <= _FEW or is_active(everything) or not all(map(is_real, given)):
-        return Untraced(f)
-    if options["outputs"] != "returned":
-        return Untraced(f)
-    copies = tuple(_copied(a) for a in arguments.args)
-    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    y = traced(value_alone, f, numbers, copies, arguments.kwargs, options)
-    if isinstance(y, Untraced):
-        return y
-    if y is None:
-        return Untraced(f)
-    leaves, _ = flatten(y[0] if options["has_aux"] else y)
-    rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
-    return 0 < rows * _RATIO <= columns or Untraced(f)
-
-
-def _pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
-    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1]
-
-
-install_reverse(jacrev_at, _pullback_at, linearized)
-
-
-def _leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:
+def leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:
     """What stands for each leaf of the arguments, also where one array stands for two of them."""
     trees = zip(arguments.structures, (x_bar,) if single else x_bar, strict=True)
     return [leaf for structure, tree in trees for leaf in match(structure, tree)]
@@ -519,7 +385,8 @@ def _share_memory(args: tuple[Any, ...]) -> bool:
     return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
 
 
-def _copied(x: Any) -> Any:
+def copied(x: Any) -> Any:
+    """A composite whose arrays are copies."""
     leaves, structure = flatten(x)
     return unflatten(structure, [alike(v) if isinstance(v, np.ndarray) else v for v in leaves])
 
@@ -531,6 +398,7 @@ def _fit(bar: Any, y: Any) -> Any:
     if bar is None or bar is NoTangent:
         message = f"{bar} came as the cotangent of a part that has one: write ZERO"
         raise SeedError(message)
+    check_unmasked(bar, "cotangent")
     try:
         made, dtype = np.asarray(bar), leaf_dtype(plain(y))
     except ValueError as error:  # a ragged list

@@ -14,9 +14,9 @@ import numpy as np
 from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.errors import UntraceableError
-from fwdad.gradients import differentiated, written_path
 from fwdad.linearized import copied
 from fwdad.measured_run import Found, MeasuredRun
+from fwdad.paths import differentiated, written_path
 from fwdad.recorded import run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten

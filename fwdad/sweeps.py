@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from fwdad.backends.array_stacks import as_list
-from fwdad.compilation import Runner
 from fwdad.errors import UntraceableError
 from fwdad.reverse.halves import Halves, Stacked, cut
 from fwdad.reverse.swapping import Log, swapping
+from fwdad.runners import Runner
 from fwdad.tangents.alike import alike
 from fwdad.tape.forward import push_forward
 from fwdad.tape.ops import Program
@@ -41,7 +42,7 @@ class Sweeps:
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
         self._swapping: dict[Any, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # rules are run here, which may ask for derivatives
 
     @functools.cached_property
     def forward(self) -> Runner:
@@ -198,7 +199,8 @@ class Kept:
         self.values = values
         self._sizes: dict[int, int] = {}
         self._logs: list[RedoLog] = []
-        self._lock = threading.Lock()
+        self._swapped = False  # a way back is swapping what is kept
+        self._lock = threading.RLock()
 
     def pull(self, bars: list[Any]) -> Any:
         """The cotangents of the arguments, in their structures, for one of the value.
@@ -239,19 +241,34 @@ class Kept:
         or raised; where a copy of all of the arrays is shorter than the log, they are copied.
         """
         logs = self._logs_for(program)
-        if logs is None:
-            own = self._own(copied=True)
-            return _apart(run(*own, *given), own)
-        run, made = logs
         with self._lock:
+            if logs is not None and not self._swapped:
+                return self._run_swapping(*logs, given)
+            own = self._copies()
+        return _apart(run(*own, *given), own)
+
+    def _run_swapping(self, run: _WayBack, made: list[Any], given: list[Any]) -> list[Any]:
+        """The same by logs."""
+        self._undo()
+        self._logs = [RedoLog(*each) for each in made]
+        parts = [part for log in self._logs for part in log.parts]
+        own = self._own(copied=False)
+        self._swapped = True
+        try:
+            return _apart(run(*own, *given, *parts), own)
+        finally:
+            self._swapped = False
             self._undo()
-            self._logs = [RedoLog(*each) for each in made]
-            parts = [part for log in self._logs for part in log.parts]
-            own = self._own(copied=False)
-            try:
-                return _apart(run(*own, *given, *parts), own)
-            finally:
-                self._undo()
+
+    def _copies(self) -> list[Any]:
+        """Copies of what is kept, as the way forward has left it."""
+        if not self._swapped:
+            self._undo()
+            return self._own(copied=True)
+        with ExitStack() as stack:  # a rule that the way back runs asks for a way back of its own
+            for log in self._logs:
+                stack.enter_context(log.undone())
+            return self._own(copied=True)
 
     def _undo(self) -> None:
         """Leave what is kept as the way forward has left it; what was interrupted is done again."""

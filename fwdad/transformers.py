@@ -9,10 +9,14 @@ import functools
 import operator
 from typing import Any
 
+import numpy as np
+
 from fwdad.arguments import Argnums, Function
 from fwdad.errors import UnsupportedTypeError
-from fwdad.evaluators import jacobian, jvp
+from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
+from fwdad.jacobian_rows import jacrev_at, pullback_at
+from fwdad.linearized import linearized
 from fwdad.tracing.calls import CALLED
 
 
@@ -41,6 +45,16 @@ def jacfwd(
     -------
     callable
         With f's signature. ``jacfwd(rhs, argnums=1)`` is ``solve_ivp``'s ``jac``.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If f is no function; when it is called, as :func:`jacobian`.
+
+    Notes
+    -----
+    Costs a run of f on duals for each chunk of columns, however few the rows are: where f has many
+    more arguments than values, take :func:`jacrev`, or :func:`jacobian`, which chooses.
     """
     return _Transformed(
         _call_jacfwd,
@@ -78,6 +92,15 @@ def jacrev(
     -------
     callable
         With f's signature.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If f is no function; when it is called, as :func:`jacobian`.
+
+    Notes
+    -----
+    Costs one run of f, and a way back for each chunk of rows; see :func:`vjp` for the memory.
     """
     return _Transformed(
         _call_jacrev, f, argnums, chunk=chunk, has_aux=has_aux, outputs=outputs, stack=stack
@@ -93,10 +116,12 @@ def grad(
     ----------
     f : callable
         Returns one real number.
-    argnums, chunk
-        See :func:`jacfwd`.
+    argnums : int or tuple of int, default 0
+        The arguments to differentiate with respect to, all of them positional.
     has_aux : bool, default False
         f returns ``(y, aux)``; the gradient function returns ``(gradient, aux)``.
+    chunk : int, "auto" or None, default "auto"
+        Taken, as by :func:`jacrev`, and without effect: a gradient is one row.
 
     Returns
     -------
@@ -105,8 +130,10 @@ def grad(
 
     Raises
     ------
+    UnsupportedTypeError
+        If f is no function; when it is called, as :func:`jvp`.
     NonScalarOutputError
-        If f's value is not one real number.
+        When it is called, if f's value is not one real number.
 
     Notes
     -----
@@ -132,6 +159,15 @@ def value_and_grad(
     callable
         Returns ``(f(x), gradient)``, as ``scipy.optimize.minimize(jac=True)`` wants; with
         ``has_aux`` ``((f(x), aux), gradient)``.
+
+    Raises
+    ------
+    UnsupportedTypeError, NonScalarOutputError
+        See :func:`grad`.
+
+    Notes
+    -----
+    Costs what :func:`grad` costs.
     """
     return _Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
@@ -157,11 +193,18 @@ def hessian(
     array or composite
         ``x.shape + x.shape``.
 
+    Raises
+    ------
+    NonScalarOutputError
+        If f's value is not one real number.
+    UnsupportedTypeError
+        See :func:`jvp`.
+
     Notes
     -----
     Forward over reverse: N directions at a time are pushed through the gradient.
     """
-    gradient = grad(f, argnums, chunk=chunk)
+    gradient = grad(f, argnums)
     return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
 
 
@@ -178,18 +221,35 @@ def hvp(
 
     Parameters
     ----------
-    f, x, args, kwargs, chunk
+    f, x, args, kwargs
         See :func:`jacobian`.
     v : like x, or ``(K, *x.shape)``
         The direction, or K of them.
+    chunk : int, "auto" or None, default "auto"
+        Directions per run of the gradient; see :func:`jacobian`.
 
     Returns
     -------
     like x
         ``H(x) v``; for K directions ``(K, *x.shape)``. SciPy's ``hessp`` is
         ``lambda x, p: hvp(f, x, p)``.
+
+    Raises
+    ------
+    NonScalarOutputError
+        If f's value is not one real number.
+    SeedError
+        If v does not fit x.
+    UnsupportedTypeError
+        See :func:`jvp`.
+
+    Notes
+    -----
+    Forward over reverse: costs a gradient on duals for each chunk of directions. The Hessian is not
+    made.
     """
-    return jvp(grad(f, chunk=chunk), x, v, args=args, kwargs=kwargs)[1]
+    single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
+    return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
 
 
 # What transformed functions do; ``call`` calls an evaluator, at once or in a trace.
@@ -198,14 +258,20 @@ def hvp(
 def _call_jacfwd(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    given = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
-    return call(jacobian, (f, args[0]), given)
+    return _call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "forward"})
 
 
 def _call_jacrev(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
-    return _call_jacfwd(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
+    return _call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
+
+
+def _call_jacobian(
+    call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    given = {"args": args[1:], "kwargs": kwargs, "argnums": argnums, **options}
+    return call(jacobian, (f, args[0]), given)
 
 
 def _call_grad(
@@ -275,3 +341,4 @@ def _restore(evaluate: Any, f: Function, argnums: Argnums, options: dict[str, An
 
 
 CALLED[_Transformed] = lambda tracer, f, args, kwargs: f.evaluate(tracer.call, args, kwargs)
+install_reverse(jacrev_at, pullback_at, linearized)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from fwdad import compilation, defects, sweeps
+from fwdad import defects, jitted, sweeps
 from fwdad.tape.check import check_program
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
@@ -31,7 +31,7 @@ def _well_formed(make, programs):
     return made_and_checked
 
 
-compilation.trace_optimised = _well_formed(compilation.trace_optimised, lambda t: [t.program])
+jitted.trace_optimised = _well_formed(jitted.trace_optimised, lambda t: [t.program])
 sweeps.cut = _well_formed(sweeps.cut, lambda halves: [halves.forward, halves.back])
 
 

@@ -10,8 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad import compilation, defects, gradients, linearized, sweeps
+from fwdad import defects, jitted, kept_tapes, linearized, sweeps
 from fwdad.defects import Untraced
+from fwdad.tracing.pulled import pulled_gradient
 
 X = np.array([0.3, 0.7, 1.1])
 GRADIENT = np.cos(X) * X + np.sin(X)
@@ -28,7 +29,7 @@ def planted(*_given, **_options):
 @pytest.fixture
 def fresh(monkeypatch):
     """No tape is known."""
-    monkeypatch.setattr(gradients, "_TAPES", gradients._Tapes())
+    monkeypatch.setattr(kept_tapes, "TAPES", kept_tapes.Tapes())
 
 
 def only(told):
@@ -50,7 +51,7 @@ WAYS = {
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
-    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    monkeypatch.setattr(jitted, "trace_optimised", planted)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
     assert told
     message = told[0].getMessage()
@@ -63,7 +64,7 @@ def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("way", "module", "name"),
-    [("grad", compilation, "Runner"), ("vjp", sweeps, "Runner"), ("vjp", sweeps, "cut"),
+    [("grad", jitted, "Runner"), ("vjp", sweeps, "Runner"), ("vjp", sweeps, "cut"),
      ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback"),
      ("linearize", linearized, "sweeps_of")],
 )  # fmt: skip
@@ -76,7 +77,7 @@ def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 def test_a_mistake_of_a_shortcut_is_told(told, monkeypatch):
     fwdad.grad(smooth)(X)
-    monkeypatch.setattr(compilation.Jitted, "quickly", planted)
+    monkeypatch.setattr(jitted.Jitted, "quickly", planted)
     assert_allclose(fwdad.grad(smooth)(X), GRADIENT, rtol=1e-13)
     assert "the tape of smooth" in only(told)
 
@@ -126,7 +127,7 @@ def unequal(x, y):
 def test_a_call_that_raises_does_not_cost_the_tape():
     with pytest.raises(ValueError, match="broadcast"):
         fwdad.grad(unequal)(X, np.ones(2))
-    assert gradients.tape_for(gradients.pulled_gradient, unequal, 0, {"has_aux": False})
+    assert kept_tapes.tape_for(pulled_gradient, unequal, 0, {"has_aux": False})
 
 
 def test_of_what_the_way_that_stands_in_raises(told):
@@ -178,7 +179,7 @@ def test_a_mistake_of_a_rule_is_told(way, told):
 @pytest.mark.usefixtures("fresh")
 def test_explained(told, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(compilation, "trace_optimised", planted)
+        patch.setattr(jitted, "trace_optimised", planted)
         for said in (fwdad.explain(fwdad.grad(smooth), X), fwdad.explain(fwdad.vjp, smooth, X)):
             assert "because\n  of a mistake in fwdad, please report it: KeyError: 'planted'" in said
     assert "mistake" not in fwdad.explain(fwdad.grad(singular), X)
@@ -191,7 +192,7 @@ def test_explained(told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])
 def test_with_traceback_for_who_debugs(level, told, monkeypatch):
-    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    monkeypatch.setattr(jitted, "trace_optimised", planted)
     monkeypatch.setattr(defects.LOG, "level", level)
     defects.LOG._cache.clear()
     fwdad.grad(smooth)(X)
@@ -204,7 +205,7 @@ def test_with_traceback_for_who_debugs(level, told, monkeypatch):
 PLANTED = """
 import numpy as np
 import fwdad
-from fwdad import compilation
+from fwdad import jitted
 
 def planted(*given, **options):
     raise KeyError("planted")
@@ -213,7 +214,7 @@ def test_passes():
     assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
 
 def test_fails(monkeypatch):
-    monkeypatch.setattr(compilation, "trace_optimised", planted)
+    monkeypatch.setattr(jitted, "trace_optimised", planted)
     assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
 """
 

@@ -31,13 +31,19 @@ LAYERS = {
     "support": 7,
     "tracing": 9,
     "checkpoints": 10,
+    "runners": 10,
+    "jitted": 10,
+    "jitted_on_duals": 10,
     "compilation": 10,
     "numba_call_source": 10,
     "numba_calls": 10,
+    "kept_tapes": 11,
+    "paths": 11,
     "gradients": 11,
     "linearized": 12,
     "sweeps": 11,
     "pullbacks": 12,
+    "jacobian_rows": 12,
     "explaining": 13,
     "measured_run": 12,
     "saved_memory": 13,
@@ -59,14 +65,29 @@ ABOVE_THE_RULES = {
         "evaluators",
         "transformers",
     ),
-    *("tracing", "compilation", "gradients", "sweeps", "pullbacks"),
+    *(
+        "tracing",
+        "runners",
+        "jitted",
+        "jitted_on_duals",
+        "compilation",
+        "kept_tapes",
+        "paths",
+        "gradients",
+        "sweeps",
+        "pullbacks",
+        "jacobian_rows",
+    ),
     *("numba_calls", "numba_call_source"),
 }
 # Whoever stands above the rules sees them through their registry and their transposes, never one
 # rule.
 REGISTRY = {
     f"fwdad.rules{name}"
-    for name in ("", ".registry", ".define", ".partials", ".adjoints", ".recording", ".containers")
+    for name in (
+        *("", ".registry", ".define", ".partials", ".adjoints", ".recording", ".containers"),
+        ".by_position",  # of functions, whatever their rules
+    )
 }
 
 

@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.backends.numpy_source import numpy_source
-from fwdad.gradients import written_path
+from fwdad.paths import written_path
 from fwdad.tape.stacks import new_stack, turn
 from fwdad.tracing.pulled import measured_value
+from tests.reverse.checkpointed import power, power_while
 
 
 def recurrence(a):
@@ -31,21 +32,6 @@ def squares(x):
     for i in range(len(x)):
         x[i] = x[i] * x[i]
     return x
-
-
-def power(x, n):
-    r = 1.0
-    for _ in range(n):
-        r *= x
-    return r
-
-
-def power_while(x, n):
-    r, k = 1.0, 0
-    while k < n:
-        r *= x
-        k += 1
-    return r
 
 
 def changing_matrix(x, a, k):

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import pickle
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import scipy.sparse.linalg
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad import evaluators
 from tests.smooth import MATRIX, X, cubes, energy, energy_gradient, energy_hessian, product
 
 # -- first and second order
@@ -37,6 +39,23 @@ def test_hessian_and_hvp(chunk):
     H = energy_hessian(X)
     assert_allclose(fwdad.hvp(energy, X, v[0], chunk=chunk), H @ v[0], rtol=1e-14)
     assert_allclose(fwdad.hvp(energy, X, v, chunk=chunk), v @ H, rtol=1e-14)
+
+
+def test_chunks_of_directions_of_hvp(monkeypatch):
+    """All at once where one is given, which then goes the shortest way."""
+    widths = []
+    run = evaluators.run_forward
+
+    def counted(f, arguments, seeds, width, **options):
+        widths.append(width)
+        return run(f, arguments, seeds, width, **options)
+
+    monkeypatch.setattr(evaluators, "run_forward", counted)
+    V = np.arange(15.0).reshape(5, 3)
+    assert_allclose(fwdad.hvp(energy, X, V, chunk=2), V @ energy_hessian(X), rtol=1e-14)
+    assert widths == [2]
+    fwdad.hvp(energy, X, V[0], chunk=2)
+    assert widths == [2]
 
 
 def test_second_order_with_args():
@@ -115,3 +134,37 @@ def test_jacfwd_of_jacfwd():
     expected = np.zeros((3, 3, 3))
     expected[[0, 1, 2], [0, 1, 2], [0, 1, 2]] = 6.0
     assert_allclose(third, expected, atol=1e-14)
+
+
+class Fitted:
+    """Has no tangent type."""
+
+    def __init__(self, slope, at):
+        self.slope = slope
+        self.at = at
+
+
+@pytest.mark.parametrize("make", [Fitted, lambda a, b: types.SimpleNamespace(slope=a, at=[b])])
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f, x: fwdad.jvp(f, x, x),
+        fwdad.jacobian,
+        lambda f, x: fwdad.jacrev(f)(x),
+        lambda f, x: fwdad.vjp(f, x)[1](None),
+        lambda f, x: fwdad.jvp(lambda x: (x, [f(x)]), x, x),
+    ],
+)
+def test_objects_without_a_tangent_type_lose_no_derivative(make, derivative):
+    x = np.array([1.0, 2.0])
+    with pytest.raises(fwdad.UnsupportedTypeError, match=r"attribute '(slope|at)' carries"):
+        derivative(lambda x: make(x * 2, x.sum()), x)
+
+
+def test_objects_of_constants_may_be_answered_beside_a_value():
+    x, fitted = np.array([1.0, 2.0]), Fitted(np.ones(2), 3.0)
+    (y, _), (y_dot, none) = fwdad.jvp(lambda x: (x * fitted.slope, fitted), x, x)
+    assert_array_equal(y, y_dot)
+    assert none is fwdad.NoTangent
+    _, pullback = fwdad.vjp(lambda x: (x * fitted.slope, fitted), x)
+    assert_array_equal(pullback((x, None)), x)

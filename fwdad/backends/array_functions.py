@@ -12,16 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.backends.elementwise import (
-    Term,
-    cast,
-    literal,
-    numpy_number,
-    numpy_term,
-    where_term,
-)
+from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term, where_term
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tangents.symbolic import defined
 from fwdad.tangents.zero import undefined_message
@@ -252,8 +245,8 @@ def _empty_like(w, op, a, dtype=None):  # noqa: ARG001
 
 
 @handles(np.full_like)
-def _full_like(w, op, a, fill_value, dtype=None):  # noqa: ARG001
-    filled(w, op, lengths_like(w, a), fill_value)
+def _full_like(w, op, a, fill_value, dtype=None, shape=None, order="K"):  # noqa: ARG001
+    filled(w, op, lengths_like(w, a) if shape is None else shape_text(w, shape), fill_value)
 
 
 @handles(np.eye, np.identity)
@@ -319,11 +312,14 @@ def _linspace(w, op, start, stop, num=50, endpoint=True):
 
 
 @handles(np.array, np.asarray, np.asanyarray, np.ascontiguousarray)
-def _array(w, op, a, dtype=None, copy=True):  # noqa: ARG001
+def _array(w, op, a, dtype=None, *, copy=...):  # noqa: ARG001
     out = op.outputs[0]
     if is_array(a):
-        anew = op.function is np.array and copy is True
+        anew = op.function is np.array if copy is ... else copy is True
         keep = not anew and a.type.dtype == out.type.dtype
+        if copy is False and not keep:
+            message = "that must not copy"
+            raise TypeError(message)
         if keep and (op.function is not np.ascontiguousarray or w.is_written(a)):
             if op.function is np.ascontiguousarray:
                 message = "of an array that is written"

@@ -116,6 +116,8 @@ def _of_matrices(w, op, a, upper=False):
 @handles(np.linalg.eigvalsh, np.linalg.eigh)
 def _eigenvalues(w, op, a, UPLO="L"):
     wide = _wide(a, UPLO in ("L", "U"), op)
+    if UPLO == "U" and op.function is np.linalg.eigh:
+        return _each(w, op, a, wide, f"{w.help('eigh_upper')}({{}})", [[0], [0, 0]])
     turned = "{}" if UPLO == "L" else "{}.T" if wide.kind == "f" else "np.conj({}.T)"
     # Numba reads the lower triangle
     return _each(w, op, a, wide, f"np.linalg.{op.function.__name__}({turned})", [[0], [0, 0]])

@@ -21,7 +21,7 @@ from fwdad.backends.array_functions import (
 from fwdad.backends.array_reductions import SUM, WIDE, spread
 from fwdad.backends.elementwise import Term, literal, numpy_number, numpy_term
 from fwdad.tape.notation import ATOM
-from fwdad.tape.ops import Value
+from fwdad.tape.ops import Value, is_array
 from fwdad.tape.types import ArrayType
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
@@ -165,6 +165,32 @@ def _inner(w, op, a, b):
     return _dot(w, op, a, b)
 
 
+def _places(index: dict[str, str], term: str, t: Any) -> list[str]:
+    """The places of an element, on an axis of length one the first."""
+    return ["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)]
+
+
+def _letter_lengths(w, terms, types, names):
+    """The lengths of the axes by their letters; those that are given twice are compared."""
+    lengths: dict[str, str] = {}
+    letters = "".join(terms)
+    for term, t, name in zip(terms, types, names, strict=True):
+        if len(term) != t.ndim:
+            message = "with such subscripts"
+            raise TypeError(message)
+        for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
+            own = length_text(d, name, axis)
+            if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
+                message = "with axes that may be stretched"
+                raise TypeError(message)
+            if d != 1 and lengths.setdefault(letter, own) != own:
+                w.line(f"if {own} != {lengths[letter]}:")
+                w.line("    raise ValueError('operands of einsum do not fit')")
+    for letter in letters:
+        lengths.setdefault(letter, "1")
+    return lengths
+
+
 @handles(np.einsum)
 def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"):
     """Loops over all letters: those of the result outside, the sums inside."""
@@ -184,16 +210,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
         result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     arrays = [as_array(w, a) for a in operands]
     names = [w.array(a) for a in arrays]
-    lengths: dict[str, str] = {}
-    for term, a, name in zip(terms, arrays, names, strict=True):
-        if len(term) != a.type.ndim:
-            message = "with such subscripts"
-            raise TypeError(message)
-        for axis, (letter, d) in enumerate(zip(term, a.type.shape, strict=True)):
-            own = length_text(d, name, axis)
-            if lengths.setdefault(letter, own) != own:
-                w.line(f"if {own} != {lengths[letter]}:")
-                w.line("    raise ValueError('operands of einsum do not fit')")
+    lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.is_written_later(out):
         message = "that is a window, and is written"
@@ -211,7 +228,7 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
         w._indent += 1
     product = functools.reduce(
         lambda x, y: numpy_term(np.multiply, [x, y]),
-        [Term(f"{name}[{w.at([index[c] for c in term])}]", ATOM, numpy_number(a.type.dtype))
+        [Term(f"{name}[{w.at(_places(index, term, a.type))}]", ATOM, numpy_number(a.type.dtype))
          for term, a, name in zip(terms, arrays, names, strict=True)],
     )  # fmt: skip
     w.line(SUM.step(w, total, product, wide))
@@ -219,7 +236,11 @@ def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K",
     made = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
     if not result:
         spread(w, first, SUM, wide)
-        return made
+        if not is_array(out):
+            return made
+        w.new_array(out, [])  # what an optimised einsum answers has no axes, and is an array
+        w.line(f"{w.name(out)}[()] = {made}")
+        return None
     w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")
     w._indent -= len(result)
     if w.spreads and summed:

@@ -105,6 +105,7 @@ def _flatten(w, op, a, order="C"):  # noqa: ARG001
 
 @handles(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
 def _transpose(w, op, a, *axes, **options):
+    a = as_array(w, a)  # of a number it is an array without axes
     ndim = a.type.ndim
     labels = np.empty((1,) * ndim)
     order = list(range(ndim))

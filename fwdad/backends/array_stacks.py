@@ -66,7 +66,11 @@ class Held:
     def place(self, stack: Value) -> str:
         """Where the next number of a stack lies."""
         k = self.stacks.index(stack)
-        return f"{self.name}[{self.top} + {k}]" if k else f"{self.name}[{self.top}]"
+        return f"{self.name}[{self.above(k)}]"
+
+    def above(self, k: int) -> str:
+        """The index of the k-th number that is pushed next, or was taken off last."""
+        return f"{self.top} + {k}" if k else self.top
 
 
 class Stacks:
@@ -177,8 +181,9 @@ def _stacking(block: Block) -> Iterator[tuple[Apply, Block]]:
     for op in block.ops:
         if isinstance(op, Apply) and op.function in (push, pop, top, thin):
             yield op, block
-        for inner in op.blocks():
-            yield from _stacking(inner)
+        elif op.nests:
+            for inner in op.blocks():
+                yield from _stacking(inner)
 
 
 def _type_of(x: Operand) -> Type:
@@ -199,7 +204,7 @@ def _new_stack(w: Writer, op: Apply) -> None:
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
     held.top = w.temporary(f"{held.name}_top", INT)
-    w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
+    _note_inside(w, held)
     w.line(f"{held.name} = {_memory(w, held.type)}", op)
     # a callee is compiled once: for an int, not for this one
     w.line(f"{held.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
@@ -225,10 +230,15 @@ def begun(w: Writer, stack: Value) -> list[str]:
     held.name = w.name(stack)
     w.types[held.name] = ArrayType(held.type.dtype, (Size(),))
     held.top = w.temporary(f"{held.name}_top", INT)
-    w.inside.append(held.top)  # there is room before a push, and each pop is one of a push
+    _note_inside(w, held)
     if isinstance(held.type, ArrayType) and held.type.ndim:
         held.shapes = w.temporary(f"{held.name}_shapes")
     return _parts(held).split(", ")
+
+
+def _note_inside(w: Writer, held: Held) -> None:
+    """There is room before a push, and each pop is one of a push."""
+    w.inside += [held.above(k) for k in range(len(held.stacks))]
 
 
 def parts(w: Writer, stack: Value) -> list[str]:

@@ -24,6 +24,9 @@ def _of_each(w: Writer, op: Any, v: Operand, call: Any) -> str | None:
         return w.stored(Term(call(w.atom(w.number(v))), ATOM, numpy_number(out.type.dtype)),
                         out.type.dtype)  # fmt: skip
     with reading(w, v) as (value, lengths, steps):
+        if not is_array(out):  # of an array without axes
+            text = call(w.element(value, [], steps))
+            return w.stored(Term(text, ATOM, numpy_number(out.type.dtype)), out.type.dtype)
         w.new_array(out, lengths)
         index = w.open_loops(lengths)
         w.line(f"{w.name(out)}[{w.at(index)}] = {call(w.element(value, index, steps))}")

@@ -39,6 +39,7 @@ from llvmlite import binding as llvm
 from numba.core import config
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
@@ -50,7 +51,7 @@ from fwdad.backends import (
     vector_math,
 )
 from fwdad.backends.lanes import LaneFunctions
-from fwdad.backends.numba_library import hide, visible
+from fwdad.backends.numba_library import contents_in, hide
 from fwdad.backends.numba_support import SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
@@ -60,6 +61,7 @@ MOST_ENTRIES = 2000
 MOST_BYTES = 512 * 2**20
 _MAGIC = b"fwdad compiled code 1\n"
 _UNRESOLVED = ".numba.unresolved$"
+_ENVIRONMENT = "_ZN08NumbaEnv"
 _SUFFIX = ".fwdad"
 _ABANDONED = 3600.0  # seconds after which a file that nobody has finished is removed
 _LOG = logging.getLogger("fwdad.cache")
@@ -280,8 +282,8 @@ def save(digest: str, made: CompileResult) -> None:
     folder = directory()
     if folder is None or made.lifted or made.library.has_dynamic_globals:
         return
-    module = made.library._final_module
-    if any(v.name.startswith(_UNRESOLVED) for v in (*module.functions, *module.global_variables)):
+    held = contents_in(made.library)
+    if any(name.startswith(_UNRESOLVED) for name in (*held.variables, *held.declared)):
         return  # functions that call each other are linked by Numba, not when they are loaded
     try:
         payload = _packed(made)
@@ -300,6 +302,17 @@ def _say_once(message: str) -> None:
     _LOG.info(message)
 
 
+class _Result(CompileResult):  # type: ignore[misc]
+    """A compile result that does not look through its module again."""
+
+    __slots__ = ()
+
+    def _find_referenced_environments(self) -> list[Any]:
+        names = (n for n in contents_in(self.library).variables if n.startswith(_ENVIRONMENT))
+        found = [lookup_environment(n) for n in names]
+        return [e for e in found if e is not None and e.can_cache()]
+
+
 def _packed(made: CompileResult) -> bytes:
     """A compile result as bytes, in which no function but the entry has a name.
 
@@ -307,14 +320,14 @@ def _packed(made: CompileResult) -> bytes:
     another function, which the linker would take for this one.
     """
     # nobody reads the listing of types, and writing it takes longer than all the rest
-    first, *rest = made._replace(type_annotation="")._reduce()
+    first, *rest = _Result(*made)._replace(type_annotation="")._reduce()
     name, kind, (code, bitcode) = first
     own = {
         made.fndesc.llvm_func_name,
         made.fndesc.llvm_cpython_wrapper_name,
         made.fndesc.llvm_cfunc_wrapper_name,
     }
-    if visible(made.library._final_module, own):
+    if not own.issuperset(contents_in(made.library).visible):
         module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
         hide(module, own)
         code = made.codegen._tm.emit_object(module)
@@ -356,7 +369,7 @@ def _write(folder: Path, digest: str, payload: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(b"".join((head, hashlib.sha256(head + payload).digest(), payload)))
         draft.replace(folder / f"{digest}{_SUFFIX}")
-    except BaseException:
+    except BaseException:  # an interrupt leaves no draft behind either
         with contextlib.suppress(OSError):
             draft.unlink()
         raise

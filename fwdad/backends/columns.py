@@ -14,7 +14,7 @@ import numpy as np
 
 from fwdad.backends import array_functions
 from fwdad.backends.elementwise import as_ufunc
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import Roots, memory
 from fwdad.tape.effects import own_function
 from fwdad.tape.ops import (
@@ -84,7 +84,8 @@ class _Votes:
         for owners in roots.values():
             if len(owners) > 1:  # one of several
                 self._leave(owners)
-        self._block(program.block, 0)
+        if self.votes:
+            self._block(program.block, 0)
 
     def _leave(self, owners: set[Value]) -> None:
         for v in owners:

@@ -14,7 +14,8 @@ from llvmlite import ir
 from numba import njit
 from numba.core import cgutils
 from numba.core import types as _types
-from numba.extending import get_cython_function_address, intrinsic
+from numba.extending import get_cython_function_address, intrinsic, overload
+from numba.np import linalg as _numba
 
 from fwdad.tangents.adjugate import WELL_CONDITIONED
 
@@ -146,6 +147,34 @@ def matrix_power(a, n):
         if left > 0:
             square = np.dot(square, square)
     return power
+
+
+def eigh_upper(a):
+    """Eigenvalues and vectors of a matrix by its upper triangle; compiled code calls it."""
+    raise NotImplementedError
+
+
+@overload(eigh_upper)
+def _eigh_upper(a):
+    """As Numba's ``eigh``, which reads the lower triangle: vectors come with other signs there."""
+    evd = _numba._LAPACK().numba_ez_xxxevd(a.dtype)
+    kind = ord(_numba.get_blas_kind(a.dtype, "eigh"))
+    vectors, upper = ord("V"), ord("U")
+    real = np.dtype(str(getattr(a.dtype, "underlying_float", a.dtype)))
+
+    def eigh(a):
+        n = a.shape[0]
+        if a.shape[1] != n:
+            raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+        columns = _numba._copy_to_fortran_order(a)
+        w = np.empty(n, real)
+        if n > 0:
+            left = evd(kind, vectors, upper, n, columns.ctypes, n, w.ctypes)
+            _numba._handle_err_maybe_convergence_problem(left)
+            _numba._dummy_liveness_func([columns.size, w.size])
+        return w, columns
+
+    return eigh
 
 
 @njit

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
 from numba.core import cgutils
 from numba.core import types as _types
@@ -122,6 +123,39 @@ def scaled(_typing, d, t):
         return made
 
     return d(d, t), code
+
+
+@intrinsic
+def scaled_in_vectors(_typing, d, t):
+    """The bits of :func:`scaled` without a branch, for loops of which LLVM makes vectors."""
+    if d != types.float64 or t != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        d, t = args
+        product = builder.fmul(d, t)
+        is_odd = builder.fcmp_unordered("uno", product, product)
+        is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
+        return builder.select(builder.and_(is_odd, is_zero), t.type(0.0), product)
+
+    return d(d, t), code
+
+
+@intrinsic
+def is_odd(_typing, x):
+    """Whether a number is NaN, which is hardly ever so."""
+    if x != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        bit = ir.IntType(1)
+        expect = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(bit, [bit, bit]), "llvm.expect.i1"
+        )
+        found = builder.fcmp_unordered("uno", args[0], args[0])
+        return builder.call(expect, [found, bit(0)])
+
+    return types.boolean(x), code
 
 
 @intrinsic

@@ -1,7 +1,8 @@
 """Products with matrices whose rows, or columns, are all the same: without a product of matrices.
 
-The cotangent of a sum is one number in every place. What a program for NumPy multiplies it with is
-summed instead, and what is multiplied with the rows that come of it is multiplied with one row.
+The cotangent of a sum is one number in every place. What a program multiplies it with is summed
+instead, and what is multiplied with the rows that come of it is multiplied with one row. Products
+of the user's stay as they are, to the last bit.
 """
 
 from __future__ import annotations
@@ -13,13 +14,29 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.alias import memory, memory_of
+from fwdad.tape.clone import copied
+from fwdad.tape.free_sums import PRODUCTS
+from fwdad.tape.known_lengths import length_of
 from fwdad.tape.ops import Apply, Op, Operand, Program, Value, is_array
 from fwdad.tape.passes.rewrite import blocks_of, count_uses, definitions
-from fwdad.tape.recorder import length_of
 from fwdad.tape.types import INT, ArrayType, Dimension, Type, number_type
 
-_PRODUCTS = (operator.matmul, np.matmul)
 _DOUBLE = np.dtype(np.float64)
+
+
+def with_single_rows(program: Program) -> Program:
+    """A program whose products with matrices of equal rows are products with one row.
+
+    Parameters
+    ----------
+    program : Program
+        It is left as it is, and is answered where there are none.
+    """
+    if not has_constant_matrix(program):
+        return program
+    made = copied(program)
+    multiply_one_row(made)
+    return made
 
 
 def multiply_one_row(program: Program) -> None:
@@ -34,7 +51,7 @@ def multiply_one_row(program: Program) -> None:
 
 
 def has_constant_matrix(program: Program) -> bool:
-    """Whether there is a matrix of equal rows or columns, and a product of matrices."""
+    """Whether there is a matrix of equal rows or columns, and a product of cotangents."""
     return any(map(_is_full, program.walk())) and any(map(_is_product, program.walk()))
 
 
@@ -162,8 +179,10 @@ def _varies(fill: Operand, axis: int) -> bool:
 
 
 def _is_product(op: Op) -> bool:
-    """Whether an operation is a product of two matrices of doubles."""
-    if not isinstance(op, Apply) or op.function not in _PRODUCTS or op.kwargs:
+    """Whether an operation is a product of two matrices of doubles, and a sum of free order."""
+    if not isinstance(op, Apply) or not op.any_order:
+        return False
+    if op.function not in PRODUCTS or op.kwargs:
         return False
     return all(is_array(a) and a.type.ndim == 2 and a.type.dtype == _DOUBLE for a in op.args)
 

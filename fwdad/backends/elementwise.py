@@ -99,7 +99,7 @@ def cast(term: Term, dtype: np.dtype[Any], *, python: bool = False) -> Term:
     wanted = Number(dtype, python)
     check_dtype(dtype)
     if term.type.dtype == dtype:
-        return term._replace(type=wanted)
+        return Term(term.text, term.level, wanted, term.constant, term.bits)
     if term.constant is not None:
         x = term.constant
         if dtype.kind != "c" and isinstance(x, (complex, np.complexfloating)):
@@ -143,12 +143,12 @@ def as_ufunc(function: Any) -> np.ufunc | None:
     return None
 
 
+_OF_PYTHON: dict[str, Any] = {"b": _BOOL, "i": int, "f": float, "c": complex}
+
+
 def loop_types(ufunc: np.ufunc, types: Sequence[Number]) -> tuple[np.dtype[Any], ...]:
     """The dtypes with which NumPy runs a ufunc: those of the arguments, then of the result."""
-    given: tuple[Any, ...] = tuple(
-        {"b": _BOOL, "i": int, "f": float, "c": complex}[t.dtype.kind] if t.python else t.dtype
-        for t in types
-    )
+    given: tuple[Any, ...] = tuple(_OF_PYTHON[t.dtype.kind] if t.python else t.dtype for t in types)
     try:
         return tuple(ufunc.resolve_dtypes((*given, None)))
     except TypeError as error:
@@ -196,7 +196,7 @@ def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
     for dtype in (*inner, outer):
         check_dtype(dtype)
     casts = [_arithmetic(ufunc, t, d) for t, d in zip(terms, inner, strict=True)]
-    kind = inner[0].kind
+    kind = "c" if any(d.kind == "c" for d in inner) else inner[0].kind
     text, level = _numpy_text(ufunc, casts, kind)
     if outer.kind in "iu" and outer != _INT64 and ufunc not in _COMPARISONS:
         text, level = f"np.{outer}({text})", ATOM

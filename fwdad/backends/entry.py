@@ -11,9 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fwdad.backends.compiled_math import NO_INT
-from fwdad.backends.compiled_scalars import NO_FLOAT
-from fwdad.backends.numba_loops import BROADCAST
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.defects import report
@@ -27,14 +24,21 @@ if have_numba():
     from numba.core.compiler_lock import global_compiler_lock
 
     from fwdad.backends import cache
+    from fwdad.backends.compiled_math import NO_INT
+    from fwdad.backends.compiled_scalars import NO_FLOAT
     from fwdad.backends.glue import glue_source
     from fwdad.backends.machine import OPTIONS, Machine
+    from fwdad.backends.numba_loops import BROADCAST
     from fwdad.backends.numba_source import numba_source
     from fwdad.backends.pieces import Cut, cut, unlike
 
     resolve_pending()  # Numba has imported parts of SciPy
 
 Backend = Literal["numpy", "numba"]
+
+
+def _done(*_: Any) -> None:
+    """There is nothing to prepare."""
 
 
 @dataclass
@@ -59,6 +63,8 @@ class Compiled:
         If the program could not be compiled as a whole.
     size : int
         How many operations there are.
+    prepare : callable
+        ``prepare(*leaves)`` compiles what a first call with such leaves would compile.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -69,6 +75,7 @@ class Compiled:
     serves: Callable[[tuple[Any, ...]], bool] = lambda _: False
     pieces: list[Compiled] = field(default_factory=list)
     size: int = 0
+    prepare: Callable[..., None] = _done
 
     def reasons(self) -> list[CannotCompileError]:
         """Why something runs under NumPy, in the pieces as well."""
@@ -217,22 +224,28 @@ class _Entry:
             kernel=self.kernel,
             serves=self._serves_types,
             size=program.count(),
+            prepare=self._prepare,
         )
         self._fast = _wrapper(program, self.kernel, self._failed)
 
     def _first(self, *leaves: Any) -> tuple[Any, ...]:
-        """Compile, compare Numba's types with the tape's, then call directly."""
+        """Compile, then call directly."""
+        self._prepare(*leaves)
+        return self.made.call(*leaves)
+
+    def _prepare(self, *leaves: Any) -> None:
+        """Compile, and compare Numba's types with the tape's."""
         if self._serves(leaves):
             self._settle(self._fast)
-            return self._fast(*leaves)
+            return
         made = self.made
         other = _in_pieces(self.program, self.plain, made.left, cut(self.program, made.left))
         made.backend, made.source, made.pieces = other.backend, other.source, other.pieces
         self._settle(other.call)
-        return other.call(*leaves)
 
     def _settle(self, call: Callable[..., Any]) -> None:
         self.made.call = call
+        self.made.prepare = _done
         if self.within is not None:
             self.within[self.program.name] = call
 

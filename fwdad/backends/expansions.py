@@ -49,7 +49,10 @@ def _of_block(block: Block) -> Block:
     made: list[Op] = []
     for op in block.ops:
         simpler = _simpler(op) if isinstance(op, Apply) and not op.mutated else None
-        made += [_inside(op)] if simpler is None else simpler
+        if simpler is None:
+            made.append(_inside(op) if op.nests else op)
+        else:
+            made += simpler
     if len(made) == len(block.ops) and all(a is b for a, b in zip(made, block.ops, strict=True)):
         return block
     return dataclasses.replace(block, ops=made)

@@ -55,7 +55,9 @@ def _suite(
 ) -> None:
     """Find the arrays that are nobody's outside a suite, and their last statements in it."""
     uses = [_names(s) for s in statements]
-    inside = sum(uses, Counter[str]())
+    inside = Counter[str]()
+    for counts in uses:  # a sum would make a new one for each statement
+        inside.update(counts)
     first = {name: k for k in reversed(range(len(uses))) for name in uses[k]}
     last = {name: k for k, counts in enumerate(uses) for name in counts}
     for k, s in enumerate(statements):

@@ -2,7 +2,7 @@
 
 Numba's analysis of a function, and LLVM's, take longer than in proportion to its size, and a
 gradient has many small loops, which are often the same but for their names. Such a loop becomes a
-call; what it does is written as LLVM code at once (``nest_types``, ``nest_code``), once for all
+call; what it does is written as LLVM code at once (``nest_types``, ``nest_writer``), once for all
 loops that are the same.
 """
 
@@ -26,6 +26,7 @@ MOST_LOOPS = 3
 
 _ANSWER_ARRAYS = {"grown", "growing", "loose"}
 _USES = "fwdad_uses"  # the attribute of a node that holds which names it reads and assigns
+_NAMES = "fwdad_names"  # and the one that holds its names in their order
 _CHECKS = {"check_length", "check_shape", "equal_length"}
 
 BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
@@ -86,8 +87,10 @@ def without_nests(
     dict
         The nests, by name.
     """
-    lines = source.code.splitlines()
     found: dict[str, Nest] = {}
+    if "for " not in source.code:
+        return source, found
+    lines = source.code.splitlines()
     known: dict[str, tuple[list[str], Mapping[str, Type]]]
     known = {c.name: (c.inner, c.types) for c in source.called}
     known[source.name] = source.inner, types
@@ -95,10 +98,10 @@ def without_nests(
         if isinstance(function, ast.FunctionDef) and not function.decorator_list:
             cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
             for body, live in cutter.nests():
-                nest, given, kept = cutter.nest(body, live)
+                nest, given, kept = cutter.nest(body, live, found)
                 if nest.name in refused:
                     continue
-                found.setdefault(nest.name, nest)
+                found[nest.name] = nest
                 call = f"{nest.name}({', '.join(given)})"
                 if kept:
                     call = f"{', '.join(kept)} = {call}"
@@ -121,7 +124,7 @@ class _Cutter:
     namespace : mapping
         What global names mean.
     inner : iterable of str
-        Indices that are inside each array that they are used for.
+        Indices that are inside each array that they are used for: names, or such plus an int.
     types : mapping
         The types that its variables must have.
     """
@@ -137,12 +140,11 @@ class _Cutter:
         self.namespace = namespace
         self.inner = frozenset(inner)
         self.types = types
-        params = {a.arg for a in function.args.args}
-        self.local = params | {n.id for n in _names(function) if isinstance(n.ctx, ast.Store)}
-        self.bound = dict.fromkeys(params, 0)  # the line where a name is first assigned
+        self.bound = {a.arg: 0 for a in function.args.args}  # the line where it is first assigned
         for n in _names(function):
             if isinstance(n.ctx, ast.Store):
                 self.bound[n.id] = min(self.bound.get(n.id, n.lineno), n.lineno)
+        self.local = set(self.bound)
 
     def nests(self) -> Iterator[tuple[list[ast.stmt], set[str]]]:
         """What can be cut out: outermost loops behind what prepares them; what is read later."""
@@ -205,7 +207,9 @@ class _Cutter:
             return False
         return self._reads(s.value) or _called(s.value) == "empty"
 
-    def nest(self, body: Sequence[ast.stmt], live: set[str]) -> tuple[Nest, list[str], list[str]]:
+    def nest(
+        self, body: Sequence[ast.stmt], live: set[str], known: Mapping[str, Nest]
+    ) -> tuple[Nest, list[str], list[str]]:
         """Statements with names of their own; the arguments and the results of their call."""
         tree = ast.Module(list(body), [])
         stored = stored_in(tree)
@@ -214,25 +218,30 @@ class _Cutter:
         order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
         own = {name: f"v{k}" for k, name in enumerate(order)}
         given = [name for name in own if name in read]
-        text = "\n".join(ast.unparse(_Renamed(own).visit(s)) for s in body)
-        inner = frozenset(own[name] for name in self.inner.intersection(own))
+        for n in _names(tree):
+            n.id = own.get(n.id, n.id)
+        text = "\n".join(map(ast.unparse, body))
+        places = (place.partition(" ") for place in self.inner)  # `top + 2` is inside, too
+        inner = frozenset(own[name] + plus + k for name, plus, k in places if name in own)
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
+        stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
+        kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
+        what = repr((text, params, results, sorted(inner), kinds))
+        name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+        if name in known:
+            return known[name], given, kept
         made = ast.parse(text)
         functions = {
             n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
             for n in _names(made)
             if n.id not in own.values()
         }
-        stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
-        kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
-        what = repr((text, params, results, sorted(inner), kinds))
-        name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         return Nest(name, made, params, results, inner, functions, stored_types), given, kept
 
     # -- what a nest may hold
 
     def _knows(self, s: ast.stmt) -> bool:
-        """Whether a statement is one of those that ``nest_code`` writes."""
+        """Whether a statement is one of those that ``nest_writer`` writes."""
         if isinstance(s, ast.For):
             call = s.iter
             return (
@@ -256,9 +265,7 @@ class _Cutter:
 
     def _writes(self, target: ast.expr) -> bool:
         if isinstance(target, ast.Subscript):
-            return self._reads(target) and not any(
-                isinstance(n, ast.Slice) for n in ast.walk(target)
-            )
+            return self._reads(target) and not _has_slice(target)
         return isinstance(target, ast.Name)
 
     def _reads(self, e: ast.expr) -> bool:
@@ -310,6 +317,7 @@ class Live:
         self.after: dict[ast.stmt, set[str]] = {}
         self.is_known = True
         self._ends: list[set[str]] = []  # for each loop around: what is read behind it, or in it
+        self._carried: dict[ast.stmt, set[str]] = {}  # what a loop was seen to read at its start
 
     def block(self, body: Iterable[ast.stmt], after: set[str]) -> set[str]:
         """What is read from the start of some statements on."""
@@ -341,12 +349,14 @@ class Live:
     def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
         head = _read(s.iter if isinstance(s, ast.For) else s.test)
         own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
-        reached = after | (set() if own else head)
+        # what is read behind a loop only grows while the loops around it are looked at again
+        reached = after | (set() if own else head) | self._carried.get(s, set())
         while True:
             self._ends.append(reached)
             inside = self.block(s.body, reached) - own
             self._ends.pop()
             if inside <= reached:
+                self._carried[s] = inside
                 return reached | head
             reached = reached | inside
 
@@ -359,13 +369,44 @@ def _targets(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
             yield t
 
 
-def _names(tree: ast.AST) -> Iterator[ast.Name]:
-    """Names, as they stand in the source."""
-    for node in ast.iter_child_nodes(tree):
+def _names(tree: ast.AST) -> list[ast.Name]:
+    """Names, as they stand in the source; a statement is looked at once, as by :func:`_uses`."""
+    known: list[ast.Name] | None = vars(tree).get(_NAMES)
+    if known is None:
+        known = vars(tree)[_NAMES] = []
+        _add_names(tree, known)
+    return known
+
+
+def _add_names(tree: ast.AST, found: list[ast.Name]) -> None:
+    for node in _children(tree):
         if isinstance(node, ast.Name):
-            yield node
+            found.append(node)
+        elif isinstance(node, ast.stmt):
+            found += _names(node)
         else:
-            yield from _names(node)
+            _add_names(node, found)
+
+
+_HOLDING: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Constant: (), ast.Name: (), ast.Attribute: ("value",), ast.BinOp: ("left", "right"),
+    ast.UnaryOp: ("operand",), ast.Subscript: ("value", "slice"), ast.Tuple: ("elts",),
+    ast.Compare: ("left", "comparators"), ast.Assign: ("targets", "value"),
+    ast.AugAssign: ("target", "value"), ast.For: ("target", "iter", "body", "orelse"),
+}  # fmt: skip
+"""The fields of the commonest nodes that may hold names, in the order of the source."""
+
+
+def _children(tree: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node that may hold names."""
+    for field in _HOLDING.get(type(tree), tree._fields):
+        value = getattr(tree, field, None)
+        if isinstance(value, list):
+            for each in value:
+                if isinstance(each, ast.AST):
+                    yield each
+        elif isinstance(value, (ast.expr, ast.stmt, ast.arguments)):
+            yield value
 
 
 def _read(tree: ast.AST) -> set[str]:
@@ -397,7 +438,7 @@ def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
             read |= inside[0]
             stored |= inside[1]
         else:
-            nodes += ast.iter_child_nodes(node)
+            nodes += _children(node)
     vars(tree)[_USES] = read, stored
     return read, stored
 
@@ -423,17 +464,18 @@ def _lines(s: ast.stmt) -> range:
 
 def _innermost(loop: ast.For) -> int:
     """How many loops have no loop inside."""
-    inside = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.For)]
-    return sum(_innermost(n) == 1 and not _has_loop(n) for n in inside) if inside else 1
+    inside = list(_loops(loop.body))
+    return sum(not any(True for _ in _loops(n.body)) for n in inside) if inside else 1
 
 
-def _has_loop(loop: ast.For) -> bool:
-    return any(isinstance(n, ast.For) for s in loop.body for n in ast.walk(s))
+def _loops(body: Iterable[ast.stmt]) -> Iterator[ast.For]:
+    """The loops among some statements and inside them."""
+    for s in body:
+        if isinstance(s, ast.For):
+            yield s
+        for field in ("body", "orelse"):
+            yield from _loops(getattr(s, field, ()))
 
 
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._names.get(node.id, node.id), node.ctx)
+def _has_slice(e: ast.AST) -> bool:
+    return isinstance(e, ast.Slice) or any(map(_has_slice, _children(e)))

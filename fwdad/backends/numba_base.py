@@ -20,7 +20,7 @@ from fwdad.backends.numba_support import (
     CannotCompileError,
 )
 from fwdad.backends.registers import in_registers, lane_memory, width
-from fwdad.backends.workspaces import OpenLoop, temporaries
+from fwdad.backends.workspaces import OpenLoop, moving_lengths, temporaries
 from fwdad.tape.alias import memory_of
 from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.notation import words
@@ -40,9 +40,12 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.orders import Order, Orders
 from fwdad.tape.places import Places, is_window_apart
-from fwdad.tape.show import Writer, used_in_own_block
+from fwdad.tape.show import Writer
 from fwdad.tape.stacks import pop, top
 from fwdad.tape.types import Dimension, Size, Type, number_type
+from fwdad.tape.uses import used_in_own_block
+
+_CALLED = HELPERS | SPECIAL_HELPERS | TABLE_HELPERS
 
 
 class BaseWriter(Writer):
@@ -88,8 +91,11 @@ class BaseWriter(Writer):
         self.outlined_names: list[str] = []  # of those whose types are compared, too
         self.in_thread = False  # whether what is written now runs on one of several cores
         self._temporaries = temporaries(program, self._roots)
+        self._moving = moving_lengths(program)
         self._open: list[OpenLoop] = []
         self.stacks = Stacks(program)
+        self.groups: dict[Op, list[Apply]] = {}  # products that are tested together, by the first
+        self.in_vectors = False  # whether this is a loop of which LLVM may make vectors
         self.ahead: dict[Op, str] = {}  # functions of numbers that stand in a strip, and where
         self.popped = {
             v
@@ -134,7 +140,8 @@ class BaseWriter(Writer):
 
     def note_helpers(self, text: str) -> None:
         """The functions of ``compiled_math`` that an expression calls become globals."""
-        self.helpers |= (HELPERS | SPECIAL_HELPERS | TABLE_HELPERS) & words(text)
+        if "(" in text:
+            self.helpers |= _CALLED & words(text)
 
     def type_of(self, operand: Operand) -> Type:
         """What is known of an operand."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from llvmlite.ir import Constant
+from llvmlite.ir.instructions import InsertValue
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.np.arrayobj import get_itemsize as _get_itemsize
@@ -32,7 +34,10 @@ def get_itemsize(context: Any, array_type: Any) -> int:
 
 
 class Held(NamedTuple):
-    """An array in LLVM code: its type, a pointer to its first element, lengths, steps in bytes."""
+    """An array in LLVM code: its type, a pointer to its first element, lengths, steps in bytes.
+
+    There are no steps where the type's layout tells them.
+    """
 
     type: Any
     data: Any
@@ -46,8 +51,12 @@ def held(context: Any, builder: Any, array_type: Any, array: Any) -> Held:
     if known is not None:
         return known[0]._replace(type=array_type)
     model = context.data_model_manager[array_type]
-    parts = (model.get(builder, array, name) for name in ("shape", "strides"))
-    lengths, steps = (cgutils.unpack_tuple(builder, p, array_type.ndim) for p in parts)
+    lengths, steps = (
+        cgutils.unpack_tuple(builder, model.get(builder, array, name), array_type.ndim)
+        if name == "shape" or array_type.layout == "A"
+        else []
+        for name in ("shape", "strides")
+    )
     return Held(array_type, model.get(builder, array, "data"), lengths, steps)
 
 
@@ -70,6 +79,25 @@ def element(context: Any, builder: Any, array: Held, index: list[tuple[Any, Any,
     )
 
 
+def item_of(builder: Any, held: Any, k: int) -> Any:
+    """An item of a tuple in LLVM code: what was put there, if that is seen."""
+    made = held
+    while isinstance(made, InsertValue):
+        whole, item = made.operands
+        if made.indices == [k]:
+            return item
+        if made.indices[0] == k:
+            break
+        made = whole
+    return builder.extract_value(held, k)
+
+
+def _known_length(n: Any) -> int | None:
+    """A length that is written down, or None."""
+    found = n.constant if isinstance(n, Constant) else None
+    return found if type(found) is int else None
+
+
 def checked_places(
     context: Any, builder: Any, lengths: list[Any], index: list[tuple[Any, Any, bool]]
 ) -> list[Any]:
@@ -81,6 +109,10 @@ def checked_places(
             places.append(context.cast(builder, given, t, types.intp))
             continue
         if t is None:
+            known = _known_length(n)
+            if known is not None and -known <= given < known:  # there is nothing to check
+                places.append(n.type(given % known))
+                continue
             i = n.type(given)
             i = builder.add(i, n) if given < 0 else i
         else:
@@ -106,6 +138,12 @@ def all_steps(context: Any, builder: Any, array: Held) -> list[Any]:
         steps.append(size)
         size = builder.mul(size, n)
     return steps[::-1] if in_order else steps
+
+
+def own_steps(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """The steps that an array has; its layout does not tell them along an axis of length 1."""
+    model = context.data_model_manager[array_type]
+    return cgutils.unpack_tuple(builder, model.get(builder, array, "strides"), array_type.ndim)
 
 
 class Part(NamedTuple):
@@ -254,5 +292,5 @@ def owner_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
 
 __all__ = [
     "NEW_AXIS", "Held", "NewAxis", "Part", "all_steps", "as_array", "as_window", "element",
-    "get_itemsize", "held", "load_item", "owner_of", "store_item", "window",
+    "get_itemsize", "held", "item_of", "load_item", "own_steps", "owner_of", "store_item", "window",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from fwdad.backends.registers import (
     is_real,
     width,
 )
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Load, Missing, Operand, Store, Update, Value

@@ -8,12 +8,15 @@ Importing this module needs Numba.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 
+_HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
+_DYNAMIC = "numba.dynamic.globals"  # as Numba names what cannot be kept
+_COMPILED = "_ZN5numba"
 _LEVEL = 2  # beyond it, a loop is copied for each condition that stays the same in it
 
 
@@ -27,6 +30,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self._names: set[str] = set()
+        self.contents = Contents([], [], [])
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Leave it to the module's passes; what is defined here keeps its name."""
@@ -36,10 +40,23 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
     def _get_module_for_linking(self) -> Any:
         """What callers are linked with: the module itself, whose machine code has been made."""
         self._ensure_finalized()
-        for f in visible(self._final_module, ()):
+        for name in self.contents.visible:
+            f = self._final_module.get_function(name)
             if f.linkage == llvm.Linkage.external:
                 f.linkage = llvm.Linkage.linkonce_odr
         return self._final_module
+
+    def _finalize_dynamic_globals(self) -> None:
+        """Look at all that the module holds, once: each question to LLVM takes microseconds."""
+        self.contents = contents_of(self._final_module)
+        self._dynamic_globals += [n for n in self.contents.variables if n.startswith(_DYNAMIC)]
+
+    def _verify_declare_only_symbols(self) -> None:
+        """Look whether a function that Numba has compiled was left out."""
+        for name in self.contents.declared:
+            if name.startswith(_COMPILED):
+                message = f"Symbol {name} not linked properly"
+                raise AssertionError(message)
 
     def _optimize_final_module(self) -> None:
         """Inline what must be, then all of LLVM's passes; references are counted less in both.
@@ -63,24 +80,49 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             passes.run(module, builder)
 
 
-def visible(module: Any, kept: Iterable[str]) -> list[Any]:
-    """The functions but some that others could call.
+class Contents(NamedTuple):
+    """The names that a module holds.
 
-    Those of Numba's run time are the same everywhere, and are left out.
+    Attributes
+    ----------
+    variables : list of str
+        Of its global variables.
+    declared : list of str
+        Of functions that it only calls.
+    visible : list of str
+        Of its own functions that others could call, without those of Numba's run time, which are
+        the same everywhere.
     """
-    return [
-        f
-        for f in module.functions
-        if not f.is_declaration
-        and f.name not in kept
-        and not f.name.startswith("NRT_")
-        and f.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)
-    ]
+
+    variables: list[str]
+    declared: list[str]
+    visible: list[str]
+
+
+def contents_of(module: Any) -> Contents:
+    """What a module holds now."""
+    declared, found = [], []
+    for f in module.functions:
+        if f.is_declaration:
+            declared.append(f.name)
+        elif _is_visible(f):
+            found.append(f.name)
+    return Contents([v.name for v in module.global_variables], declared, found)
+
+
+def contents_in(library: Any) -> Contents:
+    """What the module of a finished library holds."""
+    return library.contents if isinstance(library, _Library) else contents_of(library._final_module)
+
+
+def _is_visible(f: Any) -> bool:
+    return f.linkage not in _HIDDEN and not f.name.startswith("NRT_")
 
 
 def hide(module: Any, kept: Iterable[str]) -> bool:
-    """Make them internal; answer whether there were any."""
-    found = visible(module, kept)
+    """Make functions that others could call internal, but some; answer whether there were any."""
+    own = (f for f in module.functions if not f.is_declaration)
+    found = [f for f in own if _is_visible(f) and f.name not in kept]
     for f in found:
         f.linkage = llvm.Linkage.internal
     return bool(found)

@@ -121,6 +121,8 @@ class LoopWriter(LaneWriter):
 
     def flush(self, upto: Op | None = None) -> None:
         """Write out what reads memory that is about to be written."""
+        if not self._pending:
+            return
         held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
         for value in list(self._pending):
             if value in held or value not in self._pending or self._stays(value, upto):
@@ -131,7 +133,7 @@ class LoopWriter(LaneWriter):
                 self._pending.remove(value)
                 if value in self._inlined:
                     text, _ = self._inlined.pop(value)
-                    self.line(f"{self.name(value)} = {text}")
+                    self.assign(self.name(value), text)
 
     def _stays(self, value: Value, upto: Op | None) -> bool:
         """Whether what waits reads nothing of what an operation writes, into arrays made here."""

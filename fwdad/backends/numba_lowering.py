@@ -13,8 +13,10 @@ from numba.core import types as _types
 from numba.core.lowering import Lower
 
 from fwdad.backends import numba_elements, numba_products, numba_shapes
+from fwdad.backends.given_arrays import Arrays, Given, met
 from fwdad.backends.handing_back import answered
-from fwdad.backends.nest_code import NestType, implementation, write_call
+from fwdad.backends.nest_code import NestType, write_call
+from fwdad.backends.nest_expressions import implementation
 from fwdad.backends.numba_memory import copied, lengths_of
 from fwdad.backends.numba_products import ProductType
 
@@ -32,6 +34,8 @@ INNER = "__fwdad_inner__"
 
 class ProgramLower(Lower):  # type: ignore[misc]
     """Writes LLVM code; elements of arrays are read and written with at most one check each."""
+
+    _known: dict[Any, list[Given]] | None = None  # of the arguments of nests
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> Any:
         """The function that Python calls."""
@@ -137,6 +141,8 @@ class ProgramLower(Lower):  # type: ignore[misc]
             return self._nest(resty, expr)
         if isinstance(called, ProductType):
             return self._product(resty, expr)
+        if isinstance(called, types.Function) and called.typing_key is slice:
+            return self._slice(resty, expr)
         if isinstance(called, types.BoundFunction):
             signature, array = self.fndesc.calltypes[expr], self.loadvar(expr.func.name)
             made = self._method(called.typing_key, signature, array, expr.args)
@@ -195,14 +201,32 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if not isinstance(t, types.Array) or expr.attr not in ("shape", "size", "T"):
             return None
         array = self.loadvar(expr.value.name)
+        model = self.context.data_model_manager[t]
         if expr.attr == "size":
-            return self.context.data_model_manager[t].get(self.builder, array, "nitems")
-        parts = numba_elements.held(self.context, self.builder, t, array)
+            return model.get(self.builder, array, "nitems")
         if expr.attr == "shape":
-            return self.context.make_tuple(self.builder, resty, parts.lengths)
-        lengths, steps = parts.lengths[::-1], parts.steps[::-1]
-        made = numba_elements.Held(resty, parts.data, lengths, steps)
+            return model.get(self.builder, array, "shape")
+        parts = numba_elements.held(self.context, self.builder, t, array)
+        steps = numba_elements.own_steps(self.context, self.builder, t, array)
+        made = numba_elements.Held(resty, parts.data, parts.lengths[::-1], steps[::-1])
         return numba_elements.as_window(self.context, self.builder, made, t, array)
+
+    def _slice(self, resty: Any, expr: Any) -> Any:
+        """A slice without a step, or None: Numba looks for the sign of one that is not there."""
+        signature = self.fndesc.calltypes[expr]
+        if len(expr.args) != 2 or expr.kws or signature.return_type.has_step:
+            return None
+        model = self.context.data_model_manager[signature.return_type]
+        made = cgutils.get_null_value(model.get_value_type())
+        ends = zip(("start", "stop"), expr.args, signature.args, (0, 2**63 - 1), strict=True)
+        for name, end, t, open_end in ends:
+            value = self.context.get_constant(types.intp, open_end)
+            if t != types.none:
+                value = self.loadvar(end.name)
+                value = self.context.cast(self.builder, value, self.typeof(end.name), types.intp)
+            made = model.set(self.builder, made, value, name)
+        made = model.set(self.builder, made, self.context.get_constant(types.intp, 1), "step")
+        return self.context.cast(self.builder, made, signature.return_type, resty)
 
     def _product(self, resty: Any, expr: Any) -> Any:
         """A call of ``np.dot``."""
@@ -224,8 +248,24 @@ class ProgramLower(Lower):  # type: ignore[misc]
             for a, t in zip(expr.args, signature.args, strict=True)
         ]
         nest = self.typeof(expr.func.name).nest
-        made = write_call(self.context, self.builder, nest, signature, given)
+        known = self._known_of_nests()[nest, signature.args]
+        made = write_call(self.context, self.builder, nest, signature, given, known)
         return self.context.cast(self.builder, made, signature.return_type, resty)
+
+    def _known_of_nests(self) -> dict[Any, list[Given]]:
+        """What is known of the arguments of each nest at all its calls."""
+        if self._known is None:
+            arrays = Arrays(self.func_ir.blocks.values(), self.typeof)
+            calls: dict[Any, list[list[Given]]] = {}
+            for block in self.func_ir.blocks.values():
+                for call in block.find_exprs("call"):
+                    called = self.typeof(call.func.name)
+                    if isinstance(called, NestType):
+                        key = called.nest, self.fndesc.calltypes[call].args
+                        given = arrays.given([a.name for a in call.args])
+                        calls.setdefault(key, []).append(given)
+            self._known = {key: met(each) for key, each in calls.items()}
+        return self._known
 
     def _window(self, array_type: Any, index: Any, *, static: bool) -> list[Any] | None:
         """The index of a window, as :func:`numba_elements.window` takes it, or None."""
@@ -242,7 +282,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
             return None
         found = [
-            self._part(item, self.builder.extract_value(held, k))
+            self._part(item, numba_elements.item_of(self.builder, held, k))
             for k, item in enumerate(made.items)
         ]
         return found if all(part is not None for part in found) else None
@@ -284,7 +324,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         held = self.loadvar(index.name)
         if not isinstance(t, types.BaseTuple):
             return [(t, held, self._is_inner(index))]
-        values = [self.builder.extract_value(held, k) for k in range(len(parts))]
+        values = [numba_elements.item_of(self.builder, held, k) for k in range(len(parts))]
         made = self._made_of(index)
         if isinstance(made, ir.Expr) and made.op == "build_tuple":
             inner = [self._is_inner(item) for item in made.items]
@@ -312,8 +352,12 @@ class ProgramLower(Lower):  # type: ignore[misc]
             if index.name.partition(".")[0] in names:
                 return True
             index = self._made_of(index)
-        if isinstance(index, ir.Expr) and index.op == "binop" and index.fn is operator.mul:
-            return self._is_inner(index.lhs) and self._is_inner(index.rhs)  # a step keeps it inside
+        if isinstance(index, ir.Expr) and index.op == "binop":
+            if index.fn is operator.mul:  # a step keeps it inside
+                return self._is_inner(index.lhs) and self._is_inner(index.rhs)
+            added = getattr(self._made_of(index.rhs), "value", None)
+            if index.fn is operator.add and type(added) is int:
+                return f"{index.lhs.name.partition('.')[0]} + {added}" in names
         return False
 
 

@@ -24,6 +24,7 @@ from fwdad.backends.numba_elements import (
     as_array,
     get_itemsize,
     held,
+    item_of,
 )
 from fwdad.backends.own_functions import own_function
 
@@ -126,7 +127,7 @@ def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
 
 def lengths_of(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
     """The LLVM values of a tuple of lengths."""
-    held = cgutils.unpack_tuple(builder, shape, len(shape_type))
+    held = [item_of(builder, shape, k) for k in range(len(shape_type))]
     return [context.cast(builder, n, t, types.intp) for t, n in zip(shape_type, held, strict=True)]
 
 

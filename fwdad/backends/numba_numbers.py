@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,16 @@ from fwdad.backends.elementwise import (
     round_term,
 )
 from fwdad.backends.numba_base import BaseWriter, Ready, name_of
+from fwdad.backends.shared_tests import without_tests
 from fwdad.backends.vector_terms import library_name
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape import snapshots
-from fwdad.tape.notation import ATOM
-from fwdad.tape.ops import Apply, Missing, Operand, Value, is_array, values_in
-from fwdad.tape.types import Number, least_shape, number_type
+from fwdad.tape.notation import ATOM, words
+from fwdad.tape.ops import Apply, Missing, Op, Operand, Value, is_array, values_in
+from fwdad.tape.types import FLOAT, Number, least_shape, number_type
+
+_OF_OURS = {"length_of", "length_if_any", "range_length", "element_place", "_identity"}
 
 
 class NumberWriter(BaseWriter):
@@ -132,6 +136,59 @@ class NumberWriter(BaseWriter):
             raise self.cannot(f"an update that casts {made} to {dtype}")
         return self.stored(numpy_term(ufunc, [old, value]), dtype)
 
+    def assign(self, target: str, text: str, op: Op | None = None) -> None:
+        """Write an assignment; where it adds up tested products, one test stands for all."""
+        plain = without_tests(text)
+        if plain is not None:
+            own = target.isidentifier() and target not in words(text)
+            made = target if own else self.temporary("t", FLOAT)
+            self._write_tested([(made, plain, text)], made, op)
+            text = made
+        if text != target:
+            self.line(f"{target} = {text}", op)
+
+    def is_product(self, op: Op) -> bool:
+        """Whether an operation is a product of two numbers that is written with a test."""
+        if not isinstance(op, Apply) or op.function is not scale_lanes or len(op.args) != 2:
+            return False
+        types = [op.outputs[0].type, *(self.type_of(a) for a in op.args)]
+        known = all(isinstance(t, Number) and t.dtype == np.float64 for t in types)
+        return known and not self.lanes.intersection([*op.outputs, *values_in(op.args)])
+
+    def _scaled(self, op: Apply, terms: Sequence[Term], result: Number) -> Term:
+        """A product that is zero where a cotangent or a tangent is."""
+        if op in self.groups and not self.in_vectors:
+            self._write_group(self.groups[op])
+            return self.term(op.outputs[0])
+        d, y_bar = terms
+        if d.kind == "f" and y_bar.kind == "f" and result.dtype == np.dtype(float):
+            parts = ", ".join(cast(t, result.dtype).text for t in terms)
+            name = "scaled_in_vectors" if self.in_vectors else "scaled"
+            return Term(f"{name}({parts})", ATOM, result)
+        made: Term = ELEMENTWISE[op.function](result.dtype, d, self.atom(y_bar))
+        return made
+
+    def _write_group(self, members: Sequence[Apply]) -> None:
+        """Write products of one partial; their operations find the names."""
+        d = self.atom(self.term(members[0].args[0])).text
+        lines = []
+        for op in members:
+            y_bar = self.atom(self.term(op.args[1])).text
+            made = self.temporary(op.outputs[0].name or "t", FLOAT)
+            self._inlined[op.outputs[0]] = made, ATOM
+            lines.append((made, f"{d} * {y_bar}", f"{self.help('scaled')}({d}, {y_bar})"))
+        self._write_tested(lines, f"{d} - {d}")
+
+    def _write_tested(
+        self, lines: Sequence[tuple[str, str, str]], asked: str, op: Op | None = None
+    ) -> None:
+        """Write names and their values, and what they are where something is odd."""
+        for name, plain, _ in lines:
+            self.line(f"{name} = {plain}", op)
+        self.line(f"if {self.help('is_odd')}({asked}):")
+        for name, _, exact in lines:
+            self.line(f"    {name} = {exact}", op)
+
     # -- ints of an index
 
     def scalar_index(self, index: tuple[Operand, ...], array: Value) -> str:
@@ -155,19 +212,26 @@ class NumberWriter(BaseWriter):
             for a in op.args
         ) and isinstance(op.outputs[0].type, Number)
 
+    def _of_ours(self, name: str, op: Apply, result: Number) -> Term:
+        """A function that passes write."""
+        if name in ("length_of", "length_if_any"):
+            array, axis = op.args
+            return Term(f"{self.array(array)}.shape[{axis}]", ATOM, result, bits=48)
+        if name == "range_length":
+            args = ", ".join(self.text(a) for a in op.args)
+            return Term(f"len(range({args}))", ATOM, result, bits=62)
+        if name == "element_place":
+            args = ", ".join(self.index_text(a) for a in op.args[:2])
+            return Term(f"{self.help('place')}({args})", ATOM, result, bits=48)
+        return cast(self.term(op.args[0]), result.dtype, python=result.python)
+
     def _scalar(self, op: Apply) -> Term:
         """A function of numbers as a term."""
         f, result = op.function, op.outputs[0].type
         assert isinstance(result, Number)
         special = getattr(f, "__qualname__", "")
-        if special in ("length_of", "length_if_any"):
-            array, axis = op.args
-            return Term(f"{self.array(array)}.shape[{axis}]", ATOM, result, bits=48)
-        if special == "range_length":
-            args = ", ".join(self.text(a) for a in op.args)
-            return Term(f"len(range({args}))", ATOM, result, bits=62)
-        if special == "_identity":
-            return cast(self.term(op.args[0]), result.dtype, python=result.python)
+        if special in _OF_OURS:
+            return self._of_ours(special, op, result)
         if getattr(f, "__name__", "") == "normalize_axis_index" and not list(
             values_in(op.operands())
         ):
@@ -187,6 +251,9 @@ class NumberWriter(BaseWriter):
                 made = python_term(ufunc, terms, result)
             else:
                 made = numpy_term(ufunc, terms)
+            if op.any_order and self.in_vectors and made.kind == "f":
+                parts = ", ".join(cast(t, made.type.dtype).text for t in terms)
+                made = made._replace(text=f"summed({parts})", level=ATOM)
         elif isinstance(f, type) and (
             f in (int, float, complex, bool) or issubclass(f, np.generic)
         ):
@@ -196,12 +263,7 @@ class NumberWriter(BaseWriter):
         elif f is with_derivative_of:
             made = cast(terms[0], result.dtype, python=result.python)
         elif f is scale_lanes:
-            d, y_bar = terms
-            if d.kind == "f" and y_bar.kind == "f" and result.dtype == np.dtype(float):
-                parts = ", ".join(cast(t, result.dtype).text for t in terms)
-                made = Term(f"scaled({parts})", ATOM, result)
-            else:
-                made = ELEMENTWISE[f](result.dtype, d, self.atom(y_bar))
+            made = self._scaled(op, terms, result)
         elif f is round:
             made = round_term(terms, result)
         elif f in (min, max) and all(t.kind == "i" for t in terms):

@@ -226,7 +226,7 @@ def work_of(tree: ast.AST) -> int:
 
 
 def _is_sum(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id in ("scaled", "summed")
+    return isinstance(node.func, ast.Name) and node.func.id in _SUMMANDS
 
 
 def _is_call(node: ast.AST) -> bool:
@@ -280,8 +280,9 @@ def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:
     return None
 
 
+_SUMMANDS = {"scaled", "scaled_in_vectors", "summed"}
 _QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_power",
-          "float_remainder", "int_floor_divide", "int_remainder", "scaled", "summed"}  # fmt: skip
+          "float_remainder", "int_floor_divide", "int_remainder", *_SUMMANDS}  # fmt: skip
 
 
 def _is_known(f: ast.expr) -> bool:

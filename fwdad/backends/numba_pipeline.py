@@ -6,6 +6,7 @@ Numba.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,11 @@ class _OwnFunctions(FunctionPass):
 
 
 _SIGNATURES: dict[Any, Any] = {}
+_UNKNOWN = object()
 
 
 class _Typing:
-    """Numba's typing context, which finds the type of a call of a library function once.
+    """Numba's typing context, which finds the type of a call, or of an element, once.
 
     Types are found in rounds, until none is new, and each round asks for all calls again.
 
@@ -84,14 +86,57 @@ class _Typing:
 
     def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
         """The signature of a call."""
+        ask = self._context.resolve_function_type
+        if function is operator.getitem and isinstance(args[0], types.Array):
+            return self._of_item(function, tuple(args), ask, kws)
         if kws or not isinstance(function, types.Function):
-            return self._context.resolve_function_type(function, args, kws)
+            return ask(function, args, kws)
         key = function, tuple(args)
         found = _SIGNATURES.get(key)
         if found is None:
-            found = self._context.resolve_function_type(function, args, kws)
+            found = ask(function, args, kws)
             if found is not None:
                 _SIGNATURES[key] = found
+        return found
+
+    def resolve_static_getitem(self, value: Any, index: Any) -> Any:
+        """The signature of reading what a constant says: of arrays, whatever its number is."""
+        return self._of_kind("resolve_static_getitem", value, index)
+
+    def resolve_static_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """The same of writing."""
+        return self._of_kind("resolve_static_setitem", target, index, value)
+
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """The signature of writing into an element or a window."""
+        ask = self._context.resolve_setitem
+        if not isinstance(target, types.Array):
+            return ask(target, index, value)
+        return self._of_item(operator.setitem, (target, index, value), lambda _, args: ask(*args))
+
+    @staticmethod
+    def _of_item(function: Any, args: tuple[Any, ...], ask: Any, *more: Any) -> Any:
+        """A signature for elements and windows of an array: Numba forgets which constants say them.
+
+        Where it does not, its arguments are others than those without constants.
+        """
+        key = function, tuple(map(types.unliteral, args))
+        found = _SIGNATURES.get(key)
+        if found is None:
+            found = ask(function, args, *more)
+            if found is not None and found.args == key[1]:
+                _SIGNATURES[key] = found
+        return found
+
+    def _of_kind(self, name: str, target: Any, index: Any, *value: Any) -> Any:
+        """What Numba answers for an array, and for a constant of the index's kind."""
+        ask = getattr(self._context, name)
+        if not isinstance(target, types.Array) or isinstance(index, str):
+            return ask(target, index, *value)
+        key = (name, target, type(index), *value)
+        found = _SIGNATURES.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = _SIGNATURES[key] = ask(target, index, *value)
         return found
 
 
@@ -131,12 +176,13 @@ class _Lowering(BaseNativeLowering):
 _NOT_MET = {
     "DeadBranchPrune", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables",
     "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction",
-    "NopythonRewrites", "ReconstructSSA", "RewriteSemanticConstants", "WithLifting",
+    "NopythonRewrites", "PreLowerStripPhis", "ReconstructSSA", "RewriteSemanticConstants",
+    "WithLifting",
 }  # fmt: skip
 """Passes for what generated programs do not hold: closures, comprehensions, ``with``, branches on
 types and literals, arithmetic of whole arrays; several analyse the program anew all the same. And
-one for what they are anyway: a name has one type, so that each assignment needs no name of its own,
-nor the copies, with a reference each, by which two of these meet."""
+those for what they are anyway: a name has one type, so that each assignment needs no name of its
+own, nor the copies, with a reference each, by which two of these meet."""
 
 
 _INSTEAD = {NativeLowering: _Lowering, NopythonTypeInference: _TypeInference}

@@ -16,7 +16,14 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 
 from fwdad.backends.checks import require
-from fwdad.backends.numba_elements import Held, all_steps, as_window, get_itemsize, held
+from fwdad.backends.numba_elements import (
+    Held,
+    all_steps,
+    as_window,
+    get_itemsize,
+    held,
+    own_steps,
+)
 from fwdad.backends.numba_memory import allocate, copied, lengths_of
 
 types: Any = _types
@@ -41,7 +48,7 @@ def transposed(
         The type of the answer.
     """
     old = held(context, builder, array_type, array)
-    steps = all_steps(context, builder, old)
+    steps = own_steps(context, builder, array_type, array)
     new = Held(made, old.data, [old.lengths[k] for k in order], [steps[k] for k in order])
     return as_window(context, builder, new, array_type, array)
 
@@ -120,7 +127,8 @@ def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> An
     old = held(context, builder, array_type, array)
     step = context.get_constant(types.intp, get_itemsize(context, array_type))
     fits = _BIT(1)
-    for n, own in zip(reversed(old.lengths), reversed(old.steps), strict=True):
+    steps = all_steps(context, builder, old)
+    for n, own in zip(reversed(old.lengths), reversed(steps), strict=True):
         same = builder.icmp_signed("==", own, step)
         fits = builder.and_(fits, builder.or_(same, builder.icmp_signed("==", n, n.type(1))))
         step = builder.mul(step, n)

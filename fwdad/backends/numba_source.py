@@ -32,11 +32,13 @@ from fwdad.backends import (
     compiled_tables,
     numba_parallel,
     place_expansions,  # noqa: F401
+    shared_tests,
     special_functions,
     stack_room,
     vector_functions,
 )
 from fwdad.backends.array_functions import tuple_text
+from fwdad.backends.constant_products import with_single_rows
 from fwdad.backends.elementwise import cast
 from fwdad.backends.expansions import expanded
 from fwdad.backends.numba_base import Ready, name_of
@@ -54,6 +56,7 @@ from fwdad.backends.regions import Plan
 from fwdad.backends.repeats import repeated
 from fwdad.backends.simd import compiled_lanes
 from fwdad.backends.strips import ahead_of, write_ahead
+from fwdad.backends.vector_loops import runs_in_vectors
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.ops import (
     Apply,
@@ -96,6 +99,7 @@ class NumbaWriter(StoreWriter):
         """Write the operations of a block; those of a region in one place."""
         plan = Plan(block, lambda v: v not in self.lanes)
         factors, same = dict(self.factors), dict(self._same)
+        self.groups |= shared_tests.groups(block, self.is_product)
         for k, op in enumerate(block.ops):
             self._regions(plan, k)
             if id(op) not in plan.members:
@@ -154,6 +158,8 @@ class NumbaWriter(StoreWriter):
             self._define_load(op, block, k)
             return
         if len(op.outputs) == 1 and isinstance(op.outputs[0].type, Number):
+            if op.outputs[0] in self._inlined:
+                return  # written with the first of its group
             term = self._scalar(op)
             self._bits[op.outputs[0]] = term.bits
             self._define(op, term.text, term.level, block, k)
@@ -175,7 +181,7 @@ class NumbaWriter(StoreWriter):
         if not self._uses[value] and isinstance(op, Load):
             self.line(text, op)
             return
-        self.line(f"{self.name(value)} = {text}", op)
+        self.assign(self.name(value), text, op)
 
     def _lowered(self, op: Apply, handler: Callable[..., Any]) -> None:
         try:
@@ -266,7 +272,9 @@ class NumbaWriter(StoreWriter):
             spread = SpreadLoop(self, op, loop)
             self._open = []  # what iterations share, those of one thread share
         self._open.append(loop)
+        around, self.in_vectors = self.in_vectors, runs_in_vectors(op)
         super()._loop(op)
+        self.in_vectors = around
         self._open.pop()
         self._open = outer
         made = ["    " * loop.indent + text for text in loop.made]
@@ -310,7 +318,8 @@ class NumbaWriter(StoreWriter):
                 name = self._names[v]
                 if name in written or v in self._params:
                     for axis, d in enumerate(v.type.shape):
-                        found.setdefault(d, f"{name}.shape[{axis}]")
+                        if d not in self._moving:
+                            found.setdefault(d, f"{name}.shape[{axis}]")
         return found
 
     # -- programs that are called
@@ -381,6 +390,21 @@ def _home(helper: str) -> Any:
     return compiled_linalg if helper in LINALG_HELPERS else compiled_math
 
 
+def _tell_lengths(w: NumbaWriter, program: Program) -> None:
+    """Compare the lengths that arguments are known to have: no loop has to check them."""
+    if not any(isinstance(op, Loop) for op in program.block.ops):
+        return
+    for p in program.block.params:
+        lengths = p.type.shape if is_array(p) and not w.is_stack(p) else ()
+        if any(isinstance(d, int) and d > 1 for d in lengths):
+            name = w.name(p)
+            known = [
+                str(d) if isinstance(d, int) else f"{name}.shape[{k}]"
+                for k, d in enumerate(lengths)
+            ]
+            w.line(f"{w.help('check_shape')}({name}, {tuple_text(known)})")
+
+
 def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     """Write a program as a function that Numba compiles.
 
@@ -401,7 +425,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     CannotCompileError
         If an operation has no compiled form; with its line.
     """
-    program = repeated(expanded(program))
+    program = repeated(expanded(with_single_rows(program)))
     writer = NumbaWriter(program)
     given = {p: writer.temporary("stack") for p in writer.stacks.given}
     params = [given[p] if p in given else writer.name(p) for p in program.block.params]
@@ -411,6 +435,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     with writer.indented():
         for stack, word in given.items():
             array_stacks.given(writer, stack, word)
+        _tell_lengths(writer, program)
         writer.body(program.block)
         results = [
             array_stacks.answer(writer, r) if writer.is_stack(r) else writer.text(r)

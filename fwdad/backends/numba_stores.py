@@ -112,10 +112,10 @@ class StoreWriter(LoopWriter):
         index = self.scalar_index(op.index, op.array)
         place = f"{array}[{index}]"
         if function is None:
-            self.line(f"{place} = {self.stored(value, dtype)}", op)
+            self.assign(place, self.stored(value, dtype), op)
             return
         old = Term(place, ATOM, numpy_number(dtype))
-        self.line(f"{place} = {self.combined(function, old, value, dtype)}", op)
+        self.assign(place, self.combined(function, old, value, dtype), op)
 
     def write_over(self, array: Value, value: Operand) -> None:
         """Write a value over a whole array."""

@@ -19,16 +19,17 @@ HELPERS = frozenset({
     "complex_divide", "default_snapshots", "divide", "equal_length",
     "float_floor_divide", "float_power", "float_remainder", "growing", "grown",
     "in_domain", "in_range",
-    "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
+    "is_odd", "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
     "larger", "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
     "places_beside", "snapshots_in", "thinned", "thinned_numbers", "trips",
     "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
-    "python_int_remainder", "python_remainder", "room_for", "scaled", "smaller",
+    "python_int_remainder", "python_remainder", "room_for", "scaled",
+    "scaled_in_vectors", "smaller",
     "stack_place", "summed", "to_int",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({
-    "cofactors", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
+    "cofactors", "eigh_upper", "lu_factor", "lu_solve_matrix", "lu_solve_vector", "matrix_power",
 })  # fmt: skip
 """Those of ``compiled_linalg``, which stand on LAPACK."""
 TABLE_HELPERS = frozenset({

@@ -14,9 +14,9 @@ import numpy as np
 from fwdad.backends.annotate import annotated
 from fwdad.backends.letting_go import let_go
 from fwdad.backends.outer_products import without_outer_sums
-from fwdad.errors import GENERATED
-from fwdad.tangents.chunk import scale_lanes, scaled
+from fwdad.errors import GENERATED, note_place
 from fwdad.tangents.quiet import quietly
+from fwdad.tangents.scaling import scale_lanes, scaled
 from fwdad.tape.ops import Program
 from fwdad.tape.show import Writer
 from fwdad.tape.types import Type
@@ -189,7 +189,7 @@ def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[
     def loud(*leaves: Any) -> Any:
         try:
             return function(*leaves)
-        except Exception as error:
+        except Exception as error:  # whatever the program raises: it is told where
             _note_place(error, name, source)
             raise
 
@@ -209,8 +209,5 @@ def _note_place(error: Exception, name: str, source: Source) -> None:
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:
-            place = source.places[trace.tb_lineno - 1]
-            if place is not None:
-                text = (place.text or "").strip()
-                error.add_note(f'File "{place.filename}", line {place.line}\n  {text}')
+            note_place(error, source.places[trace.tb_lineno - 1])
         trace = trace.tb_next

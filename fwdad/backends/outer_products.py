@@ -15,7 +15,7 @@ from fwdad.backends.constant_products import has_constant_matrix, multiply_one_r
 from fwdad.backends.later_products import add_products_later
 from fwdad.rules.adjoints import add_outer
 from fwdad.tape.alias import memory_of
-from fwdad.tape.clone import Cloner
+from fwdad.tape.clone import copied
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -54,14 +54,7 @@ def without_outer_sums(program: Program) -> Program:
         constant or any(_Sums(program, b).found for b in blocks_of(program.block))
     ):
         return program
-    fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
-    cloner = Cloner({})
-    made = Program(program.name, cloner.block(program.block))
-    vars(made).update(fields)
-    made.shared, made.absent = (
-        {v for v in map(cloner.operand, given) if isinstance(v, Value)}
-        for given in (program.shared, program.absent)
-    )
+    made = copied(program)
     if constant:
         multiply_one_row(made)
     for block in blocks_of(made.block):

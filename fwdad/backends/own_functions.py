@@ -86,7 +86,39 @@ def call_apart(
 
     function_type = convention.get_function_type(result, signature.args)
     function = own_function(builder, f"{name}_{kinds}", function_type, body)
-    status, answer = convention.call_function(builder, function, result, signature.args, args)
-    with cgutils.if_unlikely(builder, status.is_error):
-        convention.return_status_propagate(builder, status)
-    return answer
+    return call_raising(context, builder, function, signature, args)
+
+
+def call_raising(
+    context: Any, builder: Any, function: Any, signature: Any, args: Sequence[Any]
+) -> Any:
+    """Call a function of the module that may raise: its caller raises then what it has raised.
+
+    Numba would give it a place of its own for the exception and look for a ``try`` around the call.
+    Programs have none.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    function : Function
+        LLVM's, called as Numba calls its own.
+    signature : Signature
+        Its types.
+    args : sequence of LLVM value
+        Its arguments.
+
+    Returns
+    -------
+    LLVM value
+        Of the signature's result.
+    """
+    result, raised = signature.return_type, builder.function.args[1]
+    answer = cgutils.alloca_once(builder, context.call_conv.get_return_type(result).pointee)
+    given = context.get_arg_packer(signature.args).as_arguments(builder, args)
+    code = builder.call(function, [answer, raised, *given])
+    with cgutils.if_unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
+        builder.ret(code)
+    if result == types.none:
+        return context.get_dummy_value()
+    return context.get_returned_value(builder, result, builder.load(answer))

@@ -73,6 +73,14 @@ def _kron(a: Any, b: Any) -> Any:
     return np.reshape(left * right, tuple(i * j for i, j in zip(m, n, strict=True)))
 
 
+@expands("numpy.full")
+def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    if not _is_array(fill_value):
+        return None
+    wide = np.broadcast_to(fill_value, shape)
+    return np.copy(wide) if dtype is None else wide.astype(dtype)
+
+
 @expands("numpy.meshgrid")
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if not _is_array(*xi) or any(x.ndim != 1 for x in xi) or len(xi) < 2 or not copy:
@@ -234,12 +242,17 @@ def _inner(a: Any, b: Any) -> Any:
     return np.tensordot(a, b, (a.ndim - 1, b.ndim - 1))
 
 
-@expands("numpy.trace", "numpy.linalg.trace")
-def _trace(a: Any, offset: Any = 0, axis1: Any = None, axis2: Any = None) -> Any:
-    if not _is_array(a) or a.ndim == 2:
+@expands("numpy.trace")
+def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    plain = offset == 0 and {axis1, axis2} == {0, 1}
+    if not _is_array(a) or (a.ndim == 2 and plain):
         return None
-    default = (0, 1) if axis1 is None else (axis1, axis2)
-    return np.sum(np.diagonal(a, offset, *default), axis=-1)
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+@expands("numpy.linalg.trace")
+def _trace_of_each(x: Any, *, offset: Any = 0) -> Any:
+    return np.sum(np.diagonal(x, offset, -2, -1), axis=-1)
 
 
 @expands("numpy.vecmat")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fwdad.backends.vector_terms import float_dtype, has_vector_form, is_transcendental
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.ops import Apply, Block, Call, Check, Op, Operand, Value, is_array, values_in
 from fwdad.tape.types import ArrayType, Dimension, number_type
 
@@ -49,14 +49,14 @@ class Region:
         """Whether an operation can be one more of its elements."""
         own = float_dtype(op)
         shape = _shape(op)
-        if len(shape) != len(self.shape) or own not in (None, self.dtype):
+        if not _runs_along(shape, self.shape) or own not in (None, self.dtype):
             return False
         return shape == self.shape or any(a in self.made for a in op.args if isinstance(a, Value))
 
     def takes_lanes(self, op: Apply) -> bool:
         """Whether an operation can be one more of its lanes."""
         shape = _shape(op)
-        if len(shape) != len(self.shape) + 1 or float_dtype(op) != self.dtype:
+        if not _runs_along(shape[1:], self.shape) or float_dtype(op) != self.dtype:
             return False
         if is_transcendental(op) or (self.lanes and _shape(self.lanes[0])[0] != shape[0]):
             return False
@@ -75,6 +75,13 @@ def _shape(op: Apply) -> tuple[Dimension, ...]:
     t = op.outputs[0].type
     assert isinstance(t, ArrayType)
     return t.shape
+
+
+def _runs_along(shape: tuple[Dimension, ...], own: tuple[Dimension, ...]) -> bool:
+    """Whether elements of one shape may be a loop over another: none is repeated between."""
+    return len(shape) == len(own) and all(
+        d == n or (d != 1 and n != 1) for d, n in zip(shape, own, strict=True)
+    )
 
 
 class Plan:
@@ -131,7 +138,9 @@ class Plan:
 
     def _pass(self, op: Op, k: int) -> None:
         """Let an operation happen, after what it reads and before what it writes."""
-        acts = op.writes() or op.blocks() or isinstance(op, (Check, Call)) or not op.outputs
+        if not self._open:
+            return
+        acts = op.writes() or op.nests or isinstance(op, (Check, Call)) or not op.outputs
         if acts:
             self._close(self._open, k)
             return

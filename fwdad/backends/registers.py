@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.forward import load_lanes, unit_lanes, zero_lanes
 from fwdad.tape.ops import (
     Apply,
@@ -132,8 +132,10 @@ Users = dict[Value, list[Op | None]]
 def _users(program: Program) -> Users:
     made: Users = {}
     for op in program.walk():
-        results = [r for block in op.blocks() for r in block.results]
-        for v in values_in([op.operands(), results]):
+        used = op.operands()
+        if op.nests:
+            used = [*used, *(r for block in op.blocks() for r in block.results)]
+        for v in values_in(used):
             made.setdefault(v, []).append(op)
     for v in values_in(program.block.results):
         made.setdefault(v, []).append(None)

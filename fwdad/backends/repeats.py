@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.elementwise import as_ufunc
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import memory_of
 from fwdad.tape.ops import (
     Apply,

@@ -12,16 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import (
-    Term,
-    as_ufunc,
-    cast,
-    literal,
-    loop_types,
-    numpy_number,
-)
+from fwdad.backends.elementwise import Term, as_ufunc, cast, literal, loop_types, numpy_number
 from fwdad.backends.numba_support import CannotCompileError
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array

@@ -53,6 +53,24 @@ class OpenLoop:
         return self.lengths.get(d)
 
 
+def moving_lengths(program: Program) -> set[Dimension]:
+    """The lengths that another iteration of a loop may change: known inside one only.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+    """
+    found: set[Dimension] = set()
+    for op in program.walk():
+        if isinstance(op, Loop):
+            for before, after in zip(op.carried, op.body.results, strict=False):
+                if isinstance(before.type, ArrayType) and isinstance(after, Value):
+                    pairs = zip(before.type.shape, after.type.shape, strict=True)
+                    found.update(d for d, other in pairs if d != other)
+    return found
+
+
 def temporaries(program: Program, roots: Roots) -> set[Value]:
     """The arrays made inside loops of which nothing is left when an iteration ends.
 

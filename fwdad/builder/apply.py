@@ -33,7 +33,8 @@ from fwdad.builder.run import Tag, hiding
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import QUIET, inside, quiet
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero

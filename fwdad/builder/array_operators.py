@@ -19,8 +19,9 @@ from fwdad.builder.dual import DOUBLE, Array, is_simple, one_term
 from fwdad.builder.memory import SHADOWED, untouched
 from fwdad.builder.operators import PROTOCOL, is_numeric, slow, slow_reflected
 from fwdad.rules.registry import RULES
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.quiet import QUIET, inside, quiet
+from fwdad.tangents.scaling import MAX_ARRAY_TERMS
 
 # -- what may take a short way
 

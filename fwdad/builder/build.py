@@ -35,8 +35,9 @@ from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
 from fwdad.rules.define import set_builder
 from fwdad.rules.registry import find_rule
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO
 
@@ -84,9 +85,14 @@ class Run:
     def __exit__(self, *_details: object) -> None:
         STATE.run = self._outer
         errors.NOTE.sink = self._noting
-        self.log.restore()
-        forget(self.tag)
-        self.tag.alive = False
+        try:
+            self.log.restore()
+        except KeyboardInterrupt:
+            self.log.restore()  # what was put back already is put back again
+            raise
+        finally:
+            self.tag.alive = False
+            forget(self.tag)
 
     def raise_swallowed(self) -> None:
         """Raise an error that user code has caught: its value would be that of another branch."""

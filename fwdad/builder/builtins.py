@@ -21,7 +21,7 @@ from fwdad.builder.dual import OPAQUE, Scalar, explicit, isinstance_dual, leak
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 TRANSPARENT.update(
     {

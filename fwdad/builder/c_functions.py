@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, numpy_calls, protocols
+from fwdad.builder import flat, numpy_calls, protocols
 from fwdad.builder.activity import is_active
 from fwdad.builder.callbacks import with_bound_callbacks
 from fwdad.builder.classes import call_class
@@ -22,6 +22,7 @@ from fwdad.builder.memory import SHADOWED
 from fwdad.builder.missing import missing_rule
 from fwdad.builder.run import STATE
 from fwdad.errors import UnsupportedTypeError
+from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule
 
 
@@ -33,49 +34,20 @@ from fwdad.rules.registry import find_rule
     types.ClassMethodDescriptorType,
 )
 def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
     special = HANDLERS.get(f) if is_hashable(f) else None
     if special is not None:
         return special(args, kwargs)
     owner = getattr(f, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType):
-        if isinstance(owner, np.ufunc):
-            if SHADOWED:
-                args = protocols.all_as_numpy_reads(args)
-            return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
-        t = type(owner)
-        if t is types.GeneratorType:
-            return f(*args, **kwargs)
-        if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
-            return method(owner, f.__name__, *args, **kwargs)
-        if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
-            return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
-        if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
-            if f.__name__ == "__call__" and isinstance(owner, type):
-                return call_class(owner, args, kwargs, by_metaclass=False)
-            return f(*args, **kwargs)
-        if isinstance(owner, np.ndarray):
-            explicit(owner)  # a subclass cannot carry tangents
-            if t is np.memmap:
-                return method(np.asarray(owner), f.__name__, *args, **kwargs)
-            if is_active((*args, *kwargs.values())):
-                message = (
-                    f"a {t.__name__} cannot carry derivatives: use a plain array, "
-                    "numpy.asarray(x), and a['field'] for a field"
-                )
-                raise UnsupportedTypeError(message)
-        if note_generator(owner):
-            log_drawn_into((*args, *kwargs.values()))
+        y = _of_object(f, owner, args, kwargs)
+        if y is not _AS_A_FUNCTION:
+            return y
     elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
-        if _writes_container(args[0]):
-            return f(*args, **kwargs)
-        if f is type.__call__:
-            return call_class(args[0], args[1:], kwargs, by_metaclass=False)
-        if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
-            return f(*args, **kwargs)
-        if type(args[0]) in _BY_NAME or isinstance_dual(args[0]):
-            return method(args[0], f.__name__, *args[1:], **kwargs)
-        if note_generator(args[0]):
-            log_drawn_into((*args[1:], *kwargs.values()))
+        y = _of_class(f, args, kwargs)
+        if y is not _AS_A_FUNCTION:
+            return y
     if SHADOWED and getattr(f, "__module__", None) in ("math", "cmath"):
         args = tuple([protocols.as_number(a) for a in args])
     if not is_active((*args, *kwargs.values())):
@@ -94,7 +66,56 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise missing_rule(f, args, kwargs)
 
 
-_BY_NAME = {np.ndarray, np.flatiter, memoryview, methods.Flat, ContextVar}
+def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of an object, or ``_AS_A_FUNCTION`` where it is called like any function."""
+    if isinstance(owner, np.ufunc):
+        if SHADOWED:
+            args = protocols.all_as_numpy_reads(args)
+        return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
+    t = type(owner)
+    if t is types.GeneratorType:
+        return f(*args, **kwargs)
+    if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
+        return method(owner, f.__name__, *args, **kwargs)
+    if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
+        return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
+    if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
+        if f.__name__ == "__call__" and isinstance(owner, type):
+            return call_class(owner, args, kwargs, by_metaclass=False)
+        return f(*args, **kwargs)
+    if isinstance(owner, np.ndarray):
+        explicit(owner)  # a subclass cannot carry tangents
+        if t is np.memmap:
+            return method(np.asarray(owner), f.__name__, *args, **kwargs)
+        if is_active((*args, *kwargs.values())):
+            message = (
+                f"a {t.__name__} cannot carry derivatives: use a plain array, "
+                "numpy.asarray(x), and a['field'] for a field"
+            )
+            raise UnsupportedTypeError(message)
+    if note_generator(owner):
+        log_drawn_into((*args, *kwargs.values()))
+    return _AS_A_FUNCTION
+
+
+def _of_class(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method asked of its class, like ``list.append``; or ``_AS_A_FUNCTION``."""
+    if _writes_container(args[0]):
+        return f(*args, **kwargs)
+    if f is type.__call__:
+        return call_class(args[0], args[1:], kwargs, by_metaclass=False)
+    if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
+        return f(*args, **kwargs)
+    if type(args[0]) in _BY_NAME or isinstance_dual(args[0]):
+        return method(args[0], f.__name__, *args[1:], **kwargs)
+    if note_generator(args[0]):
+        log_drawn_into((*args[1:], *kwargs.values()))
+    return _AS_A_FUNCTION
+
+
+_AS_A_FUNCTION = object()  # it is called as functions are
+
+_BY_NAME = {np.ndarray, np.flatiter, memoryview, flat.Flat, ContextVar}
 """Types whose methods are known by their names."""
 
 _TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__getattribute__, object.__init_subclass__}

@@ -50,6 +50,9 @@ def call_class(
     else:
         o = new(cls, *args, **kwargs)
     if isinstance(o, cls):
+        if type(o) is not cls and issubclass(type(o), cls):  # __new__ has made a subclass's
+            cls, init = type(o), type(o).__init__
+            has_init = isinstance(init, types.FunctionType)
         if has_init:
             _initialise(cls, init, o, args, kwargs)
         elif init is not object.__init__:

@@ -10,9 +10,11 @@ from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, split, 
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import Tag
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.laws.listing import dense
+from fwdad.tangents.plain import plain
+from fwdad.tangents.scaling import MAX_ARRAY_TERMS
 from fwdad.tangents.zero import Undefined
 
 
@@ -120,6 +122,8 @@ def as_array(x: Any) -> Any:
 
 def _stack(rows: list[Any], tag: Tag) -> Array:
     pairs = [split(row, tag) for row in rows]
+    if len({np.shape(p) for p, _ in pairs}) > 1:
+        np.array([plain(p) for p, _ in pairs])  # raises NumPy's error
     chunks = []
     for p, t in pairs:
         if isinstance(t, Undefined):

@@ -19,6 +19,7 @@ from fwdad.builder.lift import LIFTED, lift
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.missing import missing_rule
 from fwdad.errors import is_library_file
+from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -77,6 +78,8 @@ def bind(f: Any) -> Any:
 
 def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python function: by its rule, or by its lifted source, or as it is."""
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
@@ -151,6 +154,8 @@ def _duck(values: tuple[Any, ...], name: str) -> Any:
 
 def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of NumPy's."""
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
     if not kwargs and not SHADOWED:
         tag = apply.arrays_tag(args)
         if tag is not None and f not in HANDLERS:

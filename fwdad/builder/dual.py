@@ -10,9 +10,11 @@ import numpy as np
 from fwdad.builder.memory import SHADOWED, Shadow, find_shadow, untouched
 from fwdad.builder.run import STATE, Tag
 from fwdad.errors import DeadDualError, DualLeakError, UnsupportedTypeError
-from fwdad.tangents.chunk import MAX_SCALAR_TERMS, Chunk, plain, scale_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import SEVERAL, UNKNOWN, Lanes, hot_lanes, support_lanes
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
+from fwdad.tangents.scaling import MAX_SCALAR_TERMS, scale_lanes
 from fwdad.tangents.zero import ZERO
 
 
@@ -126,6 +128,9 @@ class Scalar(Dual):
         return self
 
 
+Scalar.__name__ = "float"  # how Python's own messages call it: 'float' object is not iterable
+
+
 class Array(Dual):
     """A dual array.
 
@@ -224,6 +229,9 @@ class Array(Dual):
                 return _read(shadow, self.tag, raw)
         t = self.held
         return self._t if type(t) is tuple else t
+
+
+Array.__name__ = "numpy.ndarray"
 
 
 def one_term(x: Array) -> tuple[Any, Any, tuple[int, ...]] | None:

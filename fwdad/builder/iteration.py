@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import hooks, methods, numpy_calls, protocols
+from fwdad.builder import flat, hooks, numpy_calls, protocols
 from fwdad.builder.activity import is_active
 from fwdad.builder.creation import make_array
 from fwdad.builder.dispatch import bind, call, handler
@@ -22,7 +22,7 @@ from fwdad.builder.hooks.iteration import check_generator
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import find_rule
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 
 @handler(map)
@@ -139,7 +139,7 @@ def _next(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
         k = o.index
         if k < o.base.size:
             next(o)
-            return methods.flat_load(o, k)
+            return flat.flat_load(o, k)
     if type(o) is types.GeneratorType:
         check_generator(o)
     step = getattr(type(args[0]), "__next__", None)

@@ -16,7 +16,8 @@ import threading
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from fwdad.builder.rewrite import PREFIX, rewrite
+from fwdad.builder.rewrite import rewrite
+from fwdad.builder.rewrite_expressions import PREFIX
 from fwdad.builder.source import Definition, Source, find_source
 
 # -- from source to a function

@@ -15,7 +15,8 @@ from fwdad.builder.dispatch import call, handler
 from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, settled, top_tag
 from fwdad.builder.memory import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 
 
 def _creation(function: Any) -> None:
@@ -147,7 +148,11 @@ def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _filled(value: Any, like: np.ndarray) -> Any:
     """A new array of one value, or of what is broadcast, that lies as another one does."""
     axes = sorted(range(like.ndim), key=lambda k: (-like.strides[k], k))
-    rows = np.transpose(np.broadcast_to(value, like.shape), axes)
+    try:
+        rows = np.transpose(np.broadcast_to(value, like.shape), axes)
+    except ValueError:
+        np.copyto(np.empty(like.shape), plain(value), casting="unsafe")  # NumPy's error is of this
+        raise
     return np.transpose(methods.call_method(rows, "copy", (), {}), np.argsort(axes).tolist())
 
 

@@ -13,7 +13,7 @@ from fwdad.builder import hooks
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import isinstance_dual
 from fwdad.builder.lift import install_hooks
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 _SELF = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 """Classes whose one positional sub-pattern is matched by the subject itself."""

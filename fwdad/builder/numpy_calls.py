@@ -9,20 +9,15 @@ import numpy as np
 from fwdad.builder import apply, store
 from fwdad.builder.activity import is_active
 from fwdad.builder.creation import as_array, cast, make_array
-from fwdad.builder.dual import (
-    Array,
-    Scalar,
-    explicit,
-    isinstance_dual,
-    top_tag,
-    with_explicit,
-)
+from fwdad.builder.dual import Array, Scalar, explicit, isinstance_dual, top_tag, with_explicit
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.rules.by_position import told_dtypes
 from fwdad.rules.registry import RULES, Rule, find_rule, function_name
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 
 # functions that write into an argument, and which
 WRITERS: dict[Any, tuple[int, ...]] = {
@@ -72,6 +67,8 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return _elementwise(rule, rule.function, args)
         return apply.apply_rule(rule, args, kwargs)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
+    # of a reduction it is the elements that count, of `clip` those of `out` that are written
+    where = rest.pop("where", True) if rule.function is np.clip else True
     if (
         rule.function is np.concatenate
         and set(rest) <= {"axis"}
@@ -83,7 +80,7 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = apply.apply_rule(rule, args, rest)
     else:
         value = rule.function(*args, **rest)
-    return write_out(out, value)
+    return write_out(out, value, where)
 
 
 def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
@@ -129,11 +126,20 @@ def write_out(out: Any, value: Any, where: Any = True) -> Any:
         _check_castable(value, out)
         store.store(out, Ellipsis, value)
     else:
-        mask = np.broadcast_to(where, out.shape)
+        mask = _mask(where, out.shape)
         shape = np.shape(plain(value))
         chosen = value if shape == out.shape else np.broadcast_to(value, out.shape)
         store.store(out, mask, chosen[mask])
     return out
+
+
+def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Where to write; Python's numbers are truths, arrays of numbers NumPy refuses."""
+    of_numpy = isinstance(where, (np.ndarray, np.generic))
+    made = np.asarray(where, None if of_numpy else bool)
+    if made.dtype != bool:
+        np.copyto(np.empty(made.shape), 0.0, where=made)  # NumPy's own complaint
+    return np.broadcast_to(made, shape)
 
 
 def _check_castable(value: Any, out: Any) -> None:
@@ -150,6 +156,11 @@ def _check_castable(value: Any, out: Any) -> None:
 
 
 # how an active ``initial`` joins a reduction
+_UFUNC_OPTIONS = {
+    "out", "where", "casting", "order", "dtype", "subok", "signature", "sig", "axes", "axis",
+    "keepdims",
+}  # fmt: skip
+_LISTS = {list, tuple, range}  # what NumPy makes arrays of
 _INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 
@@ -209,7 +220,7 @@ def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
-    args = tuple([make_array(a) if type(a) is list or type(a) is tuple else a for a in args])
+    args = tuple([make_array(a) if type(a) in _LISTS else a for a in args])
     args = with_explicit(args)
     if isinstance(function, np.ufunc):  # it finds the rule for duals of enclosing calls by itself
         return apply.apply_elementwise(rule, function, args)
@@ -242,20 +253,21 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
     args = with_explicit(args)
     dtype = kwargs.get("dtype")
     others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
+    rule = find_rule(ufunc) if others and top_tag(args) is not None else None
     if others and top_tag(args) is not None:
-        rule = find_rule(ufunc)
         known = rule is not None and (
             rule.binder.accepts_any_option or others <= set(rule.binder.options)
         )
         if rule is None or not known:
+            if not others <= _UFUNC_OPTIONS:
+                ufunc(*map(plain, args), **dict.fromkeys(others))  # raises NumPy's error
             message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
             raise MissingRuleError(message)
-        if where is True and dtype is None:
-            chosen = {k: v for k, v in kwargs.items() if k in others}
-            value = apply.apply_rule(rule, args, chosen)
-            return value if out is None else write_out(out, value)
-    if dtype is not None:
-        args = tuple(_cast(a, dtype) for a in args)
+    if dtype is not None or "casting" in kwargs:
+        args = _as_told(ufunc, args, dtype, kwargs.get("casting", "same_kind"))
+    if rule is not None:  # of a product, which knows no `where`
+        value = apply.apply_rule(rule, args, {k: v for k, v in kwargs.items() if k in others})
+        return value if out is None else write_out(out, value)
     if where is not True:
         if out is None:
             message = (
@@ -264,7 +276,7 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
             )
             raise MissingRuleError(message)
         # where the mask is false the function is not called: neither its value nor its partial
-        mask = np.broadcast_to(where, plain(out).shape)
+        mask = _mask(where, plain(out).shape)
         chosen = [np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args]
         value = _value(ufunc, tuple(chosen))
         for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
@@ -278,14 +290,29 @@ def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
     return ufunc(*args) if top_tag(args) is None else _simple(ufunc, args)
 
 
+def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
+    """The operands as ``dtype`` wants them; raises as NumPy does where ``casting`` forbids it."""
+    given = []
+    for a in args:
+        p = plain(a)
+        number = type(p) in (int, float, complex)
+        given.append(type(p) if number else np.asarray(p).dtype)
+    found = told_dtypes(ufunc, given, dtype, casting)
+    if dtype is None:
+        return args
+    return tuple(_cast(a, wanted) for a, wanted in zip(args, found, strict=False))
+
+
 def _cast(a: Any, dtype: Any) -> Any:
     if type(a) is Scalar:
-        return a
+        a = make_array(a)
     return cast(a, dtype, copy=False) if type(a) is Array else np.asarray(a, dtype)
 
 
 def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if method == "outer":
+        if len(args) != 2:
+            return getattr(ufunc, method)(*map(plain, args))  # raises NumPy's error
         a, b = (explicit(x) if not isinstance(x, list) else make_array(x) for x in args)
         wide = np.reshape(a, (*np.shape(plain(a)), *(1,) * np.ndim(plain(b))))
         return call_ufunc(ufunc, "__call__", (wide, b), kwargs)
@@ -325,7 +352,7 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 def _copied(b: Any) -> Any:
     # NumPy copies an operand that overlaps before it begins
-    if type(b) is list or type(b) is tuple:
+    if type(b) in _LISTS:
         return make_array(b)
     return b.copy() if isinstance(b, np.ndarray) else b
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from fwdad.builder.build import Run, run_on_duals
 from fwdad.builder.dual import DOUBLE, Array
-from fwdad.builder.forward import NUMBERS, Collector, owned, taken_apart
+from fwdad.builder.forward import NUMBERS, taken_apart
 from fwdad.builder.memory import SHADOWED
+from fwdad.builder.outcomes import Collector, owned
 from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes

@@ -16,7 +16,7 @@ from fwdad.builder.dual import OPAQUE, Dual, check_alive
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.registry import Rule
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 
 CALL: list[Callable[..., Any]] = []

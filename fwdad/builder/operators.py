@@ -15,7 +15,8 @@ from fwdad.builder.dual import Array, Scalar, check_alive, explicit, fewer, is_s
 from fwdad.builder.memory import SHADOWED
 from fwdad.builder.protocols import Probe
 from fwdad.rules.registry import RULES
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quiet
 
 # -- scalars: the sums of scaled lanes are combined in place, without a rule call
@@ -31,10 +32,10 @@ def _combined(first: Any, p: float, second: Any, q: float, tag: Any) -> dict[Any
 
 def slow(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule."""
-    if type(a) is Array and type(b) in (list, tuple):
+    if type(a) is Array and type(b) in (list, tuple, range):
         b = make_array(b)
     if not is_numeric(b):
-        return NotImplemented
+        return _BINARY[name][1](plain(a), b) if type(b) in _NEVER else NotImplemented
     if type(a) is Array is type(b) and a.tag is b.tag and a.tag.record is not None:
         t = _recorded(name, a, b)
         if t is not None:
@@ -54,6 +55,9 @@ def _recorded(name: str, a: Array, b: Array) -> Array | None:
         return Array(p + q, a._t + b._t, a.tag)
     return Array(p - q, a._t - b._t, a.tag)
 
+
+_NEVER = {str, bytes, type(None), dict, set}
+"""Classes that no number can be added to, and the like: the error is NumPy's or Python's own."""
 
 _NUMERIC = {Scalar, Array, float, int, complex, bool, np.ndarray, np.float64}
 
@@ -185,11 +189,11 @@ def _s_neg(a: Scalar) -> Any:
 
 def slow_reflected(name: str, a: Any, b: Any) -> Any:
     """``b + a`` by the ufunc's rule, where Python asks a."""
-    if type(a) is Array and type(b) in (list, tuple):
+    if type(a) is Array and type(b) in (list, tuple, range):
         b = make_array(b)
     ufunc, function = _BINARY[name]
     if not is_numeric(b):
-        return NotImplemented
+        return function(b, plain(a)) if type(b) in _NEVER else NotImplemented
     return apply_elementwise(RULES[ufunc], function, (explicit(b), a))
 
 
@@ -212,12 +216,15 @@ _GENERAL = {
 def general_binary(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule; scalars keep Python's own value and exceptions."""
     ufunc, function = _GENERAL[name]
-    if type(a) is Array and type(b) in (list, tuple):
+    if type(a) is Array and type(b) in (list, tuple, range):
         b = make_array(b)
-    elif type(b) is Array and type(a) in (list, tuple):
+    elif type(b) is Array and type(a) in (list, tuple, range):
         a = make_array(a)
     if not is_numeric(a) or not is_numeric(b):
-        return NotImplemented
+        never = type(a) in _NEVER or type(b) in _NEVER
+        return function(plain(a), plain(b)) if never else NotImplemented
+    if name == "matmul" and not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray)):
+        return function(plain(a), plain(b))  # numbers have no `@`
     rule = RULES[ufunc]
     if rule.kind == "elementwise":
         return apply_elementwise(rule, function, (explicit(a), explicit(b)))

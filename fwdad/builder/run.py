@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.tangents.chunk import MAX_SCALAR_TERMS
+from fwdad.tangents.scaling import MAX_SCALAR_TERMS
 
 _order = itertools.count(1)
 

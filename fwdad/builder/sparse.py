@@ -20,7 +20,7 @@ from fwdad.builder.lift import lift
 from fwdad.builder.sparse_kernels import KERNELS, diagonals, guarded, product
 from fwdad.errors import UnsupportedTypeError
 from fwdad.rules.registry import when_imported
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.sparse import sparse_solve
 
 

@@ -17,7 +17,7 @@ from fwdad.builder.activity import is_active
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import explicit
 from fwdad.builder.run import STATE
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product
 
 Kernel = Callable[..., Any]

@@ -33,8 +33,9 @@ from fwdad.builder.memory import (
 )
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, is_basic, lane_last_index
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Undefined
 
 
@@ -240,7 +241,10 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     if shadow is None:
         return False
     adds = operation is operator.add
-    wide = t.broadcast_to(a.shape)
+    try:
+        wide = t.broadcast_to(a.shape)
+    except ValueError:  # the general way raises NumPy's error, of the arrays' shapes
+        return False
     if tag.record is None:
         lanes = wide.lanes
         if type(lanes) is not np.ndarray or lanes.dtype.kind == "c":

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import hooks, methods, numpy_calls, store
+from fwdad.builder import flat, hooks, numpy_calls, store
 from fwdad.builder.activity import is_active
 from fwdad.builder.creation import make_array
 from fwdad.builder.dispatch import handler
 from fwdad.builder.dual import explicit
-from fwdad.tangents.chunk import plain
+from fwdad.rules.registry import RULES
+from fwdad.tangents.plain import plain
 
 
 @handler(np.copyto)
@@ -24,7 +25,10 @@ def _copyto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     value = explicit(bound["src"])
     if isinstance(value, (list, tuple)):
         value = make_array(value)
-    numpy_calls.write_out(dst, value, where if where is True else np.asarray(where))
+    casting = bound.get("casting", "same_kind")
+    into, given = (np.empty(0, _dtype(x)) for x in (dst, value))
+    np.copyto(into, given, casting=casting)  # NumPy's own complaint
+    numpy_calls.write_out(dst, value, where)
     return None
 
 
@@ -45,7 +49,7 @@ def _putmask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = _flat_values(values)
     if chosen.size:
         picked = values[chosen % plain(values).size]
-        store.store(a, np.unravel_index(chosen, plain(a).shape), picked)
+        _store_elements(a, chosen, picked)
     return None
 
 
@@ -58,14 +62,40 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return np.place(a, mask, values)
     chosen = np.flatnonzero(mask)
     lies = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
-    if lies and methods.reads_while_it_writes(a, values):  # else NumPy copies first
-        methods.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
+    if lies and plain(a).ndim and flat.reads_while_it_writes(a, values):  # else NumPy copies first
+        flat.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
         return None
     values = _flat_values(values)
     if chosen.size:
         picked = values[np.arange(chosen.size) % plain(values).size]
-        store.store(a, np.unravel_index(chosen, plain(a).shape), picked)
+        _store_elements(a, chosen, picked)
     return None
+
+
+def _dtype(x: Any) -> Any:
+    return np.asarray(plain(x)).dtype
+
+
+@handler(np.nan_to_num)
+def _nan_to_num(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("x", "copy", "nan", "posinf", "neginf"), args, strict=False)) | kwargs
+    x, copy = bound.pop("x"), bound.pop("copy", True)
+    if not is_active((x, *bound.values())):
+        if not copy:
+            numpy_calls.log_written(np.copyto, (x,), {})
+        return np.nan_to_num(x, copy, **bound)
+    x = explicit(x)
+    value = numpy_calls.with_out(RULES[np.nan_to_num], (x,), bound)
+    return value if copy or not isinstance(x, np.ndarray) else numpy_calls.write_out(x, value)
+
+
+def _store_elements(a: Any, numbers: np.ndarray, values: Any) -> None:
+    """Store values into elements that are told by their numbers."""
+    shape = plain(a).shape
+    if shape:
+        store.store(a, np.unravel_index(numbers, shape), values)
+    else:
+        store.store(a, (), values[0])
 
 
 def _flat_values(values: Any) -> Any:

@@ -12,8 +12,8 @@ from fwdad.builder.memory import owner_of
 from fwdad.recorded.tangent import Node
 from fwdad.rules.containers import rebuild, walk
 from fwdad.rules.recording import Operation, transpose_one
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.lanes import is_basic
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero
 
 Terms = dict[Node, Any]

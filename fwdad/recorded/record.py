@@ -16,13 +16,11 @@ from fwdad.recorded.memory import Memory
 from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
 from fwdad.recorded.tangent import Node, Recorded
 from fwdad.rules.adjoints import TRANSPOSES
-from fwdad.rules.recording import (
-    OpaqueTangentError,
-    Operation,
-    transposes_for,
-)
+from fwdad.rules.containers import is_composite, rebuild
+from fwdad.rules.recording import OpaqueTangentError, Operation, transposes_for
 from fwdad.rules.registry import Rule
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, Zero
 
@@ -145,6 +143,7 @@ class Record:
 
     def operation(self, value: Chunk, operation: Operation) -> Recorded:
         """Write down an operation of the closed list, or a linear primitive."""
+        operation = _with_own_lists(operation)
         transposes_for(operation)  # one that is missing is told where it is needed
         for _, source in operation.sources:
             source.settle()  # type: ignore[attr-defined]
@@ -246,3 +245,15 @@ def _our_references() -> int:
 
 
 _OUR_REFERENCES = _our_references()
+
+
+def _with_own_lists(operation: Operation) -> Operation:
+    """An operation whose lists and dicts nobody changes: what f did to its own is undone."""
+    options, primals = operation.options, operation.primals
+    if not any(map(is_composite, (*primals, *options.values()))):
+        return operation
+    return Operation(operation.function, rebuild(primals, _as_it_is), rebuild(options, _as_it_is))
+
+
+def _as_it_is(_path: Any, value: Any) -> Any:
+    return value

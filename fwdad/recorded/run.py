@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.arguments import Arguments
 from fwdad.builder.build import Run
 from fwdad.builder.dual import isinstance_dual
-from fwdad.builder.forward import Arguments, run_once
+from fwdad.builder.forward import run_once
 from fwdad.builder.run import STATE
 from fwdad.errors import ChunkMismatchError, NonScalarOutputError, UnsupportedTypeError
 from fwdad.recorded.record import Record
 from fwdad.recorded.sweep import Sweep
 from fwdad.recorded.tangent import Recorded
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, unflatten
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape

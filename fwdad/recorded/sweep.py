@@ -23,9 +23,11 @@ from fwdad.recorded.operations import Terms
 from fwdad.recorded.tangent import Node
 from fwdad.rules.recording import Operation
 from fwdad.rules.registry import function_name
-from fwdad.tangents.chunk import Chunk, plain, scale_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import lane_last_index
 from fwdad.tangents.laws.listing import given
+from fwdad.tangents.plain import plain
+from fwdad.tangents.scaling import scale_lanes
 
 # Their transposes say the same with an array as with a chunk, in a fraction of the time.
 _TAKE_ARRAYS = frozenset(
@@ -105,7 +107,8 @@ class Sweep:
         first = len(self.lead)
         extra = len(given) - len(target)
         if extra < 0:  # a store drops leading axes of length one
-            return bar.reshape(target)
+            given = (*given[:first], *(1,) * -extra, *given[first:])
+            bar, extra = np.reshape(bar, given), 0
         wide = given[first + extra :]
         axes = [
             *range(first, first + extra),

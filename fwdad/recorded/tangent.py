@@ -11,9 +11,11 @@ from fwdad.errors import NonlinearTangentError
 from fwdad.rules.adjoints import Space
 from fwdad.rules.containers import rebuild
 from fwdad.rules.recording import OpaqueTangentError, Operation, RecordingTangent
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, Chunk, merge, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import UNKNOWN
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
+from fwdad.tangents.scaling import MAX_ARRAY_TERMS, merge
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 

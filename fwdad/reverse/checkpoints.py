@@ -112,8 +112,9 @@ class Checkpoints(Loops):
             first = len(recorder.block.ops)
             with recorder.own_lengths():
                 writer = make(recorder, block, given, active, facts, dict(roots), natural)
+                writer.in_loop = self._is_inside_loop()
                 turns, recorder.turns = recorder.turns, False  # it is not the program's end
-                found = writer.pull(bars, begin)
+                found = writer.pull(bars, begin, alike=True)
                 recorder.turns = turns
             needed = writer.needed()
             if needed <= facts.restored:

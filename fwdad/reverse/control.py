@@ -55,7 +55,7 @@ class Control(Recursion):
             with self.writing(side), self.recorder.own_lengths():
                 for r, v, bar in zip(side.source.results, op.outputs, bars, strict=False):
                     if bar is not None and isinstance(r, Value):
-                        self.add(r, bar)
+                        self.add(r, bar, alike=True)
                     elif v in chosen and self._is_own(r, side.source):
                         self.become(r, chosen[v])
                 self.reverse(side)

@@ -27,7 +27,7 @@ from fwdad.tape.passes.lengths import same_length
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.types import ArrayType, Number, Type, of_any_lengths
 
 # what these answer is a window in every case
 WINDOWS = {
@@ -95,7 +95,8 @@ class Cotangents:
         """The type of the cotangent of a value."""
         if not is_array(v):
             return Number(bar_dtype(v), python=False)
-        return self.recorder.resolved(ArrayType(bar_dtype(v), v.type.shape))
+        t = ArrayType(bar_dtype(v), v.type.shape)
+        return self.recorder.resolved(of_any_lengths(t) if v in self.structure.missing else t)
 
     def zeros(self, v: Value) -> Symbol:
         """Zeros of an array's shape."""
@@ -109,7 +110,7 @@ class Cotangents:
         """A length of an array, asked of what it was computed of, which may outlive it."""
         definition = self.structure.definition
         array, at = same_length(v, axis, definition)
-        missing = may_be_missing(array, definition)
+        missing = array in self.structure.missing or may_be_missing(array, definition)
         return self.recorder.length(Symbol(array, self.recorder), at, missing=missing)
 
     def _lengths(self, v: Value) -> Any:
@@ -119,13 +120,13 @@ class Cotangents:
 
     # -- adding up
 
-    def add(self, v: Any, x_bar: Any) -> None:
-        """Add a contribution to the cotangent of a value."""
+    def add(self, v: Any, x_bar: Any, *, alike: bool = False) -> None:
+        """Add a contribution to the cotangent of a value; ``alike``: it has the value's shape."""
         if isinstance(x_bar, Zero) or not self.structure.is_active(v):
             return
         if v not in self.structure.home:
             return
-        x_bar = self._into(v, x_bar)
+        x_bar = self._into(v, x_bar, alike=alike)
         if not is_array(v):
             self._add_number(v, x_bar)
         elif self.structure.is_memory(v):
@@ -184,7 +185,7 @@ class Cotangents:
         made_here = not isinstance(self.structure.definition.get(v), Branch)
         return is_own and not known and made_here and self.home_of(v) is self.region
 
-    def _into(self, v: Value, x_bar: Any) -> Any:
+    def _into(self, v: Value, x_bar: Any, *, alike: bool = False) -> Any:
         """A contribution summed over what was broadcast, and real for a real value."""
         if not is_array(v):
             if type(x_bar) is Symbol and x_bar.is_array:
@@ -196,7 +197,7 @@ class Cotangents:
             if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
             return x_bar
-        if _certain(x_bar.shape, self.shape(v)):
+        if alike or _certain(x_bar.shape, self.shape(v)):
             if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
         else:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from fwdad.tape.infer import BROADCASTING
+from fwdad.tape.broadcasting import BROADCASTING
 from fwdad.tape.ops import Apply, Block, is_array
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol

@@ -13,10 +13,11 @@ from typing import Any
 
 from fwdad.reverse.region import Region, zero_number
 from fwdad.reverse.residuals import Residuals
+from fwdad.tape.free_sums import free_sums
 from fwdad.tape.ops import Block, Loop, Op, Operand, Value, is_array
 from fwdad.tape.scattering import Target
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import INT
+from fwdad.tape.types import INT, ArrayType, Size, Type, of_any_lengths
 
 
 class Carried:
@@ -61,7 +62,15 @@ class Carried:
 
 
 class Loops(Residuals):
-    """Runs loops backwards."""
+    """Runs loops backwards.
+
+    Attributes
+    ----------
+    in_loop : bool
+        Whether the program is a part of another one, in a loop.
+    """
+
+    in_loop = False
 
     def stores_in(self, block: Block) -> list[tuple[Op, Target]]:
         """The operations of the program in a block that write elements, and which."""
@@ -80,7 +89,8 @@ class Loops(Residuals):
         if op.span is not None:
             region.resolved[op.body.params[0]] = counter
         initial = self._ends(op, carried)
-        params = [*self._bar_params(op, carried)]
+        pairs = [*self._bar_params(op, carried)]
+        params, outputs = [p for p, _ in pairs], [v for _, v in pairs]
         with self.writing(region), self.recorder.own_lengths():
             for v in params:
                 self.recorder.measure(v)
@@ -89,15 +99,18 @@ class Loops(Residuals):
             results = self._answers(op, carried, region)
         for v, made in region.imports.items():
             params.append(made)
+            outputs.append(Value(made.type, made.name))
             known = self.current(v)
             initial.append(self.recorder.operand(zero_number(v) if known is None else known))
             results.append(self.recorder.operand(region.bars[v]))
         region.block.params = [counter, *params]
         region.block.results = results
         region.close()
-        outputs = tuple(Value(p.type, p.name) for p in params)
+        if self._is_inside_loop():
+            free_sums(region.block)
+        span = self._span(op)
         self.recorder.block.ops.append(
-            Loop(self._span(op), initial, region.block, outputs=outputs, location=op.location)
+            Loop(span, initial, region.block, outputs=tuple(outputs), location=op.location)
         )
         for v in outputs:
             self.recorder.measure(v)
@@ -116,11 +129,30 @@ class Loops(Residuals):
         made.extend(op.outputs[k] for k in carried.threaded)
         return made
 
-    def _bar_params(self, op: Loop, carried: Carried) -> Iterator[Value]:
-        for k in (*carried.numbers, *carried.arrays, *carried.memory):
-            yield self.bar_value(op.outputs[k])
-        for k in carried.threaded:
-            yield Value(op.outputs[k].type, op.outputs[k].name)
+    def _bar_params(self, op: Loop, carried: Carried) -> Iterator[tuple[Value, Value]]:
+        """For each cotangent and array that is carried: as it comes, and as the loop leaves it."""
+        bars = (*carried.numbers, *carried.arrays, *carried.memory)
+        made = [(k, self.bar_value(op.outputs[k])) for k in bars]
+        for k, v in (*made, *((k, op.outputs[k]) for k in carried.threaded)):
+            ends, starts = self._at_end(op, k, v.type), self._at_start(op, k, v.type)
+            yield Value(ends, v.name), Value(starts, v.name)
+
+    def _at_end(self, op: Loop, k: int, t: Type) -> Type:
+        """The type of what has the shape of an iteration's result."""
+        r = op.body.results[k]
+        if not isinstance(t, ArrayType) or not isinstance(r, Value):
+            return t
+        lengths = self.recorder.resolved(r.type).shape
+        pairs = zip(lengths, t.shape, strict=True)
+        return ArrayType(
+            t.dtype, tuple(n if isinstance(n, Size) or n == m else Size() for n, m in pairs)
+        )
+
+    def _at_start(self, op: Loop, k: int, t: Type) -> Type:
+        """The type of what has, in the end, the shape of what the loop begins with."""
+        r = op.body.results[k]
+        changes = not isinstance(r, Value) or r.type.shape != op.carried[k].type.shape
+        return of_any_lengths(t) if changes and isinstance(t, ArrayType) else t
 
     def _begin(self, op: Loop, carried: Carried, region: Region, params: list[Value]) -> None:
         """Hand the cotangents of an iteration's results over to what they are."""
@@ -128,7 +160,7 @@ class Loops(Residuals):
         for k in (*carried.numbers, *carried.arrays):
             bar, r = Symbol(next(given), self.recorder), op.body.results[k]
             if isinstance(r, Value):
-                self.add(r, bar)
+                self.add(r, bar, alike=True)
         for k in carried.memory:
             self.become(op.body.results[k], Symbol(next(given), self.recorder))
         for k in carried.threaded:
@@ -164,7 +196,7 @@ class Loops(Residuals):
         # what the loop begins with may be a number that it also reads from outside
         for k, bar in zip((*carried.numbers, *carried.arrays), values, strict=True):
             if isinstance(op.initial[k], Value):
-                self.add(op.initial[k], bar)
+                self.add(op.initial[k], bar, alike=True)
         for k, bar in zip(carried.memory, memory, strict=True):
             self.become(op.initial[k], bar)
         for k, array in zip(carried.threaded, arrays, strict=True):
@@ -180,6 +212,15 @@ class Loops(Residuals):
             if self.is_restored(restored) and self.structure.roots(target.array) & roots:
                 self.recorder.store(Symbol(first, self.recorder), Ellipsis, found)
                 return
+
+    def _is_inside_loop(self) -> bool:
+        """Whether a loop is inside another one, which is no call that runs once."""
+        region: Region | None = self.region
+        while region is not None:
+            if isinstance(region.owner, Loop) and not region.owner.sealed:
+                return True
+            region = region.parent
+        return self.in_loop
 
     # -- how often
 
@@ -212,7 +253,7 @@ class Loops(Residuals):
         if self.structure.is_memory(v):
             self.refs[v] = bar
         else:
-            self.add(v, bar)
+            self.add(v, bar, alike=True)
 
     def _matters(self, op: Any) -> bool:
         """Whether a branch or loop stores into memory: its stores are run backwards."""

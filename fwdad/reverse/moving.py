@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.tape.alias import Roots, memory_of
+from fwdad.tape.known_lengths import length_of
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -28,7 +29,6 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.passes.rewrite import all_inside, defined_by, substitute
-from fwdad.tape.recorder import length_of
 from fwdad.tape.types import INT, ArrayType, Size, Type
 
 

@@ -26,7 +26,7 @@ from fwdad.reverse.residuals import Place
 from fwdad.reverse.sinking import sink_updates
 from fwdad.reverse.structure import Structure
 from fwdad.reverse.taken_over import copy_taken_over
-from fwdad.tape.alias import Roots, memory_of
+from fwdad.tape.alias import Roots
 from fwdad.tape.clone import Cloner
 from fwdad.tape.ops import (
     Apply,
@@ -34,14 +34,12 @@ from fwdad.tape.ops import (
     Call,
     Op,
     Operand,
-    Program,
     Value,
     is_array,
     values_in,
-    walk,
 )
 from fwdad.tape.passes.lengths import share_lengths_in
-from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
+from fwdad.tape.passes.rewrite import blocks_of, defined_by, written_outside
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.scattering import target_of
 from fwdad.tape.stacks import pop, push, thin, top, turn
@@ -126,7 +124,11 @@ class Pullback(Overwriting):
         self.results = source.results
 
     def pull(
-        self, bars: list[Any], begin: Callable[[Pullback], None] = lambda _: None
+        self,
+        bars: list[Any],
+        begin: Callable[[Pullback], None] = lambda _: None,
+        *,
+        alike: bool = False,
     ) -> list[Any]:
         """Write the way back.
 
@@ -136,6 +138,8 @@ class Pullback(Overwriting):
             The cotangent of each result; None for what has none.
         begin : callable
             Called with this, before; it may say where cotangents are kept.
+        alike : bool
+            Whether each cotangent has its result's shape, whatever the types say.
 
         Returns
         -------
@@ -160,7 +164,7 @@ class Pullback(Overwriting):
         begin(self)
         for r, bar in zip(self.results, bars, strict=True):
             if bar is not None and isinstance(r, Value):
-                self.add(r, bar)
+                self.add(r, bar, alike=alike)
         self.reverse(region)
         params = [symbol.value for symbol in self.given]
         found = [self.take(p) if self.structure.is_active(p) else None for p in params]
@@ -314,23 +318,6 @@ def write_block(recorder: Recorder, block: Block, given: list[Symbol]) -> list[A
 def _placed(writer: Pullback, place: Any) -> Any:
     """Where the operation stands that is being run backwards."""
     return lambda: (writer.op and writer.op.location) or place()
-
-
-def written_outside(block: Block) -> list[Value]:
-    """The arrays from outside that a block writes: it is given copies of them.
-
-    Parameters
-    ----------
-    block : Block
-        Any.
-    """
-    memory = memory_of(Program("", block))
-    inside = all_inside(block)
-    found: dict[Value, None] = {}
-    for op in walk(block):
-        for v in op.writes():
-            found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
-    return list(found)
 
 
 def _symbols(recorder: Recorder, r: Operand) -> Any:

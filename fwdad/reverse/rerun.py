@@ -60,7 +60,7 @@ class Rerun(States):
         # what the loop begins with may be a number that it also reads from outside
         for k, bar in zip((*state.numbers, *state.arrays), values, strict=True):
             if isinstance(source.initial[k], Value):
-                writer.add(source.initial[k], bar)
+                writer.add(source.initial[k], bar, alike=True)
 
     def _while(self, params: list[Value], initial: list[Any], test: Any, body: Any) -> list[Any]:
         """A loop under a condition; answer what it leaves."""

@@ -21,6 +21,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tape.alias import windows
 from fwdad.tape.clone import Cloner
 from fwdad.tape.effects import Risk, own_function, reads, risk
+from fwdad.tape.known_lengths import length_if_any, length_of
 from fwdad.tape.mirroring import window_or_zeros
 from fwdad.tape.ops import (
     Apply,
@@ -38,7 +39,7 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.passes.rewrite import all_used, blocks_of, defined_by
 from fwdad.tape.places import Interval, intervals
-from fwdad.tape.recorder import _identity, length_if_any, length_of
+from fwdad.tape.recorder import _identity
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import BOOL

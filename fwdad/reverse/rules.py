@@ -18,14 +18,16 @@ from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
 from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import find_rule, function_name
-from fwdad.tangents.chunk import Chunk, scale_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.placing import place_lanes, pulled_places
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.rules import becomes_whole, nested_parts
+from fwdad.tape.free_sums import free_products
 from fwdad.tape.mirroring import give_back
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
@@ -204,6 +206,7 @@ class Rules(Windows):
             self.recorder.forget(mark[1])
             self._whole(op, bars, error)
             return
+        free_products(self.recorder.block.ops[mark[0] :])
         for v, x_bar in found:
             self.add(v, x_bar)
 
@@ -227,13 +230,14 @@ class Rules(Windows):
         (y,) = op.outputs
         (y_bar,) = bars
         dtype = y.type.dtype
-        numbers = [as_numpy_number(self.symbols(a), dtype) for a in op.args]
+        args, options = rule.of_call(op.args, op.kwargs)
+        numbers = [as_numpy_number(self.symbols(a), dtype) for a in args]
         result = as_numpy_number(self.symbols(y), dtype)
         found = []
-        others = [a for a in op.args if not isinstance(a, Value)]
-        if self.structure.any_active([others, *op.kwargs.values()]):
+        others = [a for a in args if not isinstance(a, Value)]
+        if self.structure.any_active([others, *options.values()]):
             self.fail(f"{function_name(op.function)} of a list of values that carry derivatives")
-        for k, a in enumerate(op.args):
+        for k, a in enumerate(args):
             if self.structure.is_active(a):
                 d = rule.partials[k](*numbers, result)
                 shape = tuple(getattr(d, "shape", ()))

@@ -11,6 +11,7 @@ from fwdad.rules.registry import find_rule
 from fwdad.tape.alias import Roots, memory_of
 from fwdad.tape.effects import own_function
 from fwdad.tape.forward.rule_table import CONSTANT, ruled_function
+from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -32,7 +33,9 @@ from fwdad.tape.stacks import pop, top
 
 _FLAT = {np.zeros_like, np.ones_like, np.empty_like, np.zeros, np.ones, np.empty}
 
-_OWN_CONSTANTS = {"length_of", "length_if_any", "range_length", "zero_lanes", "unit_lanes"}
+_OWN_CONSTANTS = {
+    "element_place", "length_of", "length_if_any", "range_length", "zero_lanes", "unit_lanes",
+}  # fmt: skip
 
 
 class Structure:
@@ -70,6 +73,7 @@ class Structure:
         self.block_of: dict[Op, Block] = {}
         self.holder: dict[int, Op] = {}  # by the id of a block: the operation that it is in
         self.written: set[Value] = set()
+        self.missing = missing_on_some_way(Program("", top))
         self._enter(top)
         self._in_place = self._with_companions()
         self._active: set[Value] = set(wrt)
@@ -200,7 +204,8 @@ def may_be_missing(v: Operand, definition: Mapping[Value, Op]) -> bool:
     """
     op = definition.get(v) if isinstance(v, Value) else None
     if isinstance(op, Apply) and op.function in (pop, top):
-        return op.args[0] not in definition  # a stack that is given: who knows what is on it
+        # who knows what is on a stack that is given; what a way left out was pushed as nothing
+        return is_array(v) or op.args[0] not in definition
     if not isinstance(op, (Branch, Loop)) or v not in op.outputs:
         return isinstance(v, Missing)
     ways = [op.then.results, op.other.results] if isinstance(op, Branch) else [op.initial]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from fwdad.reverse.choices import threaded, written
+from fwdad.reverse.stored_over import store_over
 from fwdad.reverse.structure import Structure
 from fwdad.tape.alias import Roots, memory, memory_of
 from fwdad.tape.ops import (
@@ -87,6 +88,7 @@ def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
     firsts = {k: op.initial[k] for k in places}
     begun = {k: _copied(v, op) for k, v in firsts.items() if isinstance(v, Value)}
     if _is_moved(block, op, copies):
+        _store(block, home, op, {k: (old[k], copy) for k, copy in copies.items()}, begun)
         return
     for k, copy in begun.items():
         home.ops.insert(home.ops.index(op), copy)
@@ -98,6 +100,29 @@ def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
         op.initial[k] = firsts[k]
     op.body.ops = [inner for inner in op.body.ops if inner not in copies.values()]
     substitute(op.body, {copies[k].outputs[0]: old[k] for k in places})
+
+
+def _store(
+    block: Block,
+    home: Block,
+    op: Loop,
+    copies: dict[int, tuple[Value, Apply]],
+    begun: dict[int, Apply],
+) -> None:
+    """Take copies out again where the array can be stored into the one from before."""
+    structure = Structure(block, [], {})
+    own, local = threaded(op, structure), _local(op, structure)
+    sources = {k: memory([chosen], local) for k, (chosen, _) in copies.items()}
+    for k, (chosen, copy) in copies.items():
+        others = set().union(*(sources[j] for j in sources if j != k))
+        if sources[k] & others:  # what another name takes over would be gone
+            continue
+        if k in begun and store_over(op, k, chosen, local):
+            op.body.ops.remove(copy)
+            substitute(op.body, {copy.outputs[0]: op.carried[k]})
+            if k not in own:  # nobody writes it so far: it may have other names
+                home.ops.insert(home.ops.index(op), begun[k])
+                op.initial[k] = begun[k].outputs[0]
 
 
 def _copied(v: Value, op: Loop) -> Apply:

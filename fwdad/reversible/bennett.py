@@ -31,6 +31,11 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
     Reversible
         ``f(y, x, n)`` adds to ``y`` the state n steps after ``x``.
 
+    Raises
+    ------
+    ValueError
+        If k is less than 2; when it is called, if n is negative.
+
     Notes
     -----
     Running forward costs n steps. For a gradient, or where the inverse has to run, each level of

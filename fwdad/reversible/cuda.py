@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.numpy_source import numpy_source
-from fwdad.compilation import Jitted
 from fwdad.errors import UnsupportedTypeError
+from fwdad.jitted import Jitted
 from fwdad.reversible.adjoint import SAMPLES
 from fwdad.reversible.cuda_functions import of_device
 from fwdad.reversible.cuda_source import named, of_numbers, parsed, with_local_arrays

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
-from fwdad.tangents.chunk import scale_lanes, scaled
+from fwdad.tangents.scaling import scale_lanes, scaled
 
 
 def _scaled(d: Any, lanes: Any) -> Any:

@@ -272,7 +272,7 @@ class Definition:
         written = self.written[key] = Written(Names(others).fresh(name))
         try:
             self._fill(written, program, kinds, adjoint)
-        except BaseException:
+        except BaseException:  # half of a function must not be found
             del self.written[key]
             raise
         return written

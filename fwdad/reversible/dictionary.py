@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.reversible.containers import Container
 from fwdad.reversible.function import reversible
-from fwdad.reversible.parse import AROUND
+from fwdad.reversible.parse_calls import AROUND
 from fwdad.reversible.places import text
 from fwdad.reversible.program import Block, Require
 from fwdad.reversible.stack import contained, is_zero, parsed, room
@@ -42,6 +42,13 @@ class Dict(Container):
     count : int
         How many there are.
 
+    Raises
+    ------
+    UnsupportedTypeError, ValueError
+        If it holds no numbers, or the capacity is negative.
+    KeyError
+        By ``d[key]``, if the key is not there.
+
     Notes
     -----
     What a dictionary holds does not tell in which order it came, so undoing finds the same memory.
@@ -51,7 +58,7 @@ class Dict(Container):
     --------
     >>> import fwdad
     >>> d, key, v = fwdad.insert(fwdad.Dict(4), 7, 0.5)
-    >>> d[7], v
+    >>> float(d[7]), float(v)
     (0.5, 0.0)
     """
 
@@ -79,10 +86,24 @@ class Dict(Container):
 def insert(d, key, v):  # type: ignore[no-untyped-def]
     """Move a number into a :class:`Dict`: ``fwdad.insert(d, key, v)`` leaves zero in v.
 
+    ``delete`` is its inverse: ``fwdad.delete(d, key, v)`` moves the number under the key to v.
+
+    Parameters
+    ----------
+    d : Dict
+        The dictionary.
+    key : int
+        The key; only read.
+    v : number
+        A place that can be updated.
+
     Raises
     ------
     InvertibilityError
-        When the program runs, if the key is there already, or there is no room.
+        When the program runs: if the key is there already; of ``delete``, if it is not there, or v
+        is not zero.
+    CapacityError
+        When the program runs, if there is no room.
     """
     with unchecked(), compute():
         at = ancilla(0)

@@ -94,6 +94,11 @@ def rotate(a: Any, b: Any, theta: Any) -> Any:
         Updated when it is a statement of a reversible program.
     theta : float
         Only read.
+
+    Returns
+    -------
+    tuple
+        The new a and b, where it is called by Python.
     """
     c, s = np.cos(theta), np.sin(theta)
     return a * c - b * s, a * s + b * c

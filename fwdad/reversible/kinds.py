@@ -16,7 +16,7 @@ from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.containers import Container
 from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
 from fwdad.reversible.places import PARTS, steps
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType
 from fwdad.tracing.trace import trace

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import Registration, register
 from fwdad.tangents.straight import with_derivative_of
 
@@ -105,6 +105,13 @@ class Fixed(Grid):
         for 43 bits); what would reach that raises, ``InvertibilityError`` in a program and
         ``OverflowError`` outside. With the checks off nothing wraps around, but what is beyond has
         lost digits, and is not undone to the last bit.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If ``bits`` is no int from 1 to 52.
+    OverflowError
+        When it makes a number that does not fit.
 
     Notes
     -----
@@ -249,11 +256,20 @@ class Logarithmic(ExactNumber):
         Binary digits behind the point of the logarithm: the number has a relative error of
         ``2**-(bits + 1)``, and a logarithm between ``-2**(53 - bits)`` and ``2**(53 - bits)``.
 
+    Raises
+    ------
+    UnsupportedTypeError
+        If ``bits`` is no int from 1 to 52.
+    ValueError
+        If a value is negative or not finite.
+    OverflowError
+        If its logarithm does not fit.
+
     Examples
     --------
     >>> import fwdad
-    >>> fwdad.Logarithmic(2.0).value
-    2.0
+    >>> print(f"{fwdad.Logarithmic(2.0).value:.10f}")
+    2.0000000000
     """
 
     BITS = 43

@@ -14,7 +14,7 @@ from fwdad.recorded.tangent import Node, Recorded
 from fwdad.reversible.function import Reversible
 from fwdad.reversible.kinds import Kind
 from fwdad.reversible.records import flat_kinds
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_shape
 from fwdad.tangents.zero import Zero
 

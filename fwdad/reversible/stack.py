@@ -35,6 +35,15 @@ class Stack(Container):
         The numbers, and zeros behind them.
     count : int
         How many there are.
+
+    Raises
+    ------
+    UnsupportedTypeError, ValueError
+        If it holds no numbers, or the capacity is negative.
+
+    Notes
+    -----
+    Moving a number costs one step.
     """
 
     __fwdad_fields__ = ("values", "count")

@@ -19,9 +19,14 @@ def ancilla(value: Any) -> Any:
 
     Parameters
     ----------
-    value : number or array
+    value : number, array, Stack or Dict
         What it is at first. An array is copied. If the value depends on a parameter, so does the
         cotangent: what the program does with the variable counts for the parameter.
+
+    Returns
+    -------
+    like value
+        The variable.
 
     Notes
     -----
@@ -59,12 +64,31 @@ def cond(pre: Any, post: Any) -> Any:
     post : bool
         Decides when it runs backwards. After a branch it must be what ``pre`` was before it. It
         must be false before a loop and true after each turn.
+
+    Returns
+    -------
+    bool
+        The one of the two that decides.
+
+    Raises
+    ------
+    InvertibilityError
+        When the program runs, if ``post`` is something else than it must be.
     """
     _outside("cond", pre, post)
 
 
 def compute() -> AbstractContextManager[None]:
     """Open a block that is undone when it ends; what shall stay is done in :func:`copy_out`.
+
+    Returns
+    -------
+    context manager
+        For ``with``, without a name.
+
+    Notes
+    -----
+    Its statements run twice: forwards, and backwards when it ends.
 
     Examples
     --------
@@ -81,17 +105,41 @@ def compute() -> AbstractContextManager[None]:
 
 
 def copy_out() -> AbstractContextManager[None]:
-    """Open the last block inside :func:`compute`: what it does is not undone."""
+    """Open the last block inside :func:`compute`: what it does is not undone.
+
+    Returns
+    -------
+    context manager
+        For ``with``, without a name.
+    """
     _outside("copy_out")
 
 
 def push(stack: Any, variable: Any) -> None:
-    """Move a number onto a :class:`fwdad.Stack`: ``fwdad.push(s, v)`` leaves zero in v."""
+    """Move a number onto a :class:`fwdad.Stack`: ``fwdad.push(s, v)`` leaves zero in v.
+
+    Parameters
+    ----------
+    stack : Stack
+        A parameter, an ancilla or a field.
+    variable : number
+        A place that can be updated.
+
+    Raises
+    ------
+    CapacityError
+        When the program runs, if the stack is full and does not grow.
+    """
     _outside("push", stack, variable)
 
 
 def pop(stack: Any, variable: Any) -> None:
     """Move the latest number of a :class:`fwdad.Stack` to a place that is zero.
+
+    Parameters
+    ----------
+    stack, variable
+        See :func:`push`.
 
     Raises
     ------
@@ -102,7 +150,19 @@ def pop(stack: Any, variable: Any) -> None:
 
 
 def contains(dictionary: Any, key: int) -> Any:
-    """Whether a :class:`fwdad.Dict` has a key, in any expression: ``if fwdad.contains(d, k):``."""
+    """Whether a :class:`fwdad.Dict` has a key, in any expression: ``if fwdad.contains(d, k):``.
+
+    Parameters
+    ----------
+    dictionary : Dict
+        A parameter, an ancilla or a field.
+    key : int
+        The key.
+
+    Returns
+    -------
+    bool
+    """
     _outside("contains", dictionary, key)
 
 
@@ -110,5 +170,10 @@ def unchecked() -> AbstractContextManager[None]:
     """Open a block whose run-time checks are off: values of ancillas, conditions, bounds of loops.
 
     A program that breaks its promises there has an inverse that is wrong without a word.
+
+    Returns
+    -------
+    context manager
+        For ``with``, without a name.
     """
     _outside("unchecked")

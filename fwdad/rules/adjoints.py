@@ -15,14 +15,22 @@ import numpy as np
 from fwdad.errors import DuplicateRuleError
 from fwdad.rules.lapack import lapack
 from fwdad.rules.registry import function_name
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
 
 
 @dataclass(frozen=True)
 class Space:
-    """Shape and dtype of an array whose value a transpose does not need."""
+    """Shape and dtype of an array whose value a transpose does not need.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The shape.
+    dtype : dtype
+        The dtype.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -64,6 +72,11 @@ def transpose(
         A decorator. The decorated ``body(y_bar, *primals, **options)`` answers the cotangent of
         that argument; ``y_bar`` is a ``Chunk``, and the linear argument is given as a ``Space``
         (shape and dtype). It is the adjoint under Re<., .>.
+
+    Raises
+    ------
+    DuplicateRuleError
+        By the decorator, if the function has a transpose there and ``override`` is False.
     """
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,6 +110,8 @@ def into(space: Space, x_bar: Any) -> Any:
     if x_bar.shape == space.shape:
         return x_bar
     lead = x_bar.ndim - space.ndim
+    if lead < 0:  # a store drops leading axes of length one
+        x_bar, lead = np.reshape(x_bar, (*(1,) * -lead, *x_bar.shape)), 0
     pairs = list(zip(space.shape, x_bar.shape[lead:], strict=True))
     stretched = tuple(k for k, (n, m) in enumerate(pairs) if type(n) is int and n == 1 and m != 1)
     if lead:

@@ -7,7 +7,7 @@ import numpy as np
 from fwdad.errors import MissingRuleError
 from fwdad.rules.define import elementwise, frule
 from fwdad.rules.partials import SINGLE
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 
 
@@ -152,6 +152,9 @@ def clip_frule(primals, tangents, **options):
     """
     a, *bounds = primals
     a_dot, *bound_dots = tangents
+    if options.get("where", True) is not True:
+        message = "numpy.clip(..., where=mask) without out= leaves the rest undefined: give out="
+        raise MissingRuleError(message)
     given = {k: x for k, x in zip(_BOUNDS, bounds, strict=True) if x is not _ABSENT}
     y = np.clip(a, **given, **options)
     y_dot, value = fit(a_dot, y), a
@@ -193,7 +196,10 @@ def nextafter_frule(primals, tangents):
 
 @frule(np.nan_to_num, argnums="x")
 def nan_to_num_frule(primals, tangents, *, copy, **options):
-    """Push tangents through ``nan_to_num``: what is replaced by a constant has no tangent."""
+    """Push tangents through ``nan_to_num``: what is replaced by a constant has no tangent.
+
+    In the user's code ``copy=False`` is a store of what this answers.
+    """
     (x,), (x_dot,) = primals, tangents
     if not copy:
         raise MissingRuleError(

@@ -1,7 +1,7 @@
 """What rules of functions that are registered by name need, so that SciPy is not imported.
 
-``linear("scipy.fft.dct")`` registers without importing SciPy; the lane law and the transposes that
-belong to that rule have to wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
+``linear("scipy.fft.dct")`` registers without importing SciPy; the transposes that belong to that
+rule have to wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from fwdad.errors import UntraceableError
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.registry import RULES, when_imported
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.laws.listing import law
 from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
@@ -35,16 +34,6 @@ class Lazy:
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(importlib.import_module(self._name), attribute)
-
-
-def law_by_name(dotted: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function that is registered by name into the closed list."""
-
-    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        when_imported(dotted, lambda function: law(function)(body))
-        return body
-
-    return decorate
 
 
 def transpose_by_name(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.adjoints import Space, into
-from fwdad.rules.by_name import transpose_by_name
+from fwdad.rules.by_name import refuse_symbols, transpose_by_name
 from fwdad.rules.define import linear
 from fwdad.rules.fft import resized
 from fwdad.rules.registry import when_imported
@@ -98,6 +98,7 @@ def _transpose(
     """Weigh, transform back, weigh; the inverse of M is Qᵀ between the reciprocal weights."""
     from scipy import fft  # noqa: PLC0415  (imported already: the rule was found by its function)
 
+    refuse_symbols(y_bar)
     axis %= x.ndim
     length = y_bar.shape[axis]
     size = _logical_length(kind, type, length)

@@ -32,7 +32,7 @@ from fwdad.rules.define import frule
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import condition
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import defined, is_known
 from fwdad.tangents.zero import undefined
 

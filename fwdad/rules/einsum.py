@@ -78,6 +78,21 @@ def _explicit(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     return terms, output.replace("...", wide)
 
 
+def _together(n: Any, m: Any) -> Any:
+    """The length of axes of one letter, which are equal, or 1 and stretched."""
+    if n == m or not _may_be_one(n):
+        return n
+    if isinstance(n, int):
+        return m
+    if isinstance(m, int) and m == 1:
+        return n
+    return n.joined(m) if _may_be_one(m) else m
+
+
+def _may_be_one(n: Any) -> bool:
+    return bool(n == 1 if isinstance(n, int) else n.may_be_one)
+
+
 def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) -> Any:
     """Contract y_bar with the conjugates of the other operands.
 
@@ -90,11 +105,14 @@ def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) ->
     terms, output = _explicit(subscripts, ndims)
     k = places.index(place)
     space = operands[k]
-    lengths = dict(zip(output, y_bar.shape, strict=True))
-    for term, x in zip(terms, operands, strict=True):
-        shape = x.shape if isinstance(x, Space) else np.shape(x)
-        for letter, n in zip(term, shape, strict=True):
-            lengths[letter] = max(n, lengths.get(letter, 1)) if n != 0 else 0
+    rest: dict[str, Any] = dict(zip(output, y_bar.shape, strict=True))  # without this operand's
+    for j, x in enumerate(operands):
+        if j != k:
+            for letter, n in zip(terms[j], np.shape(x), strict=True):
+                rest[letter] = _together(rest.get(letter, 1), n)
+    lengths = dict(rest)
+    for letter, n in zip(terms[k], space.shape, strict=True):
+        lengths[letter] = _together(lengths.get(letter, 1), n)
     others = [(terms[j], conjugate(x)) for j, x in enumerate(operands) if j != k]
     used = "".join(terms) + output
     free = iter(c for c in LETTERS if c not in used)
@@ -106,7 +124,7 @@ def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) ->
             wanted += twin
         else:
             wanted += letter
-            if letter not in output and not any(letter in term for term, _ in others):
+            if letter not in rest or rest[letter] != lengths[letter]:
                 others.append((letter, np.ones(lengths[letter])))
     spec = ",".join([output, *(term for term, _ in others)]) + "->" + wanted
     return into(space, np.einsum(spec, y_bar, *(x for _, x in others)))

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from fwdad.rules.define import elementwise
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.straight import with_derivative_of
 
 # Python numbers, not NumPy's: these do not widen float32.

@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, multilinear
 from fwdad.rules.transposes import getitem_transpose
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known, zeros
 
 # -- padding: Python code in NumPy, but one of the closed list

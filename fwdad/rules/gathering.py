@@ -8,8 +8,8 @@ import numpy as np
 
 from fwdad.rules.adjoints import into, transpose
 from fwdad.rules.define import frule, linear, locally_constant
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.plain import plain
 from fwdad.tangents.sparse import scatter_add as sums_at
 from fwdad.tangents.symbolic import apply, arange, is_known, recorder_of, zeros
 from fwdad.tangents.zero import ZERO, Zero

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.triangles import adjoint, from_lower
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, array_of
 
 SINGULAR = "Singular matrix"

@@ -26,9 +26,10 @@ from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.decompositions import singular_tangents
 from fwdad.rules.define import call_rule, frule, locally_constant
 from fwdad.rules.lapack import solve_and_factorize
+from fwdad.rules.reductions import NO_VALUE
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import cofactors
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, array_of, defined, is_known, recorder_of
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
@@ -162,7 +163,8 @@ def pinv_frule(primals, tangents, **options):
         \dot X = -X \dot A X + X X^H \dot A^H (I - A X) + (I - X A) \dot A^H X^H X
 
     It holds where the rank is locally constant; a pseudo-inverse jumps where the rank changes, and
-    a tangent that changes the rank to first order is not seen. With ``hermitian=True`` the lower
+    a tangent that changes the rank to first order is not seen. Where ``rcond`` takes singular
+    values for zero that are not it does not hold, and raises. With ``hermitian=True`` the lower
     triangle is what NumPy reads, and what is differentiated.
     Source: Golub and Pereyra (1973), equation 4.12.
     """
@@ -170,11 +172,32 @@ def pinv_frule(primals, tangents, **options):
     x = np.linalg.pinv(a, **options)
     if options["hermitian"]:
         a, a_dot = from_lower(a), from_lower(a_dot)
-    return x, pinv_tangent(a, a_dot, x)
+    return x, pinv_tangent(a, a_dot, x, cut=not {"rcond", "rtol"}.isdisjoint(given(options)))
 
 
-def pinv_tangent(a: Any, a_dot: Any, x: Any) -> Any:
-    """The tangent of X = A⁺ where the rank is locally constant."""
+_CUT = "singular values that are not zero are taken for zero: cut them off by numpy.linalg.svd"
+
+
+def given(options: dict[str, Any]) -> set[str]:
+    """The options that are not left out."""
+    return {k for k, x in options.items() if x is not None and x is not NO_VALUE}
+
+
+def _is_large(rest: Any, of: Any) -> Any:
+    """Whether what was taken for zero shows in a derivative."""
+    raw = array_of(of)
+    unit = float(np.sqrt(np.finfo(raw.dtype).eps))
+    return np.max(np.abs(rest), initial=0.0) > unit * np.max(np.abs(raw), initial=0.0)
+
+
+def pinv_tangent(a: Any, a_dot: Any, x: Any, *, cut: bool = False) -> Any:
+    """The tangent of X = A⁺ where the rank is locally constant; ``cut`` if the caller chose it."""
+    if cut:
+        whole, inverse = array_of(a), array_of(x)
+        bad = _is_large(whole - whole @ (inverse @ whole), whole)
+        if is_known(bad) and bad:
+            return undefined(_CUT)
+        x = defined(x, bad, _CUT)
     # No m × m matrix is formed for a tall A, nor an n × n one for a wide A.
     xh, a_doth = adjoint(x), adjoint(a_dot)
     left = x @ (xh @ (a_doth - (a_doth @ a) @ x))
@@ -196,6 +219,7 @@ def lstsq_frule(primals, tangents, rcond=None):
     Source: Golub and Pereyra (1973), equation 4.12, times b.
     """
     a, b = primals
+    b = np.asarray(b) if type(b) is list else b
     y = np.linalg.lstsq(a, b, rcond)
     x_dot, residuals_dot, s_dot = lstsq_tangents(a, b, *tangents, *y)
     return y, (x_dot, residuals_dot, ZERO, s_dot)
@@ -211,6 +235,11 @@ def lstsq_tangents(
     columns, solution, columns_dot = (
         (b[:, None], x[:, None], b_dot[:, None]) if single else (b, x, b_dot)
     )
+    raw = array_of(s)
+    bad = _is_large(raw[rank:], raw)
+    if is_known(bad) and bad:
+        return undefined(_CUT), undefined(_CUT), s_dot
+    inverse = defined(inverse, bad, _CUT)
     residual = columns - a @ solution
     change = columns_dot - a_dot @ solution
     a_doth = adjoint(a_dot)
@@ -289,7 +318,8 @@ def tensorsolve_frule(primals, tangents, axes=None):
         a_dot = a_dot if isinstance(a_dot, Zero) else np.transpose(a_dot, order)
     shape = np.shape(a)[np.ndim(b) :]
     n = math.prod(shape)
-    if np.size(plain(a)) != n * n or np.size(plain(b)) != n:
+    sizes = (np.size(plain(a)), np.size(plain(b)))
+    if is_known(*sizes, n) and sizes != (n * n, n):  # on a tape, `reshape` looks when it runs
         return np.linalg.tensorsolve(primals[0], b, axes), ZERO  # raises as the primal does
     x, x_dot = call_rule(
         np.linalg.solve,

@@ -22,7 +22,8 @@ from fwdad.rules.adjoints import into, transpose
 from fwdad.rules.by_name import Lazy, apply_linear
 from fwdad.rules.define import frule
 from fwdad.rules.scipy_solvers import sylvester
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero
 
 linalg = Lazy("scipy.linalg")

@@ -8,8 +8,8 @@ import numpy as np
 
 from fwdad.rules.define import call_rule, frule
 from fwdad.rules.reductions import deviation_dot, given, tangent_of_extreme, variance_dot
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of
 from fwdad.tangents.zero import ZERO
 

@@ -14,7 +14,7 @@ import numpy as np
 from fwdad.rules.decompositions import singular_tangents
 from fwdad.rules.define import frule
 from fwdad.rules.reductions import element_at
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
 
 
@@ -51,7 +52,7 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         if np.shape(raw) not in ((), shape):
             d = np.broadcast_to(d, shape)
         held = raw is plain(y) or getattr(raw, "base", None) is not None or _among(raw, primals)
-        return +d if held and np.shape(raw) else d
+        return +d if held and isinstance(raw, np.ndarray) else d
     if hasattr(d, "__fwdad_symbolic__"):  # by call_rule in a rule that holds for symbols
         return d.copy()
     if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
@@ -112,5 +113,10 @@ def no_derivative(reason: str) -> Any:
     ----------
     reason : str
         For the error message that an active argument there gets.
+
+    Returns
+    -------
+    NoDerivative
+        To be given to :func:`elementwise` in the place of a partial.
     """
     return NoDerivative(reason)

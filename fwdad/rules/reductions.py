@@ -12,8 +12,8 @@ import numpy as np
 
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.define import frule, linear, locally_constant
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import ZERO, Zero
 

@@ -93,6 +93,14 @@ class Rule:
             return tuple([make(x) if type(x) in _LISTS else x for x in primals])
         return tuple(primals)
 
+    def of_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Primals and options of a call; a ufunc's ``dtype`` and the like are NumPy's own."""
+        if isinstance(self.function, np.ufunc):
+            return args[: self.function.nin], kwargs
+        return self.binder.bind(args, kwargs)
+
     def takes_only_primals(self, count: int) -> bool:
         """Whether a call with so many positional arguments is ``body(args, …)``, all of them read.
 
@@ -185,7 +193,8 @@ def _resolve(dotted: str) -> None:
 def resolve_pending() -> None:
     """Take the actions whose modules have been imported in the meantime."""
     _modules_seen[0] = len(sys.modules)
-    for dotted in list(_PENDING):
+    homes = {dotted: dotted.rpartition(".")[0] for dotted in _PENDING}
+    for dotted in [dotted for dotted, home in homes.items() if home in sys.modules]:
         _resolve(dotted)
 
 

@@ -16,13 +16,13 @@ from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tange
 from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.eigenvalues import eig_tangents
 from fwdad.rules.lapack import cholesky_tangent
-from fwdad.rules.linear_systems import lstsq_tangents, pinv_tangent
+from fwdad.rules.linear_systems import given, lstsq_tangents, pinv_tangent
 from fwdad.rules.norms import norm_tangent
 from fwdad.rules.scipy_solvers import as_read
 from fwdad.rules.spectra import resolution
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import cofactors
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 linalg = Lazy("scipy.linalg")
@@ -56,9 +56,10 @@ def pinv_frule(primals, tangents, **options):
     """Push tangents through ``scipy.linalg.pinv`` (Golub and Pereyra 1973, equation 4.12)."""
     a, (a_dot,) = _array(primals[0]), tangents
     y = linalg.pinv(a, **options)
+    cut = not {"rtol", "atol"}.isdisjoint(given(options))
     if isinstance(y, tuple):
-        return y, (pinv_tangent(a, a_dot, y[0]), ZERO)
-    return y, pinv_tangent(a, a_dot, y)
+        return y, (pinv_tangent(a, a_dot, y[0], cut=cut), ZERO)
+    return y, pinv_tangent(a, a_dot, y, cut=cut)
 
 
 @frule("scipy.linalg.pinvh", argnums="a")
@@ -69,7 +70,8 @@ def pinvh_frule(primals, tangents, lower=True, **options):
     x = y[0] if isinstance(y, tuple) else y
     if not isinstance(a_dot, Zero):
         a, a_dot = (from_lower(t if lower else adjoint(t)) for t in (a, a_dot))
-    x_dot = pinv_tangent(a, a_dot, x)
+    cut = not {"rtol", "atol"}.isdisjoint(given(options))
+    x_dot = pinv_tangent(a, a_dot, x, cut=cut)
     return y, (x_dot, ZERO) if isinstance(y, tuple) else x_dot
 
 

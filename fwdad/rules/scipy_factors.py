@@ -25,7 +25,7 @@ from fwdad.rules.by_name import Lazy, apply_linear, takes_factors, transpose_by_
 from fwdad.rules.define import frule
 from fwdad.rules.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.triangles import adjoint
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 
 linalg = Lazy("scipy.linalg")

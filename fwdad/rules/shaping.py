@@ -7,6 +7,7 @@ Only what NumPy does in C, or what NumPy's own source would do many times slower
 import inspect
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from fwdad.errors import MissingTransposeError
 from fwdad.rules.adjoints import Space, into, transpose
 from fwdad.rules.define import frule, linear
 from fwdad.rules.gathering import places_of, scatter_add
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import cast, dense
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 
 for _function in (
@@ -74,7 +76,14 @@ def flip_transpose(y_bar, m, axis=None):
 @transpose(np.roll)
 def roll_transpose(y_bar, a, shift, axis=None):
     """Roll back."""
-    return np.roll(y_bar, np.negative(shift).tolist(), axis)
+    return np.roll(y_bar, _backwards(shift), axis)
+
+
+def _backwards(shift: Any) -> Any:
+    """The opposite of the shifts: of unsigned ints, too, and of symbols."""
+    if isinstance(shift, (tuple, list)):
+        return tuple(_backwards(k) for k in shift)
+    return np.multiply(shift, np.int64(-1))
 
 
 @transpose(np.repeat)

@@ -8,8 +8,8 @@ import numpy as np
 
 from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.reductions import element_at, with_reduced_last
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known
 from fwdad.tangents.zero import ZERO, Zero
 

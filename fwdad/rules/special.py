@@ -15,7 +15,7 @@ from fwdad.rules.define import elementwise, frule, locally_constant
 from fwdad.rules.elementary import DEGREE, LN10
 from fwdad.rules.partials import no_derivative
 from fwdad.rules.registry import RULES
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, recorder_of
 from fwdad.tangents.zero import ZERO, Zero
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from fwdad.errors import DualLeakError
 from fwdad.rules.define import frule, locally_constant
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of
 from fwdad.tangents.zero import ZERO, Zero
 

@@ -16,8 +16,8 @@ from fwdad.rules.reductions import (
     tangent_of_extreme,
     with_reduced_last,
 )
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.laws.listing import cast, dense
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 
 REDUCE = (

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 WELL_CONDITIONED = 1e4
 """Up to this condition number det(A) A⁻ᵀ is used: it loses four digits at most."""

@@ -15,18 +15,21 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
 from fwdad.tangents.lanes import Lanes, add_term, index_lanes, is_basic
-from fwdad.tangents.placed import most_terms
-from fwdad.tangents.quiet import quiet, quietly
+from fwdad.tangents.plain import plain
+from fwdad.tangents.quiet import quietly
+from fwdad.tangents.scaling import (
+    MAX_ARRAY_TERMS,
+    MAX_SCALAR_TERMS,
+    merge,
+    multiplied_out,
+    owned,
+    too_many,
+)
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
-# Beyond this many distinct lanes a sum is multiplied out. A scalar's scalings are Python floats
-# (about 60 ns each in a sum), an array's are arrays of the primal's size.
-MAX_ARRAY_TERMS = 4
-MAX_SCALAR_TERMS = 32
-
 LAWS: dict[Any, Callable[..., Any]] = {}
-"""The closed list: NumPy function -> what it does to a chunk (see ``laws.py``)."""
+"""The closed list: NumPy function -> what it does to a chunk (see ``laws``)."""
 
 _LINEAR_UFUNCS = {
     np.add: "__add__",
@@ -35,6 +38,7 @@ _LINEAR_UFUNCS = {
     np.true_divide: "__truediv__",
     np.matmul: "__matmul__",
 }
+
 _REFLECTED = {
     np.add: "__radd__",
     np.subtract: "__rsub__",
@@ -42,134 +46,6 @@ _REFLECTED = {
     np.true_divide: "__rtruediv__",
     np.matmul: "__rmatmul__",
 }
-
-
-def plain(value: Any) -> Any:
-    """Strip the duals of enclosing derivatives off a value."""
-    while hasattr(value, "__fwdad_tag__"):
-        value = value.p
-    return value
-
-
-def _all_finite(d: Any) -> bool:
-    if type(d) is float:  # the commonest scaling
-        return math.isfinite(d)
-    d = plain(d)
-    if isinstance(d, np.ndarray):
-        # One pass, no temporary; an overflow only sends finite numbers down the careful path.
-        # (`d.dot(d)` is quicker, and warns of the overflow.)
-        return math.isfinite(abs(np.vdot(d, d)))
-    return math.isfinite(abs(d))
-
-
-_KNOWN = {float, np.ndarray}
-_DOUBLE = np.dtype(np.float64)
-
-
-def scale_lanes(d: Any, lanes: Any) -> Any:
-    """Multiply lanes by a partial; an exactly zero lane element stays exactly zero.
-
-    Parameters
-    ----------
-    d : scalar or array
-        The partial, of the primal's shape.
-    lanes : array
-        Shape ``(N, *shape)``, or broadcastable to it.
-    """
-    if type(lanes) is not np.ndarray or type(d) not in _KNOWN:
-        for x in (d, lanes):
-            if hasattr(x, "__fwdad_symbolic__"):  # decided when the tape runs
-                if type(d) is float and math.isfinite(d):
-                    return d * lanes
-                return x.recorder.apply(scale_lanes, (d, lanes), {})
-    return quiet()(_product if _all_finite(d) else _select_scaled, d, lanes)
-
-
-def scaled(d: Any, lanes: Any) -> Any:
-    """What :func:`scale_lanes` answers, in the quiet context and mostly for arrays: sooner.
-
-    Parameters
-    ----------
-    d : scalar or array
-        The partial.
-    lanes : scalar or array
-        What is scaled.
-    """
-    if type(lanes) is np.ndarray or type(lanes) is np.float64:
-        if type(d) is np.ndarray:
-            if d.dtype is _DOUBLE:
-                length = d.dot(d) if d.ndim == 1 else np.vdot(d, d)
-                return lanes * d if math.isfinite(length) else _select_scaled(d, lanes)
-        elif (type(d) is np.float64 or type(d) is float) and math.isfinite(d):
-            return lanes * d
-    return scale_lanes(d, lanes)
-
-
-def _product(d: Any, lanes: Any) -> Any:
-    return lanes * d
-
-
-def _select_scaled(d: Any, lanes: Any) -> Any:
-    return np.where(plain(lanes) == 0, 0, lanes * d)
-
-
-def _combine(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
-    """Multiply a sum of scaled lanes out; a scaling of one costs nothing."""
-    for lanes in terms:
-        if lanes.placed:
-            return _combine_placed(terms, n, shape)
-    total: Any = None
-    fresh = False  # whether `total` is nobody else's, so that it may be added into
-    for lanes, d in terms.items():
-        one = d is None or (type(d) is float and d == 1.0)
-        term = lanes.array if one else scale_lanes(d, lanes.array)
-        if total is None:
-            total, fresh = term, not one
-        elif fresh and type(total) is np.ndarray and _fits(term, total):
-            total += term
-        elif not one and type(term) is np.ndarray and _fits(total, term):
-            term += total
-            total, fresh = term, True
-        else:
-            total, fresh = total + term, True
-    if total is None:
-        return np.zeros((n, *shape))
-    if total.shape != (n, *shape):
-        total = np.broadcast_to(total, (n, *shape))
-    return total
-
-
-def _combine_placed(terms: dict[Lanes, Any], n: int, shape: tuple[int, ...]) -> Any:
-    """Write coefficients to their places; what has none is multiplied out and added."""
-    placed: dict[Any, Any] = {lanes: d for lanes, d in terms.items() if lanes.placed}
-    rest = {lanes: d for lanes, d in terms.items() if not lanes.placed}
-    if all(type(m) is int for m in shape):
-        total = next(iter(placed)).placer(n, shape, placed)
-        return total + _combine(rest, n, shape) if rest else total
-    for lanes, d in placed.items():  # lengths are unknown: so are places
-        rest[Lanes(lanes.array)] = d
-    return _combine(rest, n, shape)
-
-
-def _too_many(terms: dict[Lanes, Any], n: int) -> bool:
-    """Whether so many terms of an array cost more than lanes that are multiplied out."""
-    placed = sum(lanes.placed for lanes in terms)
-    return len(terms) - placed > MAX_ARRAY_TERMS or placed > most_terms(n)
-
-
-def _fits(part: Any, whole: np.ndarray) -> bool:
-    return type(part) is np.ndarray and part.shape == whole.shape and part.dtype == whole.dtype
-
-
-def _owned(value: Any, shape: tuple[int, ...]) -> Any:
-    """Copy an array that user code could write, as a floating scaling of the given shape."""
-    if value.dtype.kind in "biu":
-        value = value.astype(np.float64)
-        return value if value.shape == shape else np.broadcast_to(value, shape)
-    if value.shape == shape:
-        return value.copy()
-    return np.broadcast_to(value, shape).copy()
-
 
 _new = object.__new__
 
@@ -241,7 +117,7 @@ class Chunk:
             ((lanes, d),) = terms.items()
             if d is None and lanes.array.shape[1:] == self.shape:
                 return lanes.array
-        array = _combine(terms, self.n, self.shape)
+        array = multiplied_out(terms, self.n, self.shape)
         if hasattr(array, "__fwdad_symbolic__"):
             return array  # another part of the tape may not see it
         self.terms = {Lanes(array): None}
@@ -308,9 +184,9 @@ class Chunk:
             return self.broadcast_to(shape) + other.broadcast_to(shape)
         terms = merge(self.terms, other.terms)
         if len(terms) > (MAX_ARRAY_TERMS if self.shape else MAX_SCALAR_TERMS) and (
-            not self.shape or _too_many(terms, self.n)
+            not self.shape or too_many(terms, self.n)
         ):
-            terms = {Lanes(_combine(terms, self.n, self.shape)): None}
+            terms = {Lanes(multiplied_out(terms, self.n, self.shape)): None}
         return Chunk.of(self.n, self.shape, terms)
 
     def _add_other(self, other: Any, sign: str) -> Any:
@@ -347,7 +223,7 @@ class Chunk:
         if shape == ():
             return self.scale(factor if hasattr(factor, "__fwdad_tag__") else factor[()])
         target = shape if shape == self.shape else broadcast_shapes(shape, self.shape)
-        return self.scale(_owned(factor, target), target)
+        return self.scale(owned(factor, target), target)
 
     __rmul__ = __mul__
 
@@ -397,7 +273,7 @@ class Chunk:
         if len(index) == len(self.shape) and all(type(i) is int for i in index):
             return self.element(index)
         if is_basic(index) and not (
-            len(self.terms) > MAX_ARRAY_TERMS and _too_many(self.terms, self.n)
+            len(self.terms) > MAX_ARRAY_TERMS and too_many(self.terms, self.n)
         ):
             terms: dict[Lanes, Any] = {}
             shape: tuple[int, ...] = ()
@@ -548,18 +424,6 @@ def _dtype_of(part: Any) -> Any:
     if isinstance(part, complex):
         return np.complex64
     return part.dtype
-
-
-def merge(first: dict[Lanes, Any], second: dict[Lanes, Any]) -> dict[Lanes, Any]:
-    """Add two sums of scaled lanes."""
-    terms = dict(first)
-    for lanes, d in second.items():
-        if lanes in terms:
-            held = terms[lanes]
-            terms[lanes] = (1.0 if held is None else held) + (1.0 if d is None else d)
-        else:
-            terms[lanes] = d
-    return terms
 
 
 def _widths(first: Chunk, second: Chunk) -> str:

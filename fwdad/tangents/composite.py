@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -375,8 +375,7 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
     if parts is None and node.kind == "custom" and len(node.children) == 1:
         return [(node.children[0], v, "")]
     if parts is None or parts[0] != node.kind or len(parts[2]) != len(node.children):
-        wanted = f"{type(node.value).__name__} of {len(node.children)} parts"
-        message = f"the {what} for {path} is a {type(v).__name__}; {path} is a {wanted}"
+        message = f"the {what} for {path} is {_other(node, v, parts, path)}"
         raise SeedError(message)
     _, keys, children, data = parts
     if node.kind == "custom":
@@ -398,6 +397,20 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
     return list(zip(node.children, children, steps, strict=True))
 
 
+def _other(node: Structure, v: Any, parts: Any, path: str) -> str:
+    """What v is, and what has its place in the structure."""
+    came, name = f"a {type(v).__name__}", type(node.value).__name__
+    if parts is None or parts[0] != node.kind:
+        return f"{came}; {path} is a {name} of {_counted(node.children)}"
+    if node.keys:
+        return f"{came} with the keys {parts[1]}; {path} has {node.keys}"
+    return f"{came} of {_counted(parts[2])}; {path} is a {name} of {_counted(node.children)}"
+
+
+def _counted(parts: list[Any]) -> str:
+    return f"{len(parts)} part" + "s" * (len(parts) != 1)
+
+
 def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
@@ -414,6 +427,38 @@ def map_tree(f: Callable[[Any, Any], Any], x: Any, t: Any) -> Any:
         return x
     tangents = match(structure, t, what="tangent")
     return unflatten(structure, [f(a, b) for a, b in zip(leaves, tangents, strict=True)])
+
+
+def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
+    """The attributes of objects without a tangent type, at any depth, that hold leaves.
+
+    Yields
+    ------
+    o : object
+        The object.
+    name : str
+        The attribute.
+    leaves : list
+        What it holds.
+    """
+    found = [] if is_leaf(y) else [y]
+    seen: dict[int, Any] = {}  # kept, so that nothing else gets their addresses
+    while found:
+        nodes = [flatten(found.pop())[1]]
+        while nodes:
+            node = nodes.pop()
+            nodes.extend(node.children if id(node) not in seen else ())
+            seen[id(node)] = node
+            o = node.value
+            held = getattr(o, "__dict__", None) if node.kind == "static" else None
+            if not held or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
+                continue
+            seen[id(o)] = o
+            for name, value in held.items():
+                leaves, _ = flatten(value)
+                if leaves:
+                    yield o, name, leaves
+                found.append(value)
 
 
 def unzip(f: Callable[[Any], tuple[Any, Any]], y: Any) -> tuple[Any, Any]:
@@ -444,6 +489,7 @@ __all__ = [
     "map_tree",
     "match",
     "match_or_none",
+    "opaque_parts",
     "unflatten",
     "unzip",
 ]

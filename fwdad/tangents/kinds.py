@@ -10,8 +10,9 @@ import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
 from fwdad.tangents import vectors
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, is_part, match_or_none, unflatten
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import BasisSeeds, leaf_dtype, leaf_shape, random_seeds
 from fwdad.tangents.zero import NoTangent, Undefined, Zero

@@ -18,7 +18,6 @@ import numpy as np
 
 from fwdad.errors import DuplicateRuleError, UnsupportedTypeError
 from fwdad.tangents import vectors
-from fwdad.tangents.chunk import plain
 from fwdad.tangents.kinds import (
     AnyTangent,
     ArrayTangent,
@@ -29,6 +28,7 @@ from fwdad.tangents.kinds import (
     OwnTangent,
     TangentType,
 )
+from fwdad.tangents.plain import plain
 from fwdad.tangents.refused import refusal
 from fwdad.tangents.registrations import (
     OWN,

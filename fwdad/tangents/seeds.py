@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import SeedError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, match
 from fwdad.tangents.lanes import basis_lanes, hot_lanes
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 
@@ -144,6 +145,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         if seed is None or seed is NoTangent:
             message = f"{seed} came as the seed of an argument that has tangents: write ZERO"
             raise SeedError(message)
+        check_unmasked(seed, "seed")
         seed = np.asarray(seed)
         if seed.dtype.kind == "c" and dtype.kind != "c":
             message = f"a complex seed came for a real argument of dtype {dtype}"
@@ -162,6 +164,13 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
     )
     raise SeedError(message)
+
+
+def check_unmasked(x: Any, what: str) -> None:
+    """Raise for a masked array that leaves elements out: what is under the mask would be taken."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        message = f"a {what} came of which elements are masked: write x.filled(0.0)"
+        raise SeedError(message)
 
 
 def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:

@@ -105,6 +105,18 @@ register_lazily("scipy.sparse", _enter)
 # -- what is linear in the stored elements
 
 
+def is_of_sparse_arrays(x: Any) -> bool:
+    """Whether a function, a class or an object is SciPy's, and of its sparse arrays."""
+    module = getattr(x if callable(x) else type(x), "__module__", None) or ""
+    return module.startswith("scipy.sparse._")
+
+
+UNTRACED = (
+    "SciPy's sparse arrays cannot be traced: they have derivatives without `jit`; on a tape, use a "
+    "dense array"
+)
+
+
 def scatter_add(values: Any, places: Any, size: int) -> Any:
     """``y[places[k]] += values[k]`` for all k, from zero, in that order.
 

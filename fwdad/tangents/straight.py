@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 
 
 def with_derivative_of(value: Any, other: Any) -> Any:

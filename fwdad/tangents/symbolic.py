@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import plain
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Undefined
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import ChunkMismatchError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, is_leaf, match, unflatten
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN, REGISTERED, OwnTangents
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent, Undefined, Zero

@@ -154,6 +154,11 @@ def undefined(reason: str) -> Undefined:
     reason : str
         Why the derivative does not exist, for the error message.
 
+    Returns
+    -------
+    Undefined
+        A tangent whose use raises ``UndefinedDerivativeError``.
+
     Examples
     --------
     Eigenvalues are differentiable where eigenvectors of a repeated eigenvalue are not::

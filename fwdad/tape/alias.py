@@ -39,7 +39,7 @@ _WINDOWS = {
     "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
     "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims", "fix", "flip", "fliplr",
     "flipud", "frombuffer", "hsplit", "imag", "lib", "matrix_transpose", "meshgrid", "moveaxis",
-    "nan_to_num", "permute_dims", "ravel", "real", "real_if_close", "require", "reshape", "resize",
+    "permute_dims", "ravel", "real", "real_if_close", "require", "reshape", "resize",
     "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
     "vsplit",
 }  # fmt: skip
@@ -49,6 +49,7 @@ _OWN = {
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
     "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
+    "element_place",
 }  # fmt: skip
 _FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
@@ -78,6 +79,8 @@ def _copies(op: Apply) -> bool:
         return op.kwargs.get("copy", True) is True
     if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose
         return sum(type(v.type) is ArrayType for v in values_in(op.args)) > 1
+    if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
+        return all(v.type.dtype.kind != "c" for v in values_in(op.args))
     if op.function is np.ndarray.astype:
         casts = op.outputs[0].type.dtype != op.args[0].type.dtype
         return casts or op.kwargs.get("copy", True) is True
@@ -147,11 +150,8 @@ def memory_of(program: Program, roots: Roots | None = None) -> Roots:
 
 def memory(operand: Operand, roots: Roots) -> set[Value]:
     """The memory that the arrays in a structure of operands may be."""
-    found: set[Value] = set()
-    for v in values_in(operand):
-        if type(v.type) is ArrayType:
-            found |= roots.get(v) or {v}
-    return found
+    arrays = [v for v in values_in(operand) if type(v.type) is ArrayType]
+    return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
 
 
 def _block(block: Block, roots: Roots) -> None:
@@ -197,9 +197,9 @@ def _loop(op: Loop, roots: Roots) -> None:
 
 def written_parameters(program: Program) -> list[bool]:
     """For each parameter, whether the program writes into it, by itself or through a view."""
+    targets = [v for op in walk(program.block) for v in op.writes()]
+    if not targets:
+        return [False] * len(program.block.params)
     roots = memory_of(program)
-    written: set[Value] = set()
-    for op in walk(program.block):
-        for v in op.writes():
-            written |= roots.get(v, {v})
+    written: set[Value] = set().union(*(roots.get(v, {v}) for v in targets))
     return [bool(roots[p] & written) for p in program.block.params]

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from fwdad.tape.ops import Block, Loop, Op, Operand, Value, map_values
+from fwdad.tape.ops import Block, Loop, Op, Operand, Program, Value, map_values
+
+
+def copied(program: Program) -> Program:
+    """A program written again, which can be changed; those that it calls are the same.
+
+    Parameters
+    ----------
+    program : Program
+        It is left as it is.
+    """
+    fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
+    cloner = Cloner({})
+    made = Program(program.name, cloner.block(program.block))
+    vars(made).update(fields)
+    made.shared, made.absent = (
+        {v for v in map(cloner.operand, given) if isinstance(v, Value)}
+        for given in (program.shared, program.absent)
+    )
+    return made
 
 
 class Cloner:

@@ -46,6 +46,7 @@ _EXACT = {operator.neg, operator.pos, operator.not_, operator.is_, operator.is_n
 _RINGS = {operator.add, operator.sub, operator.mul}
 _DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 _SHIFTS = {operator.lshift, operator.rshift}
+_QUIET_OPERATORS = _COMPARISONS | _BITS | _EXACT
 _OPERATORS = {*_COMPARISONS, *_BITS, *_EXACT, *_RINGS, *_DIVISIONS, *_SHIFTS,
               operator.pow, operator.matmul}  # fmt: skip
 
@@ -66,6 +67,8 @@ _QUIET_FUNCTIONS = {
 _WARNING_FUNCTIONS = {
     np.sum, np.prod, np.mean, np.var, np.std, np.cumsum, np.cumprod,
 }  # fmt: skip
+
+_OF_ONE = _QUIET_FUNCTIONS | _WARNING_FUNCTIONS
 
 # Of NumPy's own namespace: what raises because of a value.
 _RAISING = {
@@ -135,6 +138,8 @@ def _of_call(op: Apply) -> Risk:
     if own:
         if own == "range_length":
             return Risk.QUIET if is_nonzero(op.args[2]) else Risk.RAISES
+        if own == "element_place":
+            return Risk.RAISES
         return Risk.SHAPES if own == "load_lanes" else Risk.QUIET
     kinds = [type_of_operand(a) for a in op.args]
     if f in _OPERATORS:
@@ -147,7 +152,7 @@ def _of_call(op: Apply) -> Risk:
         return Risk.QUIET if f in _QUIET_MATH else Risk.RAISES
     if isinstance(f, types.MethodDescriptorType):
         return Risk.QUIET if f in _QUIET_METHODS else Risk.SHAPES
-    if f in _QUIET_FUNCTIONS | _WARNING_FUNCTIONS and len(op.args) == 1 and not op.kwargs:
+    if f in _OF_ONE and len(op.args) == 1 and not op.kwargs:
         return Risk.QUIET if f in _QUIET_FUNCTIONS else Risk.WARNS
     name = getattr(f, "__name__", "")
     if isinstance(getattr(f, "__self__", None), np.ufunc):
@@ -171,7 +176,7 @@ def _of_operator(op: Apply, kinds: list[Any]) -> Risk:
         return Risk.QUIET
     if f is operator.matmul:
         return Risk.SHAPES
-    found = Risk.QUIET if f in _COMPARISONS | _BITS | _EXACT else Risk.WARNS
+    found = Risk.QUIET if f in _QUIET_OPERATORS else Risk.WARNS
     return max(found, _of_operands(kinds))
 
 
@@ -264,9 +269,10 @@ def writes(op: Op, roots: Roots) -> set[Value]:
         As :func:`fwdad.tape.alias.memory_of` answers.
     """
     found = memory(op.writes(), roots)
-    for block in op.blocks():
-        for inner in block.ops:
-            found |= writes(inner, roots)
+    if op.nests:
+        for block in op.blocks():
+            for inner in block.ops:
+                found |= writes(inner, roots)
     return found
 
 

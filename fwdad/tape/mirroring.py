@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
+
 
 def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     """The cotangent of an array: a window on that of its base where the array is a window, too.
@@ -62,5 +64,5 @@ def _window(mirrored: Any, held: Any) -> Any:
     """What a function has answered, if it is a window on what it was given."""
     if not np.may_share_memory(mirrored, held):
         message = "a window on an array that does not lie row by row, and is written: copy it"
-        raise ValueError(message)
+        raise UntraceableError(message)
     return mirrored

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -124,7 +124,11 @@ class Op:
         What it defines.
     location : Location or None
         The user's line.
+    nests : bool
+        Whether operations of its kind have blocks inside them.
     """
+
+    nests: ClassVar[bool] = False
 
     outputs: tuple[Value, ...] = field(default=(), kw_only=True)
     location: Location | None = field(default=None, kw_only=True)
@@ -148,17 +152,22 @@ class Op:
     @property
     def pure(self) -> bool:
         """Whether leaving it out, if nobody uses its outputs, changes nothing."""
-        return not self.writes() and not self.blocks()
+        return not self.nests and not self.writes()
 
 
 @dataclass(eq=False)
 class Apply(Op):
-    """A call of a function on values; ``mutated`` are the positions of arguments that it writes."""
+    """A call of a function on values; ``mutated`` are the positions of arguments that it writes.
+
+    With ``any_order`` it is a sum of cotangents, whose order is free: an addition to what a loop
+    carries, or a product of matrices.
+    """
 
     function: Callable[..., Any]
     args: tuple[Operand, ...]
     kwargs: dict[str, Operand] = field(default_factory=dict)
     mutated: tuple[int, ...] = ()
+    any_order: bool = False
 
     def operands(self) -> list[Operand]:
         """Arguments."""
@@ -171,6 +180,8 @@ class Apply(Op):
 
     def writes(self) -> list[Value]:
         """The arguments that the function writes."""
+        if not self.mutated:
+            return []
         return [v for k in self.mutated for v in values_in(self.args[k])]
 
 
@@ -303,6 +314,8 @@ class Check(Op):
 class Branch(Op):
     """Both sides of an ``if`` on a value; their results are the outputs."""
 
+    nests: ClassVar[bool] = True
+
     condition: Operand
     then: Block
     other: Block
@@ -359,6 +372,8 @@ class Loop(Op):
     sealed : bool
         Whether it is a call that is to be run again, once: nothing is moved out of it.
     """
+
+    nests: ClassVar[bool] = True
 
     span: tuple[Operand, Operand, Operand] | None
     initial: list[Operand]
@@ -472,7 +487,7 @@ class Program:
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""
-        yield from walk(self.block)
+        return walk(self.block)
 
     def count(self, kind: type[Op] | tuple[type[Op], ...] = Op) -> int:
         """How many operations of a kind there are."""
@@ -483,8 +498,9 @@ def walk(block: Block) -> Iterator[Op]:
     """Every operation of a block and of the blocks inside it."""
     for op in block.ops:
         yield op
-        for inner in op.blocks():
-            yield from walk(inner)
+        if op.nests:
+            for inner in op.blocks():
+                yield from walk(inner)
 
 
 def is_array(operand: Operand) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.sparse import scatter_add
 from fwdad.tape.alias import Roots, memory_of, own_name, windows
 from fwdad.tape.mirroring import give_back, is_window, window_or_copy, window_or_zeros
@@ -35,6 +35,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.summing import sum_to
+from fwdad.tape.whole import Whole
 
 
 class Order(enum.IntEnum):
@@ -95,6 +96,7 @@ _LOOKING: set[Any] = {
     np.lib.stride_tricks.as_strided, np.frombuffer, window_or_zeros, window_or_copy, give_back,
     is_window,
 }  # fmt: skip
+_CONCERNED = _EITHER | _READING | _LOOKING
 _PLACE = {
     np.ravel: 1, np.reshape: 2, np.ndarray.flatten: 1, np.ndarray.copy: 1, np.copy: 1,
     np.zeros: 2, np.ones: 2, np.empty: 2, np.full: 3, np.zeros_like: 2, np.ones_like: 2,
@@ -178,7 +180,7 @@ class Orders:
         looking = [
             op for op in walk(self._program.block)
             if isinstance(op, Apply)
-            and op.function in _EITHER | _READING | _LOOKING
+            and _called_with(op)[0] in _CONCERNED
             and any(counts(v, _enough_for(op)) for v in _arrays(op))
         ]  # fmt: skip
         if not looking:
@@ -283,13 +285,14 @@ def _any_looks(program: Program, seen: set[int]) -> bool:
 
 def _enough_for(op: Apply) -> Like:
     """What is enough of an array's likeness for an operation that looks at how it lies."""
-    windows_only = op.function in _EITHER and order_of(op) not in ("K", "A")
+    windows_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
     return Like.WRITTEN if windows_only else Like.SAME
 
 
 def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
     """Whether it makes a difference how the array lies that an operation is given."""
-    if op.function in _LOOKING or (op.function in _READING and order_of(op) in ("K", "A")):
+    f = _called_with(op)[0]
+    if f in _LOOKING or (f in _READING and order_of(op) in ("K", "A")):
         return True
     if not windows(op):
         return False
@@ -388,5 +391,14 @@ def _arrays_in(operand: Operand) -> Iterator[Value]:
 
 def order_of(op: Apply, default: str = "C") -> Any:
     """In which order a call reads or makes an array."""
-    place = _PLACE.get(op.function)
-    return op.args[place] if place and len(op.args) > place else op.kwargs.get("order", default)
+    f, args = _called_with(op)
+    place = _PLACE.get(f)
+    return args[place] if place and len(args) > place else op.kwargs.get("order", default)
+
+
+def _called_with(op: Apply) -> tuple[Any, tuple[Any, ...]]:
+    """A function and its arguments; of a rule that is run whole, those of its primal."""
+    f, args = op.function, op.args
+    while isinstance(f, Whole):  # behind the primal's arguments are lanes or cotangents
+        f, args = f.function, args[0]
+    return f, args

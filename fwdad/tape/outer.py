@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.rules.adjoints import add_outer, add_product
 
-_BLOCK = 2**15  # elements of a sum of products that are written at once
+_BLOCK = 2**16  # elements of a sum of products that are written at once
 _MOST = 64  # products that wait for one another
 _SCRATCH = 2**13  # elements that they may take whatever the matrix has
 _WASTE = 4  # a product of matrices is faster by so much, element for element

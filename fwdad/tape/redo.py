@@ -8,6 +8,8 @@ the log is read from its end, and all is as before. A backend has its own form o
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -83,13 +85,27 @@ class RedoLog:
 
     def undo(self) -> None:
         """Write back what the arrays had, the latest first; it may be done again."""
+        self._write_back()
+        self._height[0] = 0
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """The arrays as they were before; behind it, as they are."""
+        present = [flat.copy() for flat in self._flat]
+        try:
+            self._write_back()
+            yield
+        finally:
+            for flat, held in zip(self._flat, present, strict=True):
+                flat[...] = held
+
+    def _write_back(self) -> None:
         addresses = self._addresses[: self.noted][::-1]
         contents = self._contents[: self.noted][::-1]
         for flat in self._flat:  # of an element that is there twice, the last one stays
             at = addresses - flat.__array_interface__["data"][0]
             inside = (at >= 0) & (at < flat.nbytes)
             flat[at[inside] // flat.itemsize] = contents[inside]
-        self._height[0] = 0
 
 
 def copied_together(arrays: list[np.ndarray]) -> list[np.ndarray]:

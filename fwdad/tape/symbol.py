@@ -91,6 +91,11 @@ class Symbol:
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         self._refuse("as a plain array")
 
+    @property
+    def flags(self) -> NoReturn:
+        """How an array lies in memory, which SciPy 1.13 asks for before it copies one."""
+        self._refuse("for its flags")
+
     def __hash__(self) -> int:
         self._refuse("as a key of a dict or set")
 
@@ -189,7 +194,7 @@ def as_numpy_number(x: Any, dtype: Any = None) -> Any:
     Parameters
     ----------
     x : object
-        A number or symbol; anything else is itself.
+        A number or symbol, or a list of numbers, which becomes an array; others are themselves.
     dtype : dtype, optional
         That of what the partial is of: beside single precision the number has single precision.
     """
@@ -198,6 +203,8 @@ def as_numpy_number(x: Any, dtype: Any = None) -> Any:
         if x.type.dtype.kind in "fc":
             kind = _NARROW[x.type.dtype.kind] if single else x.type.dtype.type
             return x.recorder.apply(kind, (x,), {})
+    elif type(x) in (list, tuple, range):
+        return np.asarray(x)
     elif type(x) is float:
         return np.float32(x) if single else np.float64(x)
     return x
@@ -224,6 +231,17 @@ class UnknownText(str):
         made = super().__new__(cls, "…")
         made.place = place
         return made
+
+    def __bool__(self) -> bool:
+        """A number has a text."""
+        return True
+
+    def _refused(self, *_: object) -> Any:
+        message = "the text of a number that is not known yet can only be the message of an error"
+        raise UntraceableError(message, self.place)
+
+    # what C code would ask of the characters: `len`, `max`, `in`, a key of a dict
+    __len__ = __iter__ = __getitem__ = __contains__ = __hash__ = __eq__ = __ne__ = _refused
 
 
 class Length:

@@ -71,7 +71,7 @@ class Size:
         return made
 
 
-def sliced(d: Dimension, s: slice) -> Dimension:
+def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimension:
     """The length of a slice of a dimension, where it can be told.
 
     Parameters
@@ -80,6 +80,8 @@ def sliced(d: Dimension, s: slice) -> Dimension:
         The whole.
     s : slice
         Of ints, of None, and of hashable values that stand for ints.
+    unknown : int or Size, optional
+        The length of a part of a known length, if nothing tells it; a new one by default.
     """
     if s.start is None and s.stop is None and s.step in (None, -1, 1):
         return d
@@ -89,7 +91,9 @@ def sliced(d: Dimension, s: slice) -> Dimension:
             return stop
     plain = all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
     if isinstance(d, int):
-        return len(range(*s.indices(d))) if plain else Size()
+        if plain:
+            return len(range(*s.indices(d)))
+        return Size() if unknown is None else unknown
     if plain and s.step in (None, 1) and (s.start or 0) >= 0 and (s.stop is None or s.stop < 0):
         return d.minus(int(s.start or 0) - int(s.stop or 0))
     if plain and d.origin is not None and all(abs(int(x or 0)) <= 2 for x in (s.start, s.stop)):
@@ -198,6 +202,11 @@ _ORDER = (BOOL, INT, FLOAT, COMPLEX)
 def least_shape(t: ArrayType) -> tuple[int, ...]:
     """The shape of the smallest array of a type: what is not known is 0."""
     return tuple(0 if isinstance(d, Size) else d for d in t.shape)
+
+
+def of_any_lengths(t: ArrayType) -> ArrayType:
+    """An array type like another, of which nothing says that its lengths are any other's."""
+    return ArrayType(t.dtype, tuple(Size() if isinstance(d, Size) else d for d in t.shape))
 
 
 def number_type(x: Any) -> Number | None:

@@ -58,6 +58,7 @@ class Whole:
     makes_its_own = False
     reason = ""
     mistaken = False
+    _mistake: Exception | None = None
 
     def because(self, reason: Exception | str, location: Location | None) -> None:
         """Say why it is run whole, and where.
@@ -65,20 +66,23 @@ class Whole:
         Parameters
         ----------
         reason : Exception or str
-            What its rule has raised is reported, if it is no refusal.
+            What its rule has raised is reported, if it is no refusal and the function runs.
         location : Location or None
             Where the user calls it.
         """
         self.reason, self.location = str(reason), location
         if isinstance(reason, Exception) and not is_refusal(reason):
-            self.mistaken = True
-            what = f"the rule of {function_name(self.function)} on a tape"
-            report(what, reason, "It is run whole", location)
+            self.mistaken, self._mistake = True, reason
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""
         with running(self.location):
-            return self.run(*args, **kwargs)
+            answer = self.run(*args, **kwargs)
+        if self._mistake is not None:  # what raises here, too, is no mistake of the library's
+            what = f"the rule of {function_name(self.function)} on a tape"
+            report(what, self._mistake, "It is run whole", self.location)
+            self._mistake = None
+        return answer
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run it."""

@@ -189,7 +189,7 @@ class Trial:
         n = len(next(iter(lanes.values())))
         try:
             return lanes_of(*self.push(self.primals, lanes), n)
-        except Exception as error:
+        except Exception as error:  # whatever the rule raises, with a note
             error.add_note(
                 f"while fwdad.testing ran the rule of {self.name} at N = {n}, "
                 f"active: {self.names(tuple(lanes))}"

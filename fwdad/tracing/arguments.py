@@ -79,9 +79,7 @@ class Flattened:
         if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
             message = f"an array of dtype {x.dtype} cannot be traced"
             raise UntraceableError(message)
-        if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
-            message = f"a {type(x).__name__} cannot be traced: give a plain array"
-            raise UntraceableError(message)
+        refuse_subclass(x)
         k = len(self.leaves)
         self.leaves.append(x)
         return leaf_key(x), lambda leaves, _: leaves[k]
@@ -210,3 +208,15 @@ def leaf_type(
     t = number_type(x)
     assert t is not None
     return t
+
+
+def refuse_subclass(x: Any, place: Any = None) -> None:
+    """Raise if an array is of a class with operators of its own, or of dates: no tape has these."""
+    if not isinstance(x, np.ndarray):
+        return
+    if type(x) is not np.ndarray:
+        message = f"a {type(x).__name__} cannot be traced: give a plain array"
+        raise UntraceableError(message, place)
+    if x.dtype.kind in "mM":
+        message = f"an array of dtype {x.dtype} cannot be traced"
+        raise UntraceableError(message, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import operator
@@ -21,7 +22,6 @@ from fwdad.tracing.calls import BUILTINS
 from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.frame import Closure, Method
 from fwdad.tracing.kinds import mentions_symbols
-from fwdad.tracing.symbols import Optional
 
 
 def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -320,16 +320,14 @@ def _divmod(tracer: Any, a: Any, b: Any) -> Any:
 
 
 @builtin(pow)
-def _pow(tracer: Any, a: Any, b: Any, mod: Any = None) -> Any:
+def _pow(tracer: Any, base: Any, exp: Any, mod: Any = None) -> Any:
     if mod is not None:
-        return tracer.native(pow, *(tracer.known(x) for x in (a, b, mod)))
-    return tracer.binary(operator.pow, a, b)
+        return tracer.native(pow, *(tracer.known(x) for x in (base, exp, mod)))
+    return tracer.binary(operator.pow, base, exp)
 
 
 @builtin(isinstance)
 def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
-    if isinstance(x, Optional):
-        x = tracer.number(x)
     if isinstance(x, (Symbol, Closure, Method)):
         return issubclass(class_of(x), classes)
     return isinstance(x, classes)
@@ -424,13 +422,31 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     )
 
 
+@builtin(operator.is_)
+def _is(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.compare(ast.Is(), a, b)
+
+
+@builtin(operator.is_not)
+def _is_not(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.compare(ast.IsNot(), a, b)
+
+
+def _as_array(tracer: Any, x: Any) -> Any:
+    """A list of values as the array that NumPy makes of it."""
+    listed = isinstance(x, (list, tuple)) and mentions_symbols(x)
+    return tracer.call(np.asarray, (x,), {}) if listed else x
+
+
 @builtin(np.ndim)
 def _ndim(tracer: Any, x: Any) -> Any:
+    x = _as_array(tracer, x)
     return x.type.ndim if type(x) is Symbol else tracer.native(np.ndim, x)
 
 
 @builtin(np.shape)
 def _shape(tracer: Any, x: Any) -> Any:
+    x = _as_array(tracer, x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     return tracer.recorder.shape(x) if type(x) is Symbol else tracer.native(np.shape, x)
@@ -438,6 +454,7 @@ def _shape(tracer: Any, x: Any) -> Any:
 
 @builtin(np.size)
 def _size(tracer: Any, x: Any, axis: Any = None) -> Any:
+    x = _as_array(tracer, x)
     if type(x) is Symbol or isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
         if axis is not None:

@@ -20,19 +20,24 @@ import numpy as np
 from fwdad.builder.dispatch import python_inside
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
+from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule, function_name
-from fwdad.tape.infer import keeps_arguments
+from fwdad.tangents import sparse
+from fwdad.tape.call_form import positional
+from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
-from fwdad.tape.recorder import Recorder, positional, set_content
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.samples import keeps_arguments
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import number_type
 from fwdad.tracing.attributes import Attributes, BoundArrayMethod, class_attribute
-from fwdad.tracing.control import AlwaysRaises
+from fwdad.tracing.control import AlwaysRaises, branch
 from fwdad.tracing.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.kinds import (
     C_FUNCTIONS,
     CONTAINERS,
     LOOPS,
+    MUTATING,
     NUMPY_FUNCTION,
     STATIC_OPTIONS,
     TEXTS,
@@ -48,6 +53,7 @@ from fwdad.tracing.numpy_sources import SOURCES
 from fwdad.tracing.purity import is_impure
 from fwdad.tracing.recursion import RecursionFound, call_program
 from fwdad.tracing.symbols import Maybe, Optional
+from fwdad.tracing.ufunc_at import updated_at
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
 
@@ -62,6 +68,9 @@ MANAGED: list[Callable[..., Any]] = []
 
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
+
+_QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}
+"""Those that can be asked about None."""
 
 
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
@@ -163,11 +172,15 @@ class Calls(Attributes):
             given = {key: self._bound_outside(x, key) for key, x in f.keywords.items()}
             first = [self._bound_outside(x, "a") for x in f.args]
             return self.call(f.func, (*first, *args), {**given, **kwargs})
+        if kwargs:
+            args, kwargs = by_position(f, args, kwargs)
         try:
             handle = BUILTINS.get(f)
         except TypeError:
             handle = None
         if handle is not None:
+            if f in _QUESTIONS and args and isinstance(args[0], Optional):
+                return self._asked_of_both(f, args, kwargs)
             return handle(self, *args, **kwargs)
         if type(f) in CALLED:
             return CALLED[type(f)](self, f, args, kwargs)
@@ -181,7 +194,7 @@ class Calls(Attributes):
             return self._call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
             return self._call_numba(f, args, kwargs)
-        if type(f).__module__ in ("fwdad.compilation", "functools") and hasattr(f, "__wrapped__"):
+        if type(f).__module__ in ("fwdad.jitted", "functools") and hasattr(f, "__wrapped__"):
             return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
         if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
             return self.call_numpy(f, args, kwargs)
@@ -192,6 +205,16 @@ class Calls(Attributes):
             return self.call_native(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
+
+    def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """What is asked about a value that may be None: of the value, and of None."""
+        first, *rest = args
+        return branch(
+            self.recorder,
+            first.flag,
+            lambda: self.call(f, (first.value, *rest), kwargs),
+            lambda: self.call(f, (None, *rest), kwargs),
+        )
 
     def _call_numba(self, f: Any, args: Any, kwargs: Any) -> Any:
         """A function under ``numba.njit`` by its Python source, a ufunc of Numba's as it is."""
@@ -227,6 +250,8 @@ class Calls(Attributes):
             return MANAGED[0](self, f, args, kwargs)
         if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
+        if sparse.is_of_sparse_arrays(f):
+            raise UntraceableError(sparse.UNTRACED, self.location())
         written: Any = SOURCES.get(f)
         if written is not None:
             f, public = written, f
@@ -341,6 +366,9 @@ class Calls(Attributes):
                 return self.generator(frame, node, key)
             self.run_block(node.body)
             return self._returned(frame)
+        except AlwaysRaises as raised:
+            raised.location = raised.location or self.location()
+            raise
         finally:
             self.depth -= 1
             self.active.pop()
@@ -423,6 +451,8 @@ class Calls(Attributes):
             return self.native(lambda: cls(*args, **kwargs))
         if issubclass(cls, enum.Enum):
             return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
+        if sparse.is_of_sparse_arrays(cls) and mentions_symbols((args, kwargs)):
+            raise UntraceableError(sparse.UNTRACED, self.location())
         meta = class_attribute(type(cls), "__call__")
         if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
             return self.call(meta, (cls, *args), kwargs)
@@ -436,6 +466,8 @@ class Calls(Attributes):
             self.refuse_getattribute(cls)
         if isinstance(new, types.FunctionType) and find_source(new) is not None:
             made = self.call(new, (cls, *args), kwargs)
+            if isinstance(made, cls) and issubclass(type(made), cls):
+                init = type(made).__init__  # of a subclass, where __new__ has made one
             if isinstance(made, cls) and isinstance(init, types.FunctionType):
                 self.call(init, (made, *args), kwargs)
             return made
@@ -531,6 +563,9 @@ class Calls(Attributes):
             target = self.recorder.as_symbol(target)
             if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
                 others[1] = self.call(np.array, (others[1],), {})
+            if self.recorder.differentiates and f not in MUTATING and not kwargs:
+                if updated_at(self, f, target, others[0], tuple(others[1:])):
+                    return None
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self._static_options(f, args, kwargs)

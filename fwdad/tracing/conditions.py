@@ -14,7 +14,7 @@ from fwdad.tape.types import BOOL, Number
 from fwdad.tracing import iteration
 from fwdad.tracing.calls import Calls
 from fwdad.tracing.control import branch, truth
-from fwdad.tracing.symbols import Optional
+from fwdad.tracing.symbols import Optional, Poison
 
 
 class Conditions(Calls):
@@ -94,11 +94,19 @@ class Conditions(Calls):
             found = self._contains(b, a)
             return found if isinstance(op, ast.In) else self._negated(found)
         function = _COMPARISONS[type(op)]
-        if (isinstance(a, Optional) and b is None) or (isinstance(b, Optional) and a is None):
-            return self._is(a, b, isinstance(op, ast.Eq))
+        if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
+            return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
         return self.binary(function, a, b)
 
+    def _equals_optional(self, op: ast.cmpop, a: Optional, b: Any) -> Any:
+        """``a == b`` where a may be None."""
+        if b is None:
+            return self._is(a, b, isinstance(op, ast.Eq))
+        sides = (lambda: self.compare(op, a.value, b)), (lambda: self.compare(op, None, b))
+        return branch(self.recorder, a.flag, *sides)
+
     def _is(self, a: Any, b: Any, same: bool) -> Any:
+        a, b = (self.number(x) if type(x) is Poison else x for x in (a, b))
         for x, y in ((a, b), (b, a)):
             if isinstance(x, Optional) and y is None:
                 present = x.flag
@@ -138,14 +146,15 @@ class Conditions(Calls):
         if type(container) is Symbol and container.is_array:
             met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
             return self.python_bool(met)
-        if type(container) is Symbol or type(item) is Symbol:
+        open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
+        if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
             held = iteration.sequence(container)
             if held is None or isinstance(container, (set, dict)):
                 message = "`in` of a value that is not known cannot be traced"
                 raise UntraceableError(message, self.location())
             found: Any = False
             for x in held:
-                same = self.truth(self.binary(operator.eq, item, x))
+                same = self.truth(self.compare(ast.Eq(), item, x))
                 if found is False:
                     found = same
                 elif type(found) is Symbol or type(same) is Symbol:

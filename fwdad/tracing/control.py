@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fwdad.errors import Location, UntraceableError
+from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, walk
-from fwdad.tape.recorder import Recorder, set_content
+from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import BOOL, INT, Number, Type, covers, join
+from fwdad.tape.types import BOOL, INT, ArrayType, Dimension, Number, Size, Type, covers, join
 from fwdad.tracing.merge import Build, Leaf, Merger
 
 SEQUENCES = (list, deque)
@@ -274,6 +275,8 @@ class _Carried:
     places: list[_Place]
     leaves: list[Leaf]
     types: list[Type]
+    since: Size  # lengths from before the loop are older
+    own: set[Size] = field(default_factory=set)  # lengths that may be others in each iteration
 
     def bind(self, recorder: Recorder, symbols: list[Symbol]) -> None:
         """Give every place the content that these leaves make."""
@@ -320,7 +323,7 @@ def loop(
         If the iterations differ in structure, or types do not settle.
     """
     here = recorder.place()
-    carried = _Carried([], [], [])
+    carried = _Carried([], [], [], Size())
     checkpoint, recorder.checkpoint = recorder.checkpoint, None  # it is for the outermost loops
     try:
         for _ in range(_ATTEMPTS):
@@ -396,14 +399,49 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
         first = len(merger.leaves)
         build = merger.place(initial, initial, attempt.now[where])
         held = slice(first, len(merger.leaves))
-        own = [leaf.type for leaf in merger.leaves[held]]
+        leaves = merger.leaves[held]
+        own = [leaf.type for leaf in leaves]
         old = carried.types[known[where].leaves] if where in known else []
         if len(old) == len(own):
-            own = [a if covers(a, b) else join(a, b) or b for a, b in zip(old, own, strict=True)]
+            own = [
+                _widened(a, b, leaf.first, attempt, carried)
+                for a, b, leaf in zip(old, own, leaves, strict=True)
+            ]
         places.append(_Place(o, key, initial, build, held))
         types.extend(own)
     settled = list(known) == [p.where for p in places] and types == carried.types
-    return settled, _Carried(places, merger.leaves, types)
+    return settled, _Carried(places, merger.leaves, types, carried.since, carried.own)
+
+
+def _widened(old: Type, new: Type, first: Any, attempt: _Attempt, carried: _Carried) -> Type:
+    """What a loop carries, by what the latest attempt began with (``old``) and what it found."""
+    if not (isinstance(old, ArrayType) and isinstance(new, ArrayType) and covers(old, new)):
+        return old if covers(old, new) else join(old, new) or new
+    begun = first.type.shape if type(first) is Symbol else ()
+    dims: list[Dimension] = []
+    for k, (m, n) in enumerate(zip(old.shape, new.shape, strict=True)):
+        changes = isinstance(m, Size) and m is not n and m not in carried.own
+        if changes and (m is begun[k] if begun else _is_used(m, attempt, carried)):
+            m = Size()
+        if m is not n and isinstance(m, Size):
+            carried.own.add(m)  # stands for any
+        dims.append(m)
+    return ArrayType(old.dtype, tuple(dims))
+
+
+def _is_used(d: Dimension, attempt: _Attempt, carried: _Carried) -> bool:
+    """Whether a length is one of something else in an attempt, or outside of the loop."""
+    assert isinstance(d, Size)
+    return d.number < carried.since.number or any(
+        d in v.type.shape for op in walk(attempt.body) for v in op.outputs
+    )
+
+
+def _as_left(t: Type, own: set[Size]) -> Type:
+    """The type of what a loop leaves: a length of its own is that of one iteration, inside it."""
+    if not isinstance(t, ArrayType):
+        return t
+    return ArrayType(t.dtype, tuple(Size() if d in own else d for d in t.shape))
 
 
 def _emit_loop(
@@ -415,7 +453,7 @@ def _emit_loop(
         attempt.body.results.append(
             converted(recorder, attempt.body, leaf.second, t, leaf.guards[1])
         )
-        outputs.append(Value(t))
+        outputs.append(Value(_as_left(t, carried.own)))
     leaving = attempt.leaves is not False
     if leaving:
         attempt.body.results.append(recorder.operand(attempt.leaves))

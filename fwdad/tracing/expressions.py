@@ -212,7 +212,7 @@ class Expressions(Conditions):
             return function(*args)
         except UntraceableError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever a function of the user's raises
             raise AlwaysRaises(error) from error
 
     def raise_always(self, exception: type[BaseException], message: str) -> NoReturn:

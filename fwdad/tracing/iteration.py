@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 from collections import deque
 from collections.abc import Callable
@@ -218,60 +219,81 @@ def steps(tracer: Expressions, x: Any) -> Steps:
         x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
         x = Range(x.start, x.stop, x.step)
-    if isinstance(x, Range):
-        ints = all(isinstance(b, int) for b in (x.start, x.stop, x.step))
-        length = len(range(x.start, x.stop, x.step)) if ints else None
-        return Steps(
-            length,
-            lambda k: k if type(k) is Symbol else x.start + k * x.step,
-            (x.start, x.stop, x.step),
-            one_body=True,
-        )
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:
-        if not x.type.ndim:
-            message = "iteration over a 0-d array"
-            raise TypeError(message)
-        length = tracer.recorder.length(x, 0)
-        return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
-    if isinstance(x, Enumerated):
-        inner = _from_zero(tracer, x.iterable)
-        start = x.start
-        return Steps(
-            inner.length,
-            lambda k: (tracer.binary_add(k, start) if start != 0 else k, inner.item(k)),
-            (0, inner.length, 1),
-            one_body=inner.one_body,
-        )
-    if isinstance(x, Zipped):
-        parts = [_from_zero(tracer, p) for p in x.iterables]
-        length = tracer.shortest([p.length for p in parts]) if parts else 0
-        return Steps(
-            length,
-            lambda k: tuple(p.item(k) for p in parts),
-            (0, length, 1),
-            one_body=bool(parts) and all(p.one_body for p in parts),
-        )
-    if isinstance(x, Reversed):
-        inner = _from_zero(tracer, x.iterable)
-        last = tracer.binary_sub(inner.length, 1)
-        return Steps(
-            inner.length,
-            lambda k: inner.item(tracer.binary_sub(last, k)),
-            (0, inner.length, 1),
-            one_body=inner.one_body,
-        )
+        return _over_array(tracer, x)
+    over: Callable[[Any, Any], Steps] = _OVER.get(type(x), _over_items)
+    return over(tracer, x)
+
+
+def _over_range(_tracer: Expressions, x: Range) -> Steps:
+    ints = all(isinstance(b, int) for b in (x.start, x.stop, x.step))
+    return Steps(
+        len(range(x.start, x.stop, x.step)) if ints else None,
+        lambda k: k if type(k) is Symbol else x.start + k * x.step,
+        (x.start, x.stop, x.step),
+        one_body=True,
+    )
+
+
+def _over_array(tracer: Expressions, x: Symbol) -> Steps:
+    if not x.type.ndim:
+        message = "iteration over a 0-d array"
+        raise TypeError(message)
+    length = tracer.recorder.length(x, 0)
+    return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
+
+
+def _enumerated(tracer: Expressions, x: Enumerated) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    start = x.start
+    return Steps(
+        inner.length,
+        lambda k: (tracer.binary_add(k, start) if start != 0 else k, inner.item(k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _zipped(tracer: Expressions, x: Zipped) -> Steps:
+    parts = [_from_zero(tracer, p) for p in x.iterables]
+    length = tracer.shortest([p.length for p in parts]) if parts else 0
+    return Steps(
+        length,
+        lambda k: tuple(p.item(k) for p in parts),
+        (0, length, 1),
+        one_body=bool(parts) and all(p.one_body for p in parts),
+    )
+
+
+def _reversed(tracer: Expressions, x: Reversed) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    last = tracer.binary_sub(inner.length, 1)
+    return Steps(
+        inner.length,
+        lambda k: inner.item(tracer.binary_sub(last, k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _over_items(tracer: Expressions, x: Any) -> Steps:
+    """Over what holds its items one by one."""
     held = sequence(x)
     if held is None:
         message = f"a loop over a {type(x).__name__} cannot be traced"
         raise UntraceableError(message, tracer.location())
+    more = None
     if isinstance(x, (list, dict, set, deque)):
-        return Steps(
-            len(held), lambda k: held[k], (0, len(held), 1), one_body=False,
-            more=lambda k: _more(tracer, x, held, k),
-        )  # fmt: skip
-    return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False)
+        more = functools.partial(_more, tracer, x, held)
+    return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False, more=more)
+
+
+_OVER: dict[type, Callable[[Any, Any], Steps]] = {
+    Range: _over_range, Count: _over_range,
+    Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed,
+}  # fmt: skip
 
 
 def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:

@@ -111,7 +111,8 @@ class Loops(Comprehensions):
         self.at(node)
         self.start_loop()
         steps = iteration.steps(self, iterable)
-        if not steps.one_body:
+        once = isinstance(steps.length, int) and steps.length == 1
+        if once or not steps.one_body:
             self._unrolled(node, steps)
         else:
 

@@ -36,6 +36,14 @@ def refuse(reason: str) -> None:
     raise NotImplementedError(reason)
 
 
+def in_rank(axis: Any, rank: int) -> int:
+    """An axis counted from the first, or NumPy's error."""
+    axis = known(axis)
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    return axis % rank
+
+
 def _along(axis: int, part: Any) -> tuple[Any, ...]:
     return (slice(None),) * axis + (part,)
 
@@ -45,8 +53,8 @@ def _along(axis: int, part: Any) -> tuple[Any, ...]:
 
 @stands_for(np.array_split)
 def array_split(ary, indices_or_sections, axis=0):
-    ary, axis = np.asarray(ary), known(axis)
-    axis = axis % ary.ndim
+    ary = np.asarray(ary)
+    axis = in_rank(axis, ary.ndim)
     n = ary.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)):
         ends = [*[known(i) for i in indices_or_sections], None]
@@ -78,8 +86,8 @@ def split(ary, indices_or_sections, axis=0):
 def delete(arr, obj, axis=None):
     if axis is None:
         arr, axis = np.ravel(arr), 0
-    arr, axis = np.asarray(arr), known(axis)
-    axis = axis % arr.ndim
+    arr = np.asarray(arr)
+    axis = in_rank(axis, arr.ndim)
     n = arr.shape[axis]
     if isinstance(obj, (int, np.integer)):
         if obj < -n or obj >= n:
@@ -98,8 +106,8 @@ def delete(arr, obj, axis=None):
 def insert(arr, obj, values, axis=None):
     if axis is None:
         arr, axis = np.ravel(arr), 0
-    arr, axis = np.asarray(arr), known(axis)
-    axis = axis % arr.ndim
+    arr = np.asarray(arr)
+    axis = in_rank(axis, arr.ndim)
     n = arr.shape[axis]
     values = np.asarray(values, dtype=arr.dtype)
     if isinstance(obj, (int, np.integer)):
@@ -137,13 +145,15 @@ def resize(a, new_shape):
     shape = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (new_shape,)
     total = 1
     for n in shape:
+        if n < 0:
+            raise ValueError("all elements of `new_shape` must be non-negative")
         total = total * n
     return np.reshape(a[np.arange(total) % a.shape[0]], shape)
 
 
 @stands_for(np.rollaxis)
 def rollaxis(a, axis, start=0):
-    axis, start = known(axis) % a.ndim, known(start)
+    axis, start = in_rank(axis, a.ndim), known(start)
     start = start + a.ndim if start < 0 else start
     return np.moveaxis(a, axis, start - 1 if axis < start else start)
 
@@ -151,9 +161,12 @@ def rollaxis(a, axis, start=0):
 @stands_for(np.rot90)
 def rot90(m, k=1, axes=(0, 1)):
     m, turns = np.asarray(m), known(k) % 4
-    first, second = [axis % m.ndim for axis in known(axes)]
-    if first == second:
+    first, second = known(axes)
+    if first == second or abs(first - second) == m.ndim:
         raise ValueError("Axes must be different.")
+    if not (-m.ndim <= first < m.ndim and -m.ndim <= second < m.ndim):
+        raise ValueError(f"Axes={axes} out of range for array of ndim={m.ndim}.")
+    first, second = first % m.ndim, second % m.ndim
     if turns == 0:
         return m[...]
     if turns == 2:
@@ -192,7 +205,7 @@ def pad(array, pad_width, mode="constant", **options):
     widths = _pairs(known(pad_width), array.ndim)
     if widths is None or not isinstance(mode, str):
         return NotImplemented
-    if mode == "constant":
+    if mode == "constant" and set(options) <= {"constant_values"}:
         fills = _pairs(options.get("constant_values", 0), array.ndim)
         if fills is None:
             return NotImplemented
@@ -229,7 +242,8 @@ def _pairs(given, count):
     if any(isinstance(item, (tuple, list)) for item in given):
         pairs = [tuple(item) if isinstance(item, (tuple, list)) else (item,) for item in given]
         pairs = [p * 2 if len(p) == 1 else p for p in pairs]
-        return pairs * count if len(pairs) == 1 else pairs
+        pairs = pairs * count if len(pairs) == 1 else pairs
+        return pairs if len(pairs) == count else None
     return [tuple(given) * (2 if len(given) == 1 else 1)] * count
 
 
@@ -238,7 +252,7 @@ def _with_margins(array, axis, widths, fills):
     for width, fill in zip(widths, fills, strict=True):
         shape = list(array.shape)
         shape[axis] = width
-        parts.append(np.full(tuple(shape), fill, dtype=array.dtype))
+        parts.append(np.full_like(array, fill, shape=tuple(shape), order="A"))
     before, after = widths
     held = [parts[0], array] if before else [array]
     held = [*held, parts[1]] if after else held
@@ -277,8 +291,8 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 @stands_for(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    y, axis = np.asarray(y), known(axis)
-    axis = axis % y.ndim
+    y = np.asarray(y)
+    axis = in_rank(axis, y.ndim)
     if x is None:
         d = dx
     else:
@@ -299,7 +313,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     if axis is None:
         axes = tuple(range(f.ndim))
     else:
-        axes = tuple(k % f.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
+        axes = tuple(in_rank(k, f.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
     if len(varargs) == 0:
         steps = [1.0] * len(axes)
     elif len(varargs) == 1 and np.ndim(varargs[0]) == 0:
@@ -315,7 +329,10 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 def _slope(f, h, axis, order):
     n = f.shape[axis]
     if n < order + 1:
-        raise ValueError("Shape of array too small to calculate a numerical gradient")
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
+            "elements are required."
+        )
     at = lambda i: f[_along(axis, slice(i, i + 1 if i != -1 else None))]  # noqa: E731
     inside = lambda i: f[_along(axis, slice(i, n - 2 + i))]  # noqa: E731
     if np.ndim(h) == 0:
@@ -328,6 +345,8 @@ def _slope(f, h, axis, order):
             a, b, c = 0.5 / h, -2.0 / h, 1.5 / h
             last = a * at(-3) + b * at(-2) + c * at(-1)
         return np.concatenate([first, middle, last], axis=axis)
+    if h.ndim == 1 and h.shape[0] != n:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
     d = np.diff(h)
     shape = (-1,) + (1,) * (f.ndim - axis - 1)
     before, after = d[:-1].reshape(shape), d[1:].reshape(shape)
@@ -475,7 +494,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
 @stands_for(np.apply_along_axis)
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     arr = np.asarray(arr)
-    axis = known(axis) % arr.ndim
+    axis = in_rank(axis, arr.ndim)
     moved = np.moveaxis(arr, axis, -1)
     outer = moved.shape[:-1]
     rows = moved.reshape((-1, moved.shape[-1])) if arr.ndim != 2 else moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.tracing.numpy_sources import known, stands_for
+from fwdad.tracing.numpy_sources import in_rank, known, stands_for
 
 # -- quantiles, by the method that is the default: between neighbours, in proportion
 
@@ -66,6 +66,8 @@ def nanquantile(a, q, axis=None, method="linear", keepdims=False):
 
 
 def _per_hundred(q):
+    if not (np.all(np.asarray(q) >= 0.0) and np.all(np.asarray(q) <= 100.0)):
+        raise ValueError("Percentiles must be in the range [0, 100]")
     return q / 100.0 if np.ndim(q) == 0 else np.true_divide(q, 100.0)
 
 
@@ -121,9 +123,11 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     elif w.ndim != 1 or axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
     else:
-        at = known(axis) % a.ndim
+        at = in_rank(axis, a.ndim)
         if w.shape[0] != a.shape[at]:
-            raise ValueError("Shape of weights must be consistent with shape of a along axis.")
+            raise ValueError(
+                "Shape of weights must be consistent with shape of a along specified axis."
+            )
         w = w.reshape((-1,) + (1,) * (a.ndim - at - 1))
     total = np.sum(np.broadcast_to(w * 1.0, a.shape), axis=axis, keepdims=keepdims)
     if np.any(total == 0.0):

@@ -24,7 +24,7 @@ from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of
+from fwdad.tracing.differentiated import Differentiated, dtype_of, made_of
 from fwdad.tracing.pulled import cotangents
 from fwdad.tracing.symbols import OfTrace
 from fwdad.tracing.trees import flatten
@@ -112,6 +112,8 @@ class _Point(OfTrace):
             if bar is None or bar is NoTangent:
                 message = f"{bar} came as the cotangent of a part that has one: write ZERO"
                 raise SeedError(message)
+            if isinstance(bar, (list, tuple)):
+                bar = self.at.tracer.call(np.asarray, (bar,), {})
             y, made = self.recorder.as_symbol(self.primals[k]), self.recorder.as_symbol(bar)
             self._check_dtype(made, y)
             bars[k] = made

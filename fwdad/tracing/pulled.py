@@ -15,7 +15,7 @@ from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Type
 from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.derivatives import Differentiated, dtype_of, made_of
+from fwdad.tracing.differentiated import Differentiated, dtype_of, made_of
 from fwdad.tracing.trees import Tree, flatten
 
 _AT_ONCE: dict[str, Any] = {}
@@ -113,11 +113,15 @@ def _value_and_pullback(
     ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
     """
     args, kwargs = given
-    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
+    has_aux = options["has_aux"]
+    at = Differentiated(
+        tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"], has_aux=has_aux
+    )
 
     def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        at.differentiated(tree, len(leaves))  # raises if nothing comes beside y
         places = tree(list(range(len(leaves))))
-        y = places[0] if options["has_aux"] else places
+        y = places[0] if has_aux else places
         chosen = [k for k in flatten(y, records=True)[0] if dtype_of(leaves[k]).kind in "fc"]
         found: list[Any] = [None] * len(leaves)
         for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):

@@ -78,7 +78,7 @@ def call_program(
         found = tracer.programs[place] = _Definition(Program(name, Block()))
         try:
             _define(tracer, found, types, tree, run, keep)
-        except BaseException:
+        except BaseException:  # half of a definition must not be found
             del tracer.programs[place]
             raise
         if finish is not None:

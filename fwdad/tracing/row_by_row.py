@@ -1,4 +1,4 @@
-"""Elements of an array counted row by row: ``.flat``, ``np.putmask``.
+"""Elements of an array one after the other: ``.flat``, ``np.putmask``, ``np.multiply.at``.
 
 What stands here is traced in line: loads and stores, which every transform knows.
 """
@@ -45,3 +45,38 @@ def put_under_mask(a, mask, values):
     values = np.ravel(values)
     places = np.reshape(np.arange(a.size) % values.size, a.shape)
     np.copyto(a, values[places], where=np.reshape(mask, a.shape))
+
+
+def call_once(ufunc, a, index, *values):
+    """``ufunc.at`` of an index that names no element twice."""
+    a[index] = ufunc(a[index], *values)
+
+
+def call_at(ufunc, a, index, values):
+    """``ufunc.at`` of two arguments: an element that is named twice is changed twice.
+
+    The index is an array of integers, or a tuple of arrays of one axis.
+    """
+    check_apart(a, values)
+    places, shape = _places(index)
+    rest = a.shape[len(places) :]
+    values = np.reshape(np.broadcast_to(values, shape + rest), (len(places[0]), *rest))
+    for k in range(len(places[0])):
+        at = tuple([p[k] for p in places])
+        a[at] = ufunc(a[at], values[k])
+
+
+def call_at_alone(ufunc, a, index):
+    """The same of one argument."""
+    places, _ = _places(index)
+    for k in range(len(places[0])):
+        at = tuple([p[k] for p in places])
+        a[at] = ufunc(a[at])
+
+
+def _places(index):
+    """Arrays of one axis, one for each axis that they index, and the index's own shape."""
+    if not isinstance(index, tuple):
+        return (np.ravel(index),), np.shape(index)
+    n = max([len(p) for p in index])
+    return tuple([np.broadcast_to(p, (n,)) for p in index]), (n,)

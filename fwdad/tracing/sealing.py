@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.alias import Roots, memory_of
+from fwdad.tape.journal import set_content
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -20,7 +21,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.passes.rewrite import all_inside
-from fwdad.tape.recorder import Recorder, set_content
+from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import INT
 from fwdad.tracing.control import AlwaysRaises

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwdad.errors import UntraceableError
+
 
 class Held:
     """What stands for a content: nobody may take it for one."""
 
     __slots__ = ()
+    in_words = "what cannot be traced"
 
     def __bool__(self) -> bool:
         message = f"a {type(self).__name__} is taken for a value"
         raise TypeError(message)
+
+    def __eq__(self, other: object) -> bool:
+        """C code compares the items of a list: it would find that nothing is equal to this."""
+        if self is not other:
+            raise self._refusal("is compared by code without a Python source")
+        return True
+
+    def __hash__(self) -> int:
+        raise self._refusal("cannot be a key of a dict or set")
+
+    def _refusal(self, why: str) -> UntraceableError:
+        recorder = getattr(getattr(self, "flag", None), "recorder", None)
+        place = None if recorder is None else recorder.place()
+        return UntraceableError(f"{self.in_words} {why}", place)
 
 
 class OfTrace:
@@ -31,6 +48,7 @@ class Maybe(Held):
     """
 
     __slots__ = ("flag", "value")
+    in_words = "a value that may not be there"
 
     def __init__(self, flag: Any, value: Any) -> None:
         self.flag = flag
@@ -41,6 +59,7 @@ class Optional(Held):
     """None on some ways, a number or array on others: ``best = None`` before a loop."""
 
     __slots__ = ("flag", "value")
+    in_words = "a value that may be None"
 
     def __init__(self, flag: Any, value: Any) -> None:
         self.flag = flag
@@ -57,6 +76,7 @@ class Poison(Held):
     """
 
     __slots__ = ("reason",)
+    in_words = "a value that is of one kind on one way and of another on another way"
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fwdad.backends.numpy_source import compiled, numpy_source
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, note_place
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.draw import dot_source
@@ -41,6 +41,7 @@ from fwdad.tracing.arguments import (
     is_record,
     leaf_key,
     leaf_type,
+    refuse_subclass,
 )
 from fwdad.tracing.control import AlwaysRaises
 from fwdad.tracing.interpreter import Interpreter
@@ -305,6 +306,30 @@ def trace_flat(
             recursive[id(found.key)] = found.key
 
 
+def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: bool) -> list[Value]:
+    """A value for each leaf of the arguments."""
+    inputs = []
+    shared: dict[int, Size] | None = {} if equal else None
+    for k, leaf in enumerate(flat.leaves):
+        value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
+        inputs.append(value)
+        recorder.measure_input(value)
+        if isinstance(value.type, Number) and flat.examples:
+            recorder.examples[value] = (k, leaf)
+    return inputs
+
+
+def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
+    """What has been recorded, as a program with f's name."""
+    program = Program(function_name(f).split(".")[-1], recorder.block)
+    drop_unread(program)
+    code = getattr(f, "__code__", None)
+    program.filename = code.co_filename if code is not None else ""
+    program.quiet = recorder.derives
+    program.written = written_parameters(program)
+    return program
+
+
 def _trace(
     f: Callable[..., Any],
     flat: Flattened,
@@ -322,14 +347,7 @@ def _trace(
     tracer = Interpreter(recorder)
     tracer.recursive = recursive
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
-    inputs = []
-    shared: dict[int, Size] | None = {} if equal else None
-    for k, leaf in enumerate(flat.leaves):
-        value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
-        inputs.append(value)
-        recorder.measure_input(value)
-        if isinstance(value.type, Number) and flat.examples:
-            recorder.examples[value] = (k, leaf)
+    inputs = _inputs(recorder, flat, lengths, equal=equal)
     captures = _Captures(recorder, len(inputs), lengths)
     tracer.capture_value = captures.value
     recorder.capture = captures.array
@@ -348,12 +366,7 @@ def _trace(
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)
-    program = Program(function_name(f).split(".")[-1], recorder.block)
-    drop_unread(program)
-    code = getattr(f, "__code__", None)
-    program.filename = code.co_filename if code is not None else ""
-    program.quiet = recorder.derives
-    program.written = written_parameters(program)
+    program = _program(f, recorder)
     return Tape(
         program,
         captures.found,
@@ -406,12 +419,14 @@ def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
-def _raise(raised: AlwaysRaises) -> None:
+def _raise(raised: AlwaysRaises) -> NoReturn:
     """The program raises whatever its arguments are."""
     exception = raised.exception
     if isinstance(exception, type):
         known = [a if type(a) is not Symbol else "…" for a in raised.arguments]
-        raise exception(*known) from raised
+        exception = exception(*known)
+        exception.__cause__ = raised
+    note_place(exception, raised.location)
     raise exception
 
 
@@ -430,6 +445,7 @@ class _Captures:
         self._containers: dict[int, Any] = {}
 
     def value(self, x: Any, path: Any, name: str) -> Symbol:
+        refuse_subclass(x, self.recorder.place())
         place = _place_of(path)
         if isinstance(x, np.ndarray):
             place = ("array", id(x))
@@ -482,6 +498,7 @@ class _Captures:
 
     def array(self, x: np.ndarray) -> Symbol:
         """An array that is a constant of the program: the object itself is kept."""
+        refuse_subclass(x, self.recorder.place())
         place = ("array", id(x))
         self._note_name(x, ("object", x))
         if place not in self._by_place:

@@ -91,15 +91,32 @@ def _copyto(tracer: Any, dst: Any, src: Any, casting: Any = "same_kind", where: 
     recorder.store_where(into, value, where)
 
 
+@builtin(np.nan_to_num)
+def _nan_to_num(tracer: Any, x: Any, copy: Any = True, *numbers: Any, **options: Any) -> Any:
+    options |= dict(zip(("nan", "posinf", "neginf"), numbers, strict=False))
+    made = tracer.recorder.apply(np.nan_to_num, (x,), options)
+    if tracer.known(copy) or not (_is_array(x) or isinstance(x, np.ndarray)):
+        return made
+    into = tracer.recorder.as_symbol(x)
+    tracer.recorder.store(into, Ellipsis, made)
+    return into
+
+
 @method("sort")
-def _sort(tracer: Any, a: Symbol, axis: int = -1, **options: Any) -> None:
+def _sort(
+    tracer: Any, a: Symbol, axis: int = -1, kind: Any = None, order: Any = None, **options: Any
+) -> None:
+    options |= {key: x for key, x in (("kind", kind), ("order", order)) if x is not None}
     made = tracer.recorder.apply(np.sort, (a, axis), options)
     tracer.recorder.store(a, Ellipsis, made)
 
 
 @method("partition")
-def _partition(tracer: Any, a: Symbol, kth: Any, axis: int = -1, **options: Any) -> None:
-    made = tracer.recorder.apply(np.partition, (a, kth, axis), options)
+def _partition(
+    tracer: Any, a: Symbol, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None
+) -> None:
+    options = {} if order is None else {"order": order}
+    made = tracer.recorder.apply(np.partition, (a, kth, axis, kind), options)
     tracer.recorder.store(a, Ellipsis, made)
 
 
@@ -127,10 +144,21 @@ def _check_apart(tracer: Any, a: Any, v: Any) -> None:
 @builtin(np.place)
 def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
     recorder = tracer.recorder
-    into, chosen, value = recorder.as_symbol(arr), recorder.as_symbol(mask), _value(tracer, vals)
+    into, value = recorder.as_symbol(arr), _value(tracer, vals)
+    chosen = recorder.as_symbol(_value(tracer, mask))
     if not _is_array(value):
         recorder.store_where(into, value, chosen)
         return
+    if not into.type.ndim:
+        first = (
+            value
+            if not value.type.ndim
+            else recorder.load(recorder.apply(np.ravel, (value,), {}), 0)
+        )
+        recorder.store_where(into, first, chosen)
+        return
+    if chosen.type.dtype.kind != "b":  # numbers as an index would be places
+        chosen = recorder.apply(np.not_equal, (chosen, 0), {})
     _check_apart(tracer, into, value)
     count = recorder.apply(np.count_nonzero, (chosen,), {})
     flat = value if value.type.ndim == 1 else recorder.apply(np.ravel, (value,), {})

@@ -360,3 +360,17 @@ def rows(m):
 @case((0.0, 1.0, 0.1), (1.0, 0.0, -0.3), (0.0, -1.0, 0.1), (0.3, 7.77, 0.7), (1.0, 5.0, 1.0))
 def float_range(start, stop, step):
     return np.arange(start, stop, step)
+
+
+@case((A,), (B,))
+def copies_that_are_asked_for(x):
+    y = x * 1.0
+    np.asarray(y, copy=True)[0] = 9.0
+    np.asarray(y)[1] = 8.0
+    np.array(y)[2] = 7.0
+    return y
+
+
+@case((np.sort(A), 0.3), (np.sort(B), 2.0))
+def place_of_an_array_without_axes(x, t):
+    return np.searchsorted(x, np.asarray(t)), np.interp(np.asarray(t), x, x**2)

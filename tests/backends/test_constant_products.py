@@ -113,6 +113,54 @@ def test_an_infinite_element_shows_where_it_did():
     assert_allclose(found, np.ones((2, 4)) @ b.T)
 
 
+def with_its_own(a, b):
+    """Multiplies with a matrix of equal rows by itself."""
+    return np.sum((np.full((3, 3), 0.1) @ a) @ b)
+
+
+def test_products_of_the_program_keep_their_bits():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 3, 3))
+    value_and_gradient = fwdad.value_and_grad(with_its_own)
+    value, found = value_and_gradient(a, b)
+    assert value == with_its_own(a, b)
+    assert_allclose(found, np.full((3, 3), 0.1).T @ np.ones((3, 3)) @ b.T, rtol=1e-13)
+    source = fwdad.show(value_and_gradient, a, b)
+    assert "@ a @ b)" in source, source
+    assert source.count("@ ") == 4, source  # two are in the user's line, none of reverse mode
+
+
+def test_second_derivatives_have_none_either():
+    rng = np.random.default_rng(1)
+    a, b, v = rng.normal(size=(3, 4, 4))
+    f = lambda a: np.sum(a @ b) ** 2  # noqa: E731
+    product = fwdad.jit(lambda a, v: fwdad.hvp(f, a, v), backend="numpy")
+    direction = 2.0 * np.sum(v @ b) * (np.ones((4, 4)) @ b.T)
+    assert_allclose(product(a, v), direction, rtol=1e-12)
+    assert fwdad.show(product).count(" @ ") == 2  # a @ b and v @ b
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_compiled(compiled_gradient, n):
+    rng = np.random.default_rng(n)
+    a, b, c = rng.normal(size=(3, n, n))
+    value, found = compiled_gradient(a, b, c)
+    assert_allclose(value, chain(a, b, c), rtol=1e-13)
+    assert_allclose(found, np.full((n, n), 3.0 / n**2) @ c.T @ b.T, rtol=1e-12, atol=1e-13)
+    source = fwdad.show(compiled_gradient, backend="numba")
+    assert source.count("np.dot(") == (3 if n > 1 else source.count("np.dot(")), source
+    b[0, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        expected = np.full((n, n), 3.0 / n**2) @ c.T @ b.T
+    assert_allclose(compiled_gradient(a, b, c)[1], expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.fixture(scope="module")
+def compiled_gradient():
+    pytest.importorskip("numba")
+    return fwdad.jit(fwdad.value_and_grad(chain))
+
+
 def programs_of(f, args):
     made = fwdad.jit(fwdad.grad(f), backend="numpy").find(args, {})[0]
     return made.tape.program

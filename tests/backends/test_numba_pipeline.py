@@ -1,5 +1,6 @@
 """New arrays and access to elements in compiled programs, against NumPy."""
 
+import gc
 import itertools
 import math
 import re
@@ -10,12 +11,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import fwdad
 from fwdad.tracing.trace import trace
 
 numba = pytest.importorskip("numba")
 
 from numba.core import event  # noqa: E402
+from numba.core.registry import cpu_target  # noqa: E402
 
+from fwdad.backends import entry  # noqa: E402
 from fwdad.backends.entry import compile_program  # noqa: E402
 from fwdad.backends.numba_memory import grown  # noqa: E402
 from fwdad.backends.numba_pipeline import ProgramCompiler  # noqa: E402
@@ -63,6 +67,63 @@ def test_long_arrays_ask_for_large_pages():
         elif inside and first == "VmFlags:":
             flags = line
     assert "hg" in flags.split()
+
+
+def at(i, j):
+    @njit
+    def stored(x):
+        a = np.zeros((2, 3), np.float64)
+        a[i, j] = x
+        return a[i, j], a
+
+    return stored
+
+
+@pytest.mark.parametrize("place", [(0, 0), (-2, 2), (1, -3)])
+def test_constant_places_inside(place):
+    item, a = at(*place)(2.5)
+    expected = np.zeros((2, 3))
+    expected[place] = 2.5
+    assert item == 2.5
+    assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("place", [(2, 0), (-3, 0), (0, 3), (0, -4)])
+def test_constant_places_outside(place):
+    with pytest.raises(IndexError):
+        at(*place)(2.5)
+
+
+def test_numba_is_asked_once_whatever_constants_say_where(monkeypatch):
+    asked = []
+    context = type(cpu_target.typing_context)
+
+    def count(name):
+        real = getattr(context, name)
+
+        def counted(*args, **kwargs):
+            asked.append(name)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(context, name, counted)
+
+    for name in ("resolve_setitem", "resolve_static_setitem", "resolve_static_getitem"):
+        count(name)
+
+    @njit
+    def stored(x):
+        a = np.zeros((4, 4, 2), np.float32)  # of a kind that no other test has
+        a[0, 0, 1] = x
+        a[1, 2, 0] = x
+        a[3, -1, 1] = x + x
+        return a[0, 0, 1] + a[1, 2, 0] + a[3, -1, 1], a[3]
+
+    total, row = stored(np.float32(1.5))
+    assert total == 6
+    assert_array_equal(row, np.float32([[0, 0], [0, 0], [0, 0], [0, 3]]))
+    # reading by several constants, and by one
+    assert sorted(asked) == ["resolve_setitem", *["resolve_static_getitem"] * 2,
+                             "resolve_static_setitem"]  # fmt: skip
 
 
 def test_too_much_memory():
@@ -373,3 +434,20 @@ def add_in_place(z, k):
 def test_operators_in_place_of_types_that_nobody_has_met():
     given = np.complex128(1 + 2j), np.uint16(3)  # the types are told to `+=`, and `+` is written
     assert njit(add_in_place)(*given) == 4 + 2j
+
+
+def test_the_collector_of_garbage_rests_until_there_is_compiled_code(monkeypatch):
+    monkeypatch.setenv("FWDAD_CACHE_DIR", "")
+    seen = []
+    make = entry._Entry._compile
+
+    def seen_in(*args):
+        seen.append(gc.isenabled())
+        make(*args)
+        seen.append(gc.isenabled())
+
+    monkeypatch.setattr(entry._Entry, "_compile", seen_in)
+    gc.enable()
+    assert fwdad.jit(lambda x: x * 3.0 + 1.0)(2.0) == 7.0
+    assert seen == [False, False]
+    assert gc.isenabled()

@@ -232,6 +232,16 @@ def test_mixed_precision(rng):
 
 
 @needs_library
+@pytest.mark.parametrize("index", [np.s_[:1], np.s_[:, :1]], ids=["rows", "columns"])
+def test_what_is_repeated_is_a_loop_of_its_own(index, rng):
+    def f(x):
+        return np.exp(x - np.sin(x[index]))
+
+    x = rng.normal(size=(2, 5, 9))
+    for g in (f, fwdad.jacfwd(f)):
+        assert_near(prepared(g, x)[0](x), g(x))
+
+
 def test_lengths_that_differ_raise():
     call, _ = prepared(lambda x, y: np.exp(x) + y, np.ones(5), np.ones(5))
     with pytest.raises(ValueError, match="broadcast"):

@@ -9,7 +9,7 @@ pytest.importorskip("numba")
 import fwdad
 from fwdad.backends.entry import compile_program
 from fwdad.backends.numba_source import numba_source
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.forward import push_forward
 from fwdad.tracing.trace import trace
 

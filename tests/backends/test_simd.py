@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from fwdad.backends.lanes import numpy_lanes
+from tests.backends.numpy_lanes import numpy_lanes
 
 numba = pytest.importorskip("numba")
 

@@ -69,3 +69,14 @@ def test_each_name_is_a_function_of_floats():
         ufunc = getattr(sp, name)
         assert ufunc.nin == arity
         assert "d" * arity + "->d" in ufunc.types
+
+
+@pytest.mark.parametrize("f", [sp.jv, sp.kve])
+def test_a_real_order_beside_a_complex_argument(f):
+    """The function of two float64s is another one."""
+    z = np.array([0.7 + 0.4j, 2.1 - 1.3j])
+    assert_allclose(fwdad.jit(lambda z: f(1.5, z))(z), f(1.5, z), rtol=1e-14)
+    slope = fwdad.jit(fwdad.jacfwd(lambda t: np.real(f(1.5, z * t)).sum()))(1.2)
+    h = 1e-6
+    wanted = (np.real(f(1.5, z * (1.2 + h)) - f(1.5, z * (1.2 - h))) / (2 * h)).sum()
+    assert_allclose(slope, wanted, rtol=1e-8)

@@ -141,3 +141,28 @@ def test_results_do_not_share_memory_between_calls():
     g(2 * X, 4)
     for a, b in zip(held, first, strict=True):
         assert_array_equal(a, b)
+
+
+def test_lengths_that_a_loop_leaves_smaller_are_asked_for_inside_the_way_back():
+    def f(x):
+        return np.sum(np.sin(np.diff(x, 2)))
+
+    g = fwdad.jit(fwdad.grad(f))
+    assert_allclose(g(X**3), fwdad.jacobian(f, X**3, mode="forward"), rtol=1e-12)
+    assert fwdad.explain(g).endswith("run by Numba")
+
+
+def three(x):
+    return np.einsum("i,ij,j", x, M, x)
+
+
+def two(x):
+    y = np.einsum("ij,j->i", M, x, optimize=True)
+    return np.einsum("i,i", x, y, optimize=True) * np.einsum("ij,ij->", M, x[None] * 1.0)
+
+
+@pytest.mark.parametrize("f", [three, two])
+def test_gradients_of_einsum_are_compiled(f):
+    gradient = fwdad.jit(fwdad.grad(f))
+    assert_allclose(gradient(X), fwdad.jacobian(f, X, mode="forward"), rtol=1e-12)
+    assert fwdad.explain(gradient).endswith("run by Numba")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from tests.cases.check import check_jacobian, programs, with_widths
@@ -171,3 +171,27 @@ def test_an_output_that_is_not_given():
 
     assert_array_equal(fwdad.jacobian(f, X), 1.5 * np.eye(3))
     assert_array_equal(fwdad.jit(f, backend="numpy")(X), f(X))
+
+
+def stepped_down(x, given):
+    v = x * 2
+    v -= given
+    return v**2
+
+
+@pytest.mark.parametrize("given", [range(1, 4), [1, 2, 3], (1.0, 2.0, 3.0)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, r: (x + r) ** 2, lambda x, r: (r * x) ** 2, lambda x, r: np.multiply(x, r) ** 2,
+        lambda x, r: x**r, lambda x, r: np.dot(x, r), stepped_down,
+    ],
+)  # fmt: skip
+def test_sequences_beside_arrays(f, given):
+    """Without a tape and on one: NumPy makes arrays of them."""
+    x = np.array([1.5, 0.4, -0.7])
+    wanted = fwdad.jacobian(lambda x: f(x, np.array(given)), x, mode="forward")
+    assert_allclose(fwdad.jacobian(lambda x: f(x, given), x, mode="forward"), wanted, rtol=1e-15)
+    assert_allclose(fwdad.jacrev(lambda x: f(x, given))(x), wanted, rtol=1e-15)
+    on_a_tape = fwdad.jit(fwdad.jacfwd(lambda x: f(x, given)), backend="numpy")
+    assert_allclose(on_a_tape(x), wanted, rtol=1e-15)

@@ -33,7 +33,7 @@ RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "higher_order", "iteration", "itertools_and_collections",
     "namedtuples_and_dataclasses", "protocols",
     "quadrature",
-    "recursive_sort", "structured_fields", "ufuncs_at",
+    "recursive_sort", "structured_fields",
 }  # fmt: skip
 
 

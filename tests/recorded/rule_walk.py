@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 
+from fwdad.builder.arguments import Arguments
 from fwdad.builder.build import run_on_duals
-from fwdad.builder.forward import Arguments
 from fwdad.recorded import run_recorded
 from fwdad.rules.containers import pick, rebuild, walk
 from fwdad.tangents.chunk import Chunk

@@ -283,3 +283,19 @@ def test_chunks_of_cotangents_of_a_tuple():
     bars = np.random.default_rng(0).normal(size=(3, 4))
     (x_bar,) = outcome.pull([Chunk(bars[:, :3].copy()), Chunk(bars[:, 3].copy())])
     assert_allclose(x_bar.lanes, bars[:, :3] @ first + np.outer(bars[:, 3], second), rtol=1e-13)
+
+
+def test_lists_that_f_has_changed_before_it_hands_them_over():
+    def f(x):
+        axes = [0, 1, 2]
+        axes.remove(2)
+        axes.insert(0, 2)
+        places = [5, 6]
+        places[0] = 0
+        places.append(7)
+        a = np.transpose(x.reshape(2, 2, 2), axes)
+        return np.sum(np.arange(8.0).reshape(2, 2, 2) * a**2) + np.take(x, places)[0] ** 3
+
+    x = np.arange(8.0) + 0.5
+    wanted = fwdad.jacobian(f, x, mode="forward")
+    assert_allclose(jacobian_of(record(f, x), x, 1), wanted, rtol=1e-13)

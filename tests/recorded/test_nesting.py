@@ -182,3 +182,18 @@ def test_reshape_keeps_its_order(order):
     expected = second.reshape(2, 3, order=order) * x * v
     assert_allclose(gradient(g, x), expected, rtol=1e-13)
     assert_allclose(fwdad.jvp(lambda x: gradient(f, x), x, v)[1], expected, rtol=1e-13)
+
+
+def test_a_factor_without_axes_that_is_written():
+    """What f has written is taken back when it ends; the way back reads it all the same."""
+    x, v = np.array([0.31, 1.37, 0.83]), np.array([0.7, -0.4, 1.1])
+
+    def f(x):
+        y = np.array(x[0])
+        y[()] = x[1] * 2.0
+        return np.sum(y * x)
+
+    second = np.array([[0.0, 2.0, 0.0], [2.0, 4.0, 2.0], [0.0, 2.0, 0.0]])
+    assert_allclose(fwdad.jvp(lambda x: gradient(f, x), x, v)[1], second @ v, rtol=1e-13)
+    assert_allclose(gradient(lambda x: np.dot(gradient(f, x), v), x), second @ v, rtol=1e-13)
+    assert_allclose(gradient(lambda x: fwdad.jvp(f, x, v)[1], x), second @ v, rtol=1e-13)

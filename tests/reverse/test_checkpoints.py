@@ -1,166 +1,32 @@
 """Loops run again from checkpoints: the bits without, few states, and no more work than is said."""
 
-import math
 import pickle
-import types
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.backends.numpy_source import numpy_source
-from fwdad.tape import snapshots
 from fwdad.tape.check import check_program
 from fwdad.tape.ops import Loop
-from fwdad.tape.stacks import new_stack, push
+from tests.reverse.checkpointed import (
+    CALLS,
+    LOOPS,
+    filled,
+    heun,
+    layer,
+    power,
+    power_while,
+    repeated,
+    sides,
+    stencil,
+    two_buffers,
+)
 from tests.reverse.programs import PROGRAMS
 
 X = np.array([0.5, 0.7, 0.3, 1.1, 0.9])
 NAMES = [f"{f.__name__}-{k}" for k, (f, _) in enumerate(PROGRAMS)]
 
-
-def power(x, n):
-    r = 1.0
-    for _ in range(n):
-        r *= x
-    return r
-
-
-def power_while(x, n):
-    r, k = 1.0, 0
-    while k < n:
-        r *= x
-        k += 1
-    return r
-
-
-def whole_arrays(x, n):
-    for _ in range(n):
-        x = np.sin(x) + 0.1 * x
-    return np.sum(x)
-
-
-def stencil(x, n):
-    u = x.copy()
-    for _ in range(n):
-        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]) * u[1:-1]
-    return np.sum(u * u)
-
-
-def seidel(x, n):
-    u = x.copy()
-    for _ in range(n):
-        for i in range(1, len(u) - 1):
-            u[i] = u[i] + 0.1 * (u[i + 1] - 2 * u[i] + u[i - 1]) * u[i]
-    return np.sum(u * u)
-
-
-def two_buffers(x, n):
-    u, v = x.copy(), np.zeros(len(x))
-    for _ in range(n):
-        v[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]) * u[1:-1]
-        u, v = v, u
-    return np.sum(u * u)
-
-
-def recurrence(x, n):
-    y = np.zeros(n + 1)
-    y[0] = 0.3
-    for i in range(1, n + 1):
-        y[i] = x[i % 5] * y[i - 1] + np.sin(y[i - 1])
-    return y[n]
-
-
-def accumulated(x, n):
-    a = np.zeros(3)
-    for i in range(n):
-        a[i % 3] += x[i % 5] * a[(i + 1) % 3] + 1.0
-        a *= 0.9
-    return np.sum(a)
-
-
-def read_before(x, n):
-    """What was read before the loop is put back after it."""
-    u = x.copy()
-    s = u[0] * u[1]
-    for _ in range(n):
-        u[0] = u[0] * u[1]
-        u[1] = np.sin(u[1])
-    return s * u[0] + np.sum(x)
-
-
-def overwritten_later(x, n):
-    """What the loop reads when it is run again is overwritten after it."""
-    u, w = x.copy(), 0.0
-    for i in range(n):
-        w = w + np.sin(u[i % 5] * w + 1.0)
-    u[:] = 0.0
-    u[2] = w
-    return u[2] * w + np.sum(u)
-
-
-def sides(x, n):
-    y = x[0]
-    for _ in range(n):
-        if y > 1.0:
-            y = y * 0.5
-            y = y * x[1]
-        else:
-            y = y + x[2]
-    return y
-
-
-def left_early(x, n):
-    y = x[0]
-    for _ in range(2 * n):
-        y = y * 1.1 + x[1]
-        if y > 1.1**n:
-            break
-    return y
-
-
-def heun(x, n):
-    t, y, h = 0.0, x.copy(), 1.0 / (n + 0.5)
-    while t < 1.0:
-        k1 = -y * y
-        k2 = -((y + h * k1) ** 2)
-        y = y + 0.5 * h * (k1 + k2)
-        t += h
-    return np.sum(y)
-
-
-def downwards(x, n):
-    r = x[0]
-    for i in range(2 * n + 1, 1, -2):
-        r = r + np.sin(r * x[1]) / i
-    return r
-
-
-def twice(x, n):
-    s = 0.0
-    for j in range(3):
-        a = x[j]
-        for _ in range(n):
-            a = a * np.cos(a) + x[4]
-        s += a * a
-    return s
-
-
-def mixed_names(x, n):
-    """A window on an array, and the array itself, are written."""
-    u = x.copy()
-    w = u[1:4]
-    for i in range(n):
-        w *= 1.0 + 0.1 * x[i % 5]
-        u[2] = u[2] * u[0] + w[0]
-    return np.sum(u * u)
-
-
-LOOPS = [
-    whole_arrays, stencil, seidel, two_buffers, recurrence, accumulated, read_before,
-    overwritten_later, sides, left_early, heun, downwards, twice, mixed_names,
-]  # fmt: skip
 PLANS = [{"snapshots": 1}, {"snapshots": 2}, {"snapshots": 7}, {}, {"memory": 200}]
 
 
@@ -187,82 +53,6 @@ def test_programs(f, x):
     expected = fwdad.jit(fwdad.grad(f), backend="numpy")(x)
     for plan in ({"snapshots": 1}, {"snapshots": 3}, {}):
         assert_array_equal(compiled(f, **plan)(x), expected)
-
-
-# -- calls
-
-
-def layer(x, w):
-    y = np.tanh(x * w)
-    z = np.exp(y) * y
-    return np.sin(z) + z * y
-
-
-def filled(x, w):
-    y = np.zeros(len(x))
-    y[0] = x[0]
-    for i in range(1, len(x)):
-        y[i] = np.sin(y[i - 1]) * x[i] + w
-    return y
-
-
-def written_into(x, w):
-    x[1:] = x[1:] * x[:-1] + w
-    x *= 0.9
-    return np.sum(x) * x[0]
-
-
-def pair(x, w):
-    return np.sin(x) * w, np.sum(x * x) * w
-
-
-def repeated(g):
-    def f(x, n):
-        for i in range(n):
-            x = g(x, 0.5 + 0.1 * i)
-        return np.sum(x * x)
-
-    return f
-
-
-def in_a_row(g):
-    def f(x, n):
-        a = g(x, 0.3)
-        b = g(a, 0.7 * n)
-        c = g(b * a, 0.2)
-        c[0] = b[0] * a[1]
-        return np.sum(c * b)
-
-    return f
-
-
-def on_an_array(g):
-    def f(x, n):
-        u, s = x.copy(), 0.0
-        for i in range(n):
-            s = s + g(u, 0.1 * i)
-            u[0] = u[0] + s * 0.01
-        return s + np.sum(u)
-
-    return f
-
-
-def two_values(g):
-    def f(x, n):
-        s = 0.0
-        for i in range(n):
-            if i % 2 == 0:
-                x, t = g(x, 0.9)
-                s += t
-        return s + np.sum(x)
-
-    return f
-
-
-CALLS = [
-    (repeated, layer), (repeated, filled), (in_a_row, layer), (in_a_row, filled),
-    (on_an_array, written_into), (two_values, pair),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("made", "g"), CALLS)
@@ -354,157 +144,6 @@ def test_compiled(f):
     assert fwdad.explain(g, x, 4).endswith("run by Numba")
     if f is power_while:
         assert fwdad.jit(fwdad.grad(fwdad.checkpoint(f)))(1.0, 1_000_000) == 1e6
-
-
-# -- how much is kept, and how often an iteration runs
-
-
-class Counting:
-    """NumPy with a counted ``sin``."""
-
-    def __init__(self):
-        self.calls = 0
-
-    def __getattr__(self, name):
-        return getattr(np, name)
-
-    def sin(self, x):
-        self.calls += 1
-        return np.sin(x)
-
-
-class Counted(list):
-    """A stack that knows how high it has been."""
-
-    highest = 0
-
-    def append(self, x):
-        super().append(x)
-        self.highest = max(self.highest, len(self))
-
-
-def run_counted(f, *args):
-    """How many states were kept at once, iterations kept together, and sines computed."""
-    program = fwdad.trace(fwdad.grad(f), *args).program
-    source = numpy_source(program)
-    stacks, np_counted = [], Counting()
-
-    def new():
-        stacks.append(Counted())
-        return stacks[-1]
-
-    names = {v: k for k, v in source.namespace.items() if isinstance(v, types.FunctionType)}
-    namespace = {**source.namespace, names[new_stack]: new, "np": np_counted}
-    exec(source.code, namespace)
-    namespace[source.name](*args)
-    assert names[push] in namespace
-    heights = [s.highest for s in stacks]
-    return heights[0], max(heights[1:]), np_counted.calls
-
-
-def over_range(x, n):
-    r = np.float64(0.1)
-    for _ in range(n):
-        r = np.sin(r * x)
-    return r
-
-
-def until(x, n):
-    r, k = np.float64(0.1), 0
-    while k < n:
-        r = np.sin(r * x)
-        k += 1
-    return r
-
-
-@pytest.mark.parametrize(("f", "most"), [(over_range, 4), (until, 5)])
-def test_states_and_repetitions(f, most):
-    n = 1000
-    kept, _, calls = run_counted(fwdad.checkpoint(f), 0.7, n)
-    assert kept <= 3 * 10
-    assert calls <= most * n
-    kept, _, calls = run_counted(fwdad.checkpoint(f, snapshots=9), 0.7, n)
-    assert kept <= 9
-    kept, _, calls = run_counted(fwdad.checkpoint(f, memory=9 * 16), 0.7, n)
-    assert kept <= 9
-
-
-def repetitions(n, places, leaf, *, known=True):
-    """What the way forward and back do, on positions alone: (most, all, states at once)."""
-    runs, stack, following, spacing, most = [0] * n, [], 0, 1, 0
-    for i in range(n):
-        if i == following:
-            full = len(stack) >= snapshots.most_of_unknown(i, places) and len(stack) % 2 == 0
-            if not known and full:
-                del stack[1::2]
-                spacing *= 2
-            stack.append(i)
-            following = i + spacing
-            if known:
-                following = snapshots.next_snapshot(i, n, len(stack), places, leaf)
-        runs[i] += 1
-        most = max(most, len(stack))
-    end = n
-    while end > 0:
-        p = stack[-1]
-        while end - p > leaf:
-            stop = snapshots.next_stop(p, end, len(stack), places, leaf)
-            assert p < stop < end
-            for j in range(p, stop):
-                runs[j] += 1
-            p = stop
-            if len(stack) < places and end - p > leaf:
-                stack.append(p)
-                most = max(most, len(stack))
-        for j in range(p, end):
-            runs[j] += 1
-        end = p
-        if stack[-1] == p:
-            stack.pop()
-    return max(runs), sum(runs), most
-
-
-def fewest(n, s, known):
-    """The fewest iterations that have to be run again: by trying all places."""
-    if n <= 1:
-        return 0
-    if s == 1:
-        return n * (n - 1) // 2
-    if (n, s) not in known:
-        known[n, s] = min(m + fewest(n - m, s - 1, known) + fewest(m, s, known)
-                          for m in range(1, n))  # fmt: skip
-    return known[n, s]
-
-
-def reach(n, s):
-    return next(t for t in range(math.ceil(n) + 1) if math.comb(s + t, t) >= n)
-
-
-@pytest.mark.parametrize("s", [1, 2, 3, 7, 20])
-def test_schedule_is_the_best(s):
-    known = {}
-    for n in (1, 2, 3, 10, 47, 100):
-        most, runs, kept = repetitions(n, s, 1)
-        assert kept <= s
-        assert most <= reach(n, s) + 2
-        # the way forward goes to the end; what it runs up to the last leaf is the first repetition
-        assert runs - 2 * n <= fewest(n, s, known) - (n - 1) + reach(n, s) + 1
-
-
-@pytest.mark.parametrize("s", [4, 10, 60, 300])
-def test_unknown_length(s):
-    for n in (1, 2, 3, 100, 1000, 20_000):
-        most, _, kept = repetitions(n, s, 1, known=False)
-        assert kept <= s
-        assert most <= reach(8 * n / s, s // 2) + 2
-
-
-def test_a_million():
-    assert snapshots.default_snapshots(10**6) == 300
-    assert reach(10**6, 300) == 3
-    most, _, kept = repetitions(10**6, 200, 100)
-    assert kept <= 200
-    assert most <= 4
 
 
 # -- the function

@@ -50,6 +50,7 @@ def test_auto_takes_rows_where_they_are_few(monkeypatch):
     assert taken
     fwdad.jacobian(np.sin, X)  # as many rows as columns
     fwdad.jacobian(few_of_many, X, mode="forward")
+    fwdad.jacfwd(few_of_many)(X)  # forward mode is what its name says
     fwdad.jacobian(lambda x: x[0] * x, X[:3])  # few columns
     assert len(taken) == 1
 

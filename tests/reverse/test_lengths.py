@@ -136,3 +136,63 @@ def test_lengths_of_what_a_loop_or_branch_answers(f, n):
     assert_allclose(fwdad.grad(f)(x, n), wanted, rtol=1e-14)
     _, pullback = fwdad.vjp(f, x, args=(n,))
     assert_allclose(pullback(1.0), wanted, rtol=1e-14)
+
+
+def grows(x, m, n):
+    a = x * 1.0
+    for _ in range(n):
+        a = np.concatenate([a, np.cos(a[:1])])
+    return np.sum(a**3)
+
+
+def shrinks_later(x, m, n):
+    """That the first of the two changes its length shows only once the second one has."""
+    a = b = x * 1.0
+    for _ in range(n):
+        a = b * b
+        b = np.sin(b[1:])
+    return a.sum() * len(a) + len(x) * x[0] + np.sum(b)
+
+
+def first_bound_inside(x, m, n):
+    w, a = m[0] * 1.0, m.copy()
+    for k in range(n):
+        w = np.sin(x) * w
+        for _ in range(2):
+            v = w[::-1]
+        if k % 2 == 0:
+            np.add.at(a, [1], np.sin(v))
+    return np.sum(a)
+
+
+def replaced(x, m, n):
+    w, a = m[0] * 1.0, m.copy()
+    for _ in range(n):
+        a = np.tril(np.exp(x) - x[None])  # of one row
+    a[np.abs(a) < 0.8] = np.sin(w.sum())
+    return np.sum(a**2)
+
+
+@pytest.mark.parametrize("f", [grows, shrinks_later, first_bound_inside, replaced])
+def test_lengths_of_one_iteration(f):
+    """What a loop carries may be longer or shorter in each iteration, or not there at first."""
+    x, m = np.linspace(0.1, 1.3, 4), np.cos(np.arange(12.0)).reshape(3, 4)
+    along = np.array([0.3, -1.0, 0.5, 2.0])
+
+    def slope(x, m, n):
+        return np.sum(fwdad.grad(f)(x, m, n) * along)
+
+    def forward_over_reverse(x, m, n):
+        return fwdad.jvp(fwdad.grad(f), x, along, args=(m, n))[1]
+
+    once, twice, over = (
+        fwdad.jit(g, backend="numpy")
+        for g in (fwdad.value_and_grad(f), fwdad.grad(slope), forward_over_reverse)
+    )
+    for n in range(4):
+        y, gradient = fwdad.value_and_jacobian(f, x, args=(m, n), mode="forward")
+        hessian = fwdad.jacobian(lambda x, n=n: fwdad.jacfwd(f)(x, m, n), x, mode="forward")
+        assert_allclose(once(x, m, n)[0], y, rtol=1e-13)
+        assert_allclose(once(x, m, n)[1], gradient, rtol=1e-12)
+        assert_allclose(twice(x, m, n), hessian @ along, rtol=1e-11, atol=1e-13)
+        assert_allclose(over(x, m, n), hessian @ along, rtol=1e-11, atol=1e-13)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import compilation, linearized
+from fwdad import jitted, linearized
 from fwdad.defects import Untraced
 from fwdad.errors import SeedError
 
@@ -80,7 +80,7 @@ def test_again_traces_nothing(monkeypatch):
     def refused(*_args, **_options):
         raise AssertionError
 
-    monkeypatch.setattr(compilation, "trace_optimised", refused)
+    monkeypatch.setattr(jitted, "trace_optimised", refused)
     monkeypatch.setattr(linearized, "push_forward", refused)
     point = X + 0.3
     _, J = fwdad.linearize(table, point, args=(OTHER, UNREAD))
@@ -261,3 +261,40 @@ def test_what_is_no_argument_and_no_value():
     for product in (J.matvec, J.rmatvec):
         with pytest.raises(SeedError, match="dtype object"):
             product(np.array([None] * 5))
+
+
+def powers(x, exponents):
+    return sum((x**k for k in exponents), 0 * x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(iter, "list_iterator"), (lambda ks: (k for k in ks), "generator")]
+)
+def test_what_can_be_read_once(kind, name):
+    """At zero the value tells nothing: f answers zeros, whether it has anything to read or not."""
+    x, given = np.zeros(3), [1, 2, 3]
+    with pytest.raises(fwdad.UnsupportedTypeError, match=f"a {name} came among the arguments"):
+        fwdad.linearize(powers, x, args=(kind(given),))
+    with pytest.raises(fwdad.UnsupportedTypeError, match=f"a {name} came among the arguments"):
+        fwdad.jacobian(powers, x, args=(kind(given),), chunk=1)
+    assert_array_equal(fwdad.jacobian(powers, x, args=(iter(given),)), np.eye(3))
+    assert_array_equal(fwdad.linearize(powers, x, args=(given,))[1] @ x, x)
+
+
+def test_what_is_another_function_later():
+    """What is not traced is run again: its value must be the one that was linearized."""
+    held = {"factor": 2.0, "draws": np.random.default_rng(0)}
+    f = recorded(lambda x: x**2 * held["factor"])
+    y, J = fwdad.linearize(f, X)
+    y[:] = 7.0
+    assert_allclose(J @ X, 4 * X**2)
+    held["factor"] = 3.0
+    with pytest.raises(fwdad.NondeterministicFunctionError, match="runs it again"):
+        J @ X
+    with pytest.raises(fwdad.NondeterministicFunctionError, match="runs it again"):
+        J.rmatvec(X)
+    held["factor"] = 2.0
+    assert_allclose(J.rmatvec(X), 4 * X**2)
+    _, J = fwdad.linearize(recorded(lambda x: x * held["draws"].random()), X)
+    with pytest.raises(fwdad.NondeterministicFunctionError, match="runs it again"):
+        J @ X

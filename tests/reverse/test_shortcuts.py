@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad import gradients
-from fwdad.compilation import Jitted
+from fwdad.jitted import Jitted
 
 WEIGHTS = np.array([2.0, 3.0])
 

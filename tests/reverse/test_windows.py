@@ -201,3 +201,14 @@ def test_copies_that_are_read_when_their_source_has_changed(f):
     else:
         with pytest.raises(fwdad.UntraceableError, match="may be a copy"):
             gradient(x)
+
+
+def test_imaginary_parts_of_reals_are_no_window():
+    def f(x):
+        y = x * 2.0
+        y[1:] *= y[:-1]
+        return np.sum(np.cos(np.imag(y)) + np.sin(np.real(y)) + y.imag)
+
+    x = np.array([0.3, 0.7, -1.1])
+    found = fwdad.jit(fwdad.grad(f), backend="numpy")(x)
+    assert_allclose(found, fwdad.jacobian(f, x, mode="forward"), rtol=1e-13)

@@ -130,6 +130,9 @@ CASES += [
     *_einsum("i...,i...->...", (3, 2), (3, 2)),
     *_einsum("...,...", (2, 3), (3,)),
     *_einsum("ij,ij->ij", (3, 1), (1, 4)),  # stretched axes
+    *_einsum("ij,ij->", (3, 4), (1, 4)),
+    *_einsum("ij,ij->j", (3, 4), (1, 4)),
+    *_einsum("ij,ij->", (3, 4), (3, 4), optimize=True),  # an array of no axes
     *_einsum(" i j , j k -> i k", (3, 4), (4, 2)),
     *_einsum("ij,jk,kl->il", (3, 4), (4, 2), (2, 3), optimize=True),
     *_einsum("ij,jk,kl->il", (20, 30), (30, 20), (20, 3)),  # large enough to be planned

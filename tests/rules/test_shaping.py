@@ -29,6 +29,15 @@ def _linear(function, *arguments, shape=(3, 4, 2)):
     ]
 
 
+def _unsigned_shifts():
+    """Shifts that NumPy 2.0 takes the negative of as they are, and raises."""
+    try:
+        np.roll(np.arange(3), np.uint8(1))
+    except (ValueError, RuntimeWarning):
+        return []
+    return [(np.uint8(2), 0), (np.array([1, 2], np.uint8), (0, 1))]
+
+
 CASES = [
     *_linear(np.transpose, (), ((2, 0, 1),), ((-1, 0, 1),), ({"axes": [1, 0, 2]},)),
     *_linear(np.moveaxis, (0, -1), ((0, 1), (2, 0)), (-1, 0)),
@@ -40,6 +49,7 @@ CASES = [
     *_linear(np.broadcast_to, ((3,),), (4,), shape=()),
     *_linear(np.flip, (), (0,), ((-1, 1),)),
     *_linear(np.roll, (2,), (-1, 0), ((1, 2), (0, 1)), (3, (0, -1)), (5,)),
+    *_linear(np.roll, *_unsigned_shifts(), ([1, -2], (1, 0))),
     *_linear(np.repeat, (3,), (2, 0), ([2, 0, 1, 3], 1), ([1, 2], -1), (0, 0)),
     *_linear(np.tile, (2,), ((2, 1, 3),), ((2, 1, 2, 1),), ((0, 1),)),
     *_linear(np.tile, (3,), ((2, 3),), shape=(4,)),

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fwdad.tangents.chunk import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS, Chunk, map_lanes
+from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.laws.listing import listed
+from fwdad.tangents.scaling import MAX_ARRAY_TERMS, MAX_SCALAR_TERMS
 from fwdad.tangents.zero import ZERO
 
 WIDTHS = st.integers(1, 4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.ops import Apply, Call
 from fwdad.tape.passes import drop_copies, inline, optimise
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fwdad.backends.numpy_source import defined, numpy_source
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.check import checked
 from fwdad.tape.ops import Apply, Block, Branch, Program, Value
 from fwdad.tape.passes import fold

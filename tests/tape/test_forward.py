@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.backends.numpy_source import compiled, numpy_source
 from fwdad.errors import MissingRuleError, UntraceableError
-from fwdad.tape.forward import push_forward
-from fwdad.tape.ops import Branch, is_array
+from fwdad.tape.forward import push, push_forward
+from fwdad.tape.ops import Branch, is_array, walk
 from fwdad.tape.whole import PushWhole
 from fwdad.tracing.trace import trace
 from tests.tape.forward_programs import PROGRAMS, X
@@ -281,3 +281,72 @@ def test_a_transposed_stack_is_a_window_of_lanes_too():
     assert_allclose(found, fwdad.jacobian(read_through_the_transposed, x), rtol=1e-12)
     expected = np.stack([difference(read_through_the_transposed, (x,), v) for v in np.eye(3)])
     assert_allclose(found, expected, rtol=1e-8)
+
+
+def longer_at_first(m, x, n):
+    """The argument v begins with has no derivative; what the loop hands on has, and is shorter."""
+    v, w, s = np.sin(x), m[0] * 1.0, 0.0
+    for _ in range(n):
+        s = s + np.ravel(v)[-1] ** 2 + np.sum(np.arange(len(x)) * v[:, None])
+        v = w[:2]
+    return s
+
+
+def test_a_loop_that_begins_with_an_inactive_array_of_another_length():
+    m, x = np.linspace(-0.4, 0.9, 12).reshape(3, 4), np.array([0.7, 1.3, -0.4])
+    traced = fwdad.jit(fwdad.jacfwd(longer_at_first), backend="numpy")
+    for n in (3, 1, 0):
+        found = traced(m, x, n)
+        assert_allclose(found, fwdad.jacobian(longer_at_first, m, args=(x, n)), rtol=1e-13)
+        h = np.eye(12).reshape(12, 3, 4) * 1e-6
+        moved = [(longer_at_first(m + e, x, n) - longer_at_first(m - e, x, n)) / 2e-6 for e in h]
+        assert_allclose(found.ravel(), moved, rtol=1e-7, atol=1e-9)
+
+
+def chained(x):
+    """Loops that carry what an earlier one has made active, and store it."""
+    kept, also = np.zeros(6), np.zeros(3)
+    s = t = u = 0.0
+    for i in range(3):
+        s, kept[i] = s + x[i] * s + 0.1 * x[i], s
+    for i in range(3):
+        t, kept[3 + i] = t * s + kept[i], t
+    for i in range(3):
+        u, also[i] = u * t + kept[3 + i], u
+    return s + np.sum(kept**2) + np.sum(also * u)
+
+
+def test_most_of_what_is_active_is_found_at_once(monkeypatch):
+    attempts = []
+    run = push._Pushforward.run
+
+    def counted(self, given):
+        attempts.append(self)
+        return run(self, given)
+
+    monkeypatch.setattr(push._Pushforward, "run", counted)
+    x, v = np.array([0.4, 0.7, -0.3]), np.array([1.0, -0.5, 0.3])
+    y, lanes = pushed(chained, (x,), v[None])
+    assert_allclose(lanes[0], difference(chained, (x,), v), rtol=1e-9)
+    assert y == chained(x)
+    assert 1 < len(attempts) <= 3  # of five facts, each of which makes the next one
+
+
+def summed_numbers(x):
+    """Numbers that hang on many carried ones, each with lanes of its own."""
+    a = b = c = d = e = f = x[0]
+    for i in range(3):
+        s = a + x[1] * b + x[2] * c + x[3] * d + a * e + b * f
+        s = 0.2 * np.sin(s) * s + 0.1 * np.cos(s) * np.tanh(s)
+        s = 0.2 * np.sin(s) * s + 0.1 * np.cos(s) * np.tanh(s)
+        a, b, c, d, e, f = b * s, c * s, d + s, e * s, f * x[3], s
+    return a + b + c + d + e + f
+
+
+def test_sums_of_many_tangents_are_multiplied_out():
+    x, v = np.array([0.4, 0.7, -0.3, 0.9]), np.array([1.0, -0.5, 0.3, 0.8])
+    tape = trace(summed_numbers, x)
+    program, _ = push_forward(tape.program, 1, [True])
+    found = pushed(summed_numbers, (x,), v[None])[1][0]
+    assert_allclose(found, difference(summed_numbers, (x,), v), rtol=1e-8)
+    assert len(list(walk(program.block))) < 8 * len(list(walk(tape.program.block)))

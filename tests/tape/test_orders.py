@@ -154,6 +154,21 @@ def test_derivatives_of_what_lies_by_rows_are_compiled_as_a_whole():
     assert "row by row" in fwdad.explain(found, np.asfortranarray(x))
 
 
+@pytest.mark.parametrize("of", [fwdad.jacfwd, fwdad.jacrev])
+def test_derivatives_of_what_is_read_in_the_order_of_memory(of):
+    """The rule is run whole, and its primal nowhere else: what it is given lies as by NumPy."""
+    pytest.importorskip("numba")
+
+    def f(x):
+        return np.concatenate([x.T * 2.0, x.T]).ravel(order="K")
+
+    x = np.arange(6.0).reshape(2, 3)
+    found = fwdad.jit(of(f), backend="numba")
+    for a in (x, np.asfortranarray(x)):
+        expected = np.stack([fwdad.jvp(f, a, e.reshape(2, 3))[1] for e in np.eye(6)], axis=-1)
+        assert_allclose(found(a), expected.reshape(-1, 2, 3))
+
+
 # -- what is said of NumPy's functions
 
 A = np.arange(1.0, 241.0).reshape(4, 5, 12)

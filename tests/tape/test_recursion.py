@@ -109,3 +109,30 @@ def test_a_differentiated_depth_of_zero():
     assert f(3, 2.0) == 8.0
     for n, slope in ((0, 0.0), (1, 1.0), (4, 32.0)):
         assert_array_equal(fwdad.derivative(lambda x, n=n: f(n, x), 2.0), slope)
+
+
+def equilibrium(p):
+    """Newton's method that calls itself until it has converged."""
+    a, b = np.array([[1.0, 0.0, 1.0, 2.0], [0.0, 1.0, 1.0, 1.0]]), p[:2]
+    shift = np.array([0.0, 0.0, np.log(p[2]), p[3]])
+
+    def solve(lam, depth=0):
+        n = np.exp(a.T @ lam + shift)
+        missing = a @ n - b
+        if np.abs(missing).max() < 1e-13 or depth > 25:
+            return n, depth
+        step = np.linalg.solve((a * n) @ a.T, -missing)
+        return solve(lam + step / max(1.0, np.abs(step).max() / 1.5), depth + 1)
+
+    n, _ = solve(np.array([-1.0, -1.0]))
+    return n @ np.array([1.0, 2.0, 3.0, 4.0]) + n[3] ** 2
+
+
+def test_a_gradient_that_recurs_is_pushed_forward_on_a_tape(caplog):
+    p, v, h = np.array([1.0, 0.5, 2.0, 0.7]), np.array([1.0, -0.4, 0.3, 0.8]), 1e-4
+    gradient = fwdad.jacfwd(equilibrium)
+    expected = (gradient(p + h * v) - gradient(p - h * v)) / (2 * h)
+    with caplog.at_level("WARNING", logger="fwdad.defects"):
+        found = fwdad.hvp(equilibrium, p, v)
+    assert np.allclose(found, expected, rtol=1e-6)
+    assert not caplog.records

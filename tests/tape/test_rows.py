@@ -186,7 +186,9 @@ def program(seed):
     for _ in range(pick.randrange(3, 9)):
         lines += ["        " + line for line in pick.choice(LINES).split("\n")]
     lines += ["        total += u[0] * v[2] + s", "        u = np.sin(u); s = np.cos(s)"]
-    lines += ["        v = np.tanh(v)", "    return total + np.sum(b * b) + u @ v + np.sum(w)"]
+    # no u @ v: of numbers, a product is summed in another order than by BLAS
+    lines += ["        v = np.tanh(v)"]
+    lines += ["    return total + np.sum(b * b) + np.sum(u * v) + np.sum(w)"]
     text = "\n".join(lines) + "\n"
     filename = f"<random rows {seed}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero, undefined
 from fwdad.testing import CheckError, check_frule
 from tests.testing.planted import M, X, caught, product, product_body, sine, sine_body

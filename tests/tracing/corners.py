@@ -1,6 +1,7 @@
 """Programs at the corners: aliases in loops, None, names that come and go, odd indices."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -64,6 +65,44 @@ def none_in_a_tuple(x):
 def none_is_false(x):
     y = x if x >= 0 else None
     return 1.0 if y else 2.0
+
+
+@program((1.0,), (-1.0,), (3.0,))
+def questions_about_what_may_be_none(x):
+    y = x if x >= 0 else None
+    asked = (
+        isinstance(y, float),
+        isinstance(y, (int, str)),
+        isinstance(y, (type(None), str)),
+        hasattr(y, "real"),
+        callable(y),
+        bool(y),
+        operator.is_(y, None),
+        operator.is_not(y, None),
+    )
+    if isinstance(y, str) or y is None:
+        return asked, -1.0
+    return asked, y * getattr(y, "real", 2.0)
+
+
+@program((1.0,), (-1.0,), (3.0,))
+def what_may_be_none_is_compared(x):
+    y = x if x >= 0 else None
+    z = x if x <= 2 else None
+    same = y == x, y != 3.0, y == z, z != y, y == 1, None == y  # noqa: E711  (it is the test)
+    return same, y in (1.0, None), None in [y, z], None not in (z, 2.0)
+
+
+@program((1.0,), (-1.0,))
+def what_may_be_none_is_a_number(x):
+    y = x if x >= 0 else None
+    return round(y), abs(y), float(y), int(y)
+
+
+@program((V, 2.0))
+def lengths_of_lists_of_values(a, x):
+    n = np.size([x, a[0], a[1]])
+    return np.zeros(n) + x, np.shape([a, 2 * a]), np.ndim((x, x)), np.size([a, a], 1)
 
 
 @program((1.0,), (-1.0,))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import fwdad
 from fwdad.errors import UntraceableError
 from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import trace
@@ -364,3 +365,59 @@ def test_a_long_one_is_refused():
         warnings.simplefilter("error")
         with pytest.raises(UntraceableError, match="grows or shrinks"):
             trace(f, 1.0)
+
+
+def place_in_a_written_array(x):
+    marks = np.zeros(3)
+    marks[1] = 1.0
+    return [x[0], x[1] * 2, x[2] * 3][int(np.argmax(marks))] ** 2
+
+
+def place_in_counts(x):
+    counts = np.zeros(3, int)
+    for k in range(2):
+        counts[k] += 1
+    return [x[0], x[1] * 2, x[2] * 3][counts.sum()] ** 2
+
+
+def place_by_a_list(x):
+    return (x[0], x[1] * 2, x[2] * 3)[np.count_nonzero([x[0] > 5, x[1] > 1])] ** 2
+
+
+def key_by_a_tuple(x):
+    return {True: x[0], False: x[1]}[bool(np.any((x[0] > 5, x[1] > 5)))]
+
+
+def axis_by_a_list(x):
+    return np.sum(np.ones((3, 2)), axis=int(np.all([x[0] > 5, True])))[0] * x[0]
+
+
+def least_of_a_tuple(x):
+    items = (x[0], x[1], x[2])
+    return items[int(np.argmin(items))] ** 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        place_in_a_written_array, place_in_counts, place_by_a_list, key_by_a_tuple, axis_by_a_list,
+        least_of_a_tuple,
+    ],
+)  # fmt: skip
+def test_what_has_to_be_known_is_not_taken_from_arrays_and_lists_of_values(f):
+    x = np.array([0.3, 1.2, -0.5])
+    with pytest.raises(UntraceableError, match="is needed to trace it") as caught:
+        trace(f, x)
+    assert caught.value.filename == __file__
+    steps = np.eye(3) * 1e-6
+    expected = [(f(x + e) - f(x - e)) / 2e-6 for e in steps]
+    assert np.allclose(fwdad.grad(f)(x), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_what_follows_from_numbers_among_the_arguments_is_known():
+    def f(x, n, m):
+        return [x, 2 * x, 3 * x, 4 * x][n * m - 2] * [x, x * x][(n + m) // 4]
+
+    g = fwdad.jit(fwdad.grad(f), backend="numpy")
+    for n, m in ((1, 2), (3, 1), (1, 5)):
+        assert np.isclose(g(0.7, n, m), fwdad.derivative(f, 0.7, args=(n, m)), rtol=1e-14)

@@ -12,11 +12,13 @@ from fwdad.errors import UntraceableError
 from fwdad.tracing import trace as tracing
 from fwdad.tracing.loops import TraceWarning
 from fwdad.tracing.trace import trace
-from tests.tracing import refused
+from tests.tracing.refused import arrays, containers, kinds, objects, syntax, world
 
 PAGE = Path(tracing.__file__).with_name("limits.md").read_text(encoding="utf-8")
 ROWS = [line for line in PAGE.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
 ITEMS = {item.strip() for row in ROWS for item in row.split(" | ")[0].lstrip("| ").split(";")}
+FILES = (syntax, containers, world, kinds, arrays, objects)
+TABLE = [row for file in FILES for row in file.PROGRAMS]
 ELSEWHERE = {
     # tests/test_njit.py
     "stencils of Numba's",
@@ -29,7 +31,7 @@ ELSEWHERE = {
 
 
 def test_each_item_has_a_program():
-    assert {item for _, _, item, _ in refused.TABLE} | ELSEWHERE == ITEMS
+    assert {item for _, _, item, _ in TABLE} | ELSEWHERE == ITEMS
 
 
 def refusal(call, f, args):
@@ -43,22 +45,22 @@ def refusal(call, f, args):
 
 @pytest.mark.parametrize(
     ("f", "args", "part"),
-    [(f, args, part) for f, args, _, part in refused.TABLE],
-    ids=[f.__name__ for f, *_ in refused.TABLE],
+    [(f, args, part) for f, args, _, part in TABLE],
+    ids=[f.__name__ for f, *_ in TABLE],
 )
 def test_refused_at_the_line(f, args, part):
     lines, first = inspect.getsourcelines(f)
     marked = [first + k for k, line in enumerate(lines) if line.rstrip().endswith("# here")]
     for call in (trace, lambda f, *args: fwdad.jit(f, backend="numpy")(*args)):
         error = refusal(call, f, args)
-        assert error.filename == refused.__file__, str(error)
+        assert error.filename == f.__code__.co_filename, str(error)
         assert first <= error.lineno < first + len(lines), str(error)
         assert not marked or [error.lineno] == marked, str(error)
         assert error.offset is not None
         assert part in error.msg, str(error)
 
 
-PLAIN = [(f, args) for f, args, *_ in refused.TABLE if f != refused.derivative_of_at]
+PLAIN = [(f, args) for f, args, *_ in TABLE if f != arrays.derivative_of_at]
 
 
 @pytest.mark.parametrize(("f", "args"), PLAIN, ids=[f.__name__ for f, _ in PLAIN])

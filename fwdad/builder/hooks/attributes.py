@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, opaque
+from fwdad.builder import dual_attributes, methods, opaque
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import OPAQUE, Array, Scalar, leak, wrap
 from fwdad.builder.memory import SHADOWED, find_shadow
@@ -113,7 +113,7 @@ def set_attr(value: Any, o: Any, name: str) -> None:
         call(setter, found, o, value)
         return
     if t is np.ndarray or t is Array:
-        methods.set_array_attribute(o, name, value)
+        dual_attributes.set_array_attribute(o, name, value)
         return
     run = STATE.run
     if isinstance(o, (type, types.ModuleType)):

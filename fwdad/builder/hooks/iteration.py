@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, protocols, store
+from fwdad.builder import flat, protocols, store
 from fwdad.builder.dispatch import call
 from fwdad.builder.dual import Array, explicit
 from fwdad.builder.hooks.known_types import PLAIN
@@ -29,7 +29,7 @@ def iterate(o: Any) -> Any:
     if t is np.ndarray:
         return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
     if t is np.flatiter:
-        return (methods.flat_load(o, k) for k in range(o.base.size))
+        return (flat.flat_load(o, k) for k in range(o.base.size))
     method_ = getattr(t, "__iter__", None)
     if isinstance(method_, types.FunctionType):
         made = call(method_, o)

@@ -33,7 +33,7 @@ _SIMPLE = {int, float, complex, str, bytes, bool, type(None), np.float64, np.int
 
 
 _ARRAYS = {Array, np.ndarray}
-_LISTS = {list, tuple}
+_LISTS = {list, tuple, range}
 
 
 def _as_operand(b: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fwdad.builder.dispatch import call
 from fwdad.builder.memory import SHADOWED
-from fwdad.builder.rewrite import PREFIX
+from fwdad.builder.rewrite_expressions import PREFIX
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 

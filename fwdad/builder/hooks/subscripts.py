@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, protocols, store
+from fwdad.builder import flat, protocols, store
 from fwdad.builder.apply import primal_part
 from fwdad.builder.containers import CONTAINERS, log_container, log_object
 from fwdad.builder.creation import as_array
@@ -18,8 +18,9 @@ from fwdad.builder.hooks.known_types import KEYS, NATIVE, PLAIN
 from fwdad.builder.memory import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import is_leaf
+from fwdad.tangents.plain import plain
 
 
 def getitem(o: Any, index: Any) -> Any:
@@ -44,7 +45,7 @@ def getitem(o: Any, index: Any) -> Any:
                 return store.load(o, index, shadow)
         return o[index]
     if t is np.flatiter:
-        return methods.flat_load(o, index)
+        return flat.flat_load(o, index)
     if SHADOWED and t in protocols.BUFFERS:
         protocols.check_buffer(o)
     if isinstance(o, dict):
@@ -90,8 +91,8 @@ def setitem(value: Any, o: Any, index: Any) -> None:
             value = list(iterate(value))
         o[index] = value
         return
-    if t is np.flatiter or t is methods.Flat:
-        methods.flat_store(o, index, value)
+    if t is np.flatiter or t is flat.Flat:
+        flat.flat_store(o, index, value)
         return
     method = getattr(t, "__setitem__", None)
     if isinstance(method, types.FunctionType):

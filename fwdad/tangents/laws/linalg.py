@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import NonlinearTangentError
-from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws.listing import law
 from fwdad.tangents.laws.products import matmul
+from fwdad.tangents.plain import plain
 
 
 def _along_axes(

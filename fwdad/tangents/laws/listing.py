@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError
-from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.chunk import LAWS, Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.symbolic import zeros
 from fwdad.tangents.vectors import zero_tangent

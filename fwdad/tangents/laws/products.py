@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import NonlinearTangentError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import law
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import is_known
 from fwdad.tangents.zero import ZERO, Zero
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import LAWS, Chunk, plain
+from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws.listing import axes_of, axis_of, cast, given, law
+from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, array_of, is_known
 from fwdad.tangents.zero import ZERO
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import ChunkMismatchError, NonlinearTangentError
-from fwdad.tangents.chunk import Chunk, plain
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, lane_last_index
 from fwdad.tangents.laws.listing import axes_of, axis_of, law
 from fwdad.tangents.placed import rearranged
+from fwdad.tangents.plain import plain
 from fwdad.tangents.shapes import broadcast_shapes
 from fwdad.tangents.symbolic import arange, is_known, recorder_of
 from fwdad.tangents.zero import ZERO, Zero

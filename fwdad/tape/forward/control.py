@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwdad.errors import FwdadError
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.placed import most_terms
 from fwdad.tangents.zero import ZERO
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward.rules import Rules
-from fwdad.tape.forward.state import Facts
+from fwdad.tape.forward.state import AgainError, Facts
 from fwdad.tape.ops import (
     Block,
     Branch,
@@ -124,10 +125,9 @@ class Control(Rules):
             self.recorder.forget(inside)
         self.recorder.block = body
         self._block(op.body)
-        for k, r in enumerate(op.body.results[: len(op.carried)]):
-            if k not in active and self._activity(r):
-                self.recorder.block = outer
-                self.facts.note(self.facts.carried, (id(op), k))
+        last = enumerate(op.body.results[: len(op.carried)])
+        found = [k for k, r in last if k not in active and self._activity(r)]
+        self._note(self.facts.carried, {(id(op), k) for k in found})
         next_lanes = [
             self.recorder.operand(self._lanes(op.body.results[k], op.carried[k].type))
             for k in active
@@ -139,7 +139,7 @@ class Control(Rules):
         self.recorder.forget(mark)
         outputs = [self._fresh(v) for v in op.outputs]
         count = self._fresh(op.exec_count)
-        for k in active:
+        for k in (*active, *found):
             v = op.outputs[k]
             made = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
             outputs.append(made)
@@ -167,6 +167,8 @@ class Control(Rules):
             if has_lanes:
                 if written and a not in self.shadow:
                     self._shadow_all(a)
+                    if self.again:  # the call needs memory that is there from the start
+                        raise AgainError
                 given.append(self.recorder.operand(self._lanes(a, p.type)))
         outputs = [self._fresh(v) for v in op.outputs]
         lanes = [Value(self._lanes_type(v.type)) for v in op.outputs]
@@ -206,15 +208,18 @@ class Control(Rules):
             given.append((symbol, tangent))
         facts = Facts()
         facts.programs, facts.wider = self.facts.programs, self.facts.wider
-        primals, dots = self._push(recorder, program.block, given, facts)
+        try:
+            primals, dots = self._push(recorder, program.block, given, facts)
+        except FwdadError:
+            self._give_up(known)
+            raise
         wide = tuple(
             active or p in facts.shadowed
             for p, active in zip(program.block.params, pattern, strict=True)
         )
         if wide != pattern:
             self.facts.wider[program, pattern] = wide  # where it calls itself, too
-            for call in self.facts.programs.keys() - known:  # they may call what is given up
-                del self.facts.programs[call]
+            self._give_up(known)
             return self._pushed_program(program, wide)
         made.block = recorder.block
         made.block.params = [*(symbol.value for symbol, _ in given), *lanes_params]
@@ -223,6 +228,11 @@ class Control(Rules):
         while (written := written_parameters(made)) != made.written:
             made.written = written
         return made, pattern
+
+    def _give_up(self, known: set[Any]) -> None:
+        """Forget the programs begun since: they are not whole, or call one that is not."""
+        for call in self.facts.programs.keys() - known:
+            del self.facts.programs[call]
 
     def _push(self, recorder: Recorder, block: Block, given: Any, facts: Facts) -> Any:
         """Write another block with its tangents; the class on top of the others does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, add_term
 from fwdad.tangents.placed import Placed, even_steps, is_fixed
 from fwdad.tangents.zero import Zero
-from fwdad.tape.forward.lanes import unit_lanes
+from fwdad.tape.forward.lanes import element_place, unit_lanes
 from fwdad.tape.forward.state import State, broadcasts
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Number, Type
+from fwdad.tape.types import INT, ArrayType, Number, Type
 
 
 class Indexing(State):
@@ -43,7 +44,9 @@ class Indexing(State):
     def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
         """The tangent of ``a[index]``, term by term."""
         places = zip(index, chunk.shape, strict=False)
-        known = all(type(i) is int and (i >= 0 or type(n) is int) for i, n in places)
+        known = all(
+            type(i) is int and (-n <= i < n if type(n) is int else i >= 0) for i, n in places
+        )
         if known and len(index) == len(chunk.shape):
             found = chunk.element(index)
             if isinstance(found, Zero):
@@ -68,7 +71,9 @@ class Indexing(State):
     def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
         if isinstance(lanes, Placed):
             if is_fixed(index) and all(type(m) is int for m in shape):
-                return lanes.indexed(index, shape)
+                # one out of range raises when the program gets there
+                with contextlib.suppress(IndexError):
+                    return lanes.indexed(index, shape)
             place = self._place(lanes, index, shape)
             if place is not None:
                 dtype = lanes.dtype
@@ -92,9 +97,10 @@ class Indexing(State):
         if steps is None:
             return None
         place: Any = first
-        for i, m, step in zip(index, shape, steps, strict=True):
+        for axis, (i, m, step) in enumerate(zip(index, shape, steps, strict=True)):
             if step:
-                own = i % m  # a place, also where it is counted from the end
+                # an index out of range has no lane: the element may be read nowhere else
+                own: Any = self.recorder.apply_typed(element_place, (i, m, axis), INT)
                 own = own if step == 1 else own * step
                 place = own if type(place) is int and place == 0 else own + place
         return place

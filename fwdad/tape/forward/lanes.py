@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import scale_lanes
-from fwdad.tape import infer
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tape.broadcasting import BROADCASTING
 from fwdad.tape.types import ArrayType, Type
 
 
@@ -30,7 +30,15 @@ def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
     return lanes
 
 
-infer.BROADCASTING.add(scale_lanes)
+def element_place(i: int, n: int, axis: int) -> int:
+    """The place of an element along an axis of length n; it may be counted from the end."""
+    if not -n <= i < n:
+        message = f"index {i} is out of bounds for axis {axis} with size {n}"
+        raise IndexError(message)
+    return i + n if i < 0 else i
+
+
+BROADCASTING.add(scale_lanes)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from fwdad.tape.forward.windows import Windows
 from fwdad.tape.mirroring import is_window, window_or_copy
 from fwdad.tape.ops import (
     Apply,
+    Leaves,
     Load,
     Operand,
     Program,
@@ -65,10 +66,11 @@ class Memory(Windows):
                 self.shadow[v] = lanes
                 lanes.value.type = self._lanes_type(self._here(v).type)  # its lengths are v's
             return
-        library = (getattr(op.function, "__module__", None) or "").split(".")[0]
+        called = op.function.function if isinstance(op.function, Leaves) else op.function
+        library = (getattr(called, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
             message = (
-                f"{function_name(op.function)} may answer a window on an array that is written "
+                f"{function_name(called)} may answer a window on an array that is written "
                 "later, and that carries derivatives: say .copy(), or write it before"
             )
             raise UntraceableError(message, op.location)
@@ -184,7 +186,10 @@ class Memory(Windows):
             if stack not in self.facts.shadowed:
                 if not self._activity(x):
                     return
-                self.facts.note(self.facts.shadowed, stack)
+                self._note(self.facts.shadowed, {stack})
+            if stack not in self.shadow and self.again:
+                made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
+                self.shadow[stack] = made
             t: Any = x.type if isinstance(x, Value) else number_type(x)
             lanes = self._lanes(x, t)
             self.recorder.mutate(push, (self.shadow[stack], lanes), {})
@@ -273,8 +278,8 @@ class Memory(Windows):
         rank += along
         missing = rank - len(t.shape)
         lanes = self._multiplied(t)
-        if missing > 0:
-            head = (slice(None), *(None,) * missing)
+        if missing:  # NumPy drops leading axes of length one, too
+            head = (slice(None), *((None,) * missing if missing > 0 else (0,) * -missing))
             lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
         return lanes
 

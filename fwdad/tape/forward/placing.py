@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import Chunk, scale_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.placed import NOWHERE, Placed
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO
 from fwdad.tape.forward.slots import Slots, Window
 from fwdad.tape.types import ArrayType

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import FwdadError, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
@@ -28,6 +28,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.passes.rewrite import written_outside
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType
@@ -138,12 +139,17 @@ def push_block(
     outer, mark = recorder.block, recorder.mark()
     try:
         for _ in range(1000):
+            attempt = _Pushforward(recorder, block, n, facts, together)
             try:
-                return _Pushforward(recorder, block, n, facts, together).run(given)
+                return attempt.run(given)
             except AgainError:
-                recorder.block = outer
-                del outer.ops[ops:]
-                recorder.forget(mark)
+                pass
+            except FwdadError:
+                if not attempt.again:
+                    raise
+            recorder.block = outer
+            del outer.ops[ops:]
+            recorder.forget(mark)
     finally:
         recorder.place, recorder.is_written = place, is_written
     message = "the activity of the program's values does not settle"
@@ -151,7 +157,11 @@ def push_block(
 
 
 class _Pushforward(Control):
-    """One attempt, with the facts known so far."""
+    """One attempt, with the facts known so far.
+
+    Where one turns out to be missing the attempt goes on as if it had been known from there, so
+    that most of what is missing is found at once; then all is written again.
+    """
 
     def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
         outer = self.recorder.place
@@ -167,10 +177,21 @@ class _Pushforward(Control):
                     self.tangent[p] = found
             if self._is_shadowed(p) and p not in self.shadow:
                 self._begin_shadow(p)
+        for v in written_outside(self.block):  # a derivative leaves what is outside as it is
+            self._fresh_copy(v)
         self._block(self.block)
         self._op = None
+        if self.again:
+            raise AgainError
         results = self.block.results
         return [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
+
+    def _fresh_copy(self, v: Value) -> None:
+        copy = self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})
+        self.primal[v] = copy
+        self._origin[copy.value] = v
+        if self._is_shadowed(v):
+            self._begin_shadow(v)
 
     def _block(self, block: Block) -> None:
         for op in block.ops:

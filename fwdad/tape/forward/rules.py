@@ -9,8 +9,9 @@ import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
 from fwdad.rules.registry import find_rule, function_name
-from fwdad.tangents.chunk import Chunk, scale_lanes
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 from fwdad.tape.alias import may_be_window
 from fwdad.tape.forward.lanes import load_lanes
@@ -18,11 +19,8 @@ from fwdad.tape.forward.memory import Memory
 from fwdad.tape.forward.placing import place_lanes, pushed_places
 from fwdad.tape.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.state import AgainError
-from fwdad.tape.ops import (
-    Apply,
-    Value,
-    values_in,
-)
+from fwdad.tape.free_sums import hand_on
+from fwdad.tape.ops import Apply, Value, values_in
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Length, Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType, Number, Type
@@ -46,11 +44,15 @@ class _Wanted(Lanes):
         return self._array
 
 
+_TERMS = 4  # lanes that a number's tangent may be a sum of, if they are no unit directions
+
+
 class Rules(Memory):
     """Pushes calls of functions forward."""
 
     def _apply(self, op: Apply) -> None:
         active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+        block, first = self.recorder.block, len(self.recorder.block.ops)
         if op.function in (new_stack, push, pop, top, thin):
             self._stack(op)
             return
@@ -71,8 +73,24 @@ class Rules(Memory):
             self._convert(op)
         else:
             self._by_rule(op)
+            self._bound_terms(op)
         self._look_through(op)
         self._settled(op)
+        hand_on(op, block.ops[first:])
+
+    def _bound_terms(self, op: Apply) -> None:
+        """Multiply a number's tangent out that is a sum of many lanes.
+
+        Each is scaled by all that follows, and for each use of the number: a loop that pops many
+        numbers would become ten times as long.
+        """
+        for v in op.outputs:
+            held = self.tangent.get(v)
+            if not isinstance(held, Chunk) or held.shape:
+                continue
+            free = sum(not lanes.placed and lanes.lane < 0 for lanes in held.terms)
+            if free > max(_TERMS, self.n):
+                self.tangent[v] = Chunk.of(self.n, (), {Lanes(self._multiplied(held)): 1.0})
 
     def _convert(self, op: Apply) -> None:
         self._copy(op)
@@ -154,14 +172,20 @@ class Rules(Memory):
             self._copy(op)
             return
         if rule.kind == "elementwise":
+            if len(op.args) > len(rule.partials) or op.kwargs:
+                named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+                self._only_primals(op, rule, named)
             mark = len(self.recorder.block.ops), self.recorder.mark()
             try:
                 self._elementwise(op, rule)
             except (MissingRuleError, DualLeakError, AgainError):
                 raise
-            except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
+            except Exception as error:  # whatever a rule's body raises on symbols
+                if self.again:
+                    raise AgainError from error
                 self._rewind(mark)
-                self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), {}), error)
+                named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+                self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), named), error)
             return
         dots = tuple(self.tangent_of(a) for a in op.args)
         named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
@@ -174,7 +198,9 @@ class Rules(Memory):
             self._answer(op.outputs, y, y_dot)
         except (MissingRuleError, DualLeakError, AgainError):
             raise
-        except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
+        except Exception as error:  # whatever a rule's body raises on symbols
+            if self.again:
+                raise AgainError from error
             self._rewind(mark)
             self._whole(op, rule, (dots, named), error)
 
@@ -185,7 +211,7 @@ class Rules(Memory):
 
     def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
         """Refuse derivatives in what the rule takes as an option."""
-        _, options = rule.binder.bind(tuple(self.tangent_of(a) for a in op.args), dict(named))
+        _, options = rule.of_call(tuple(self.tangent_of(a) for a in op.args), dict(named))
         for name, t in options.items():
             if isinstance(t, (Chunk, Undefined)) or (
                 isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
@@ -278,10 +304,11 @@ class Rules(Memory):
         (v,) = op.outputs
         y = self.primal[v]
         dtype = v.type.dtype
-        numbers = [as_numpy_number(self._symbols(a), dtype) for a in op.args]
+        args, _ = rule.of_call(op.args, op.kwargs)
+        numbers = [as_numpy_number(self._symbols(a), dtype) for a in args]
         result = as_numpy_number(y, dtype)
         y_dot: Any = ZERO
-        for k, a in enumerate(op.args):
+        for k, a in enumerate(args):
             t = self.tangent_of(a)
             if isinstance(t, Zero):
                 continue

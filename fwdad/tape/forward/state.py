@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ _LISTED = 64  # lanes of a number that are written as a list
 
 
 class AgainError(Exception):
-    """A fact has been found that earlier code was written without."""
+    """Facts have been found that earlier code was written without."""
 
 
 class Facts:
@@ -50,12 +50,6 @@ class Facts:
         self.carried: set[tuple[int, int]] = set()  # (loop, position): active carried values
         self.programs: dict[Any, tuple[Program, tuple[bool, ...]]] = {}  # called, and pushed
         self.wider: dict[Any, tuple[bool, ...]] = {}  # what has lanes besides what is active
-
-    def note(self, where: set[Any], what: Any) -> None:
-        """Note a fact, and start again if it is new."""
-        if what not in where:
-            where.add(what)
-            raise AgainError
 
 
 class State:
@@ -86,6 +80,7 @@ class State:
         self.windows: dict[Value, Window] = {}  # the shadows that are known by their places
         self.placer = Placer(recorder)
         self.has_basis = False
+        self.again = False  # a fact is new: this attempt goes on, to find others, and is given up
         self._top = recorder.block
         self._origin: dict[Value, Value] = {}
         self._op: Op | None = None
@@ -153,17 +148,23 @@ class State:
     def _is_shadowed(self, v: Value) -> bool:
         return is_array(v) and bool(self.memory.get(v, {v}) & self.facts.shadowed)
 
+    def _note(self, where: set[Any], facts: Iterable[Any]) -> None:
+        """Note facts; if one is new, what is written now is not the last attempt."""
+        new = set(facts) - where
+        where |= new
+        self.again |= bool(new)
+
     def _shadow_all(self, v: Value) -> None:
         """An active value is stored into an array: its memory has shadows, from the start."""
-        for root in self.memory.get(v, {v}):
-            if root not in self.facts.shadowed:
-                self.facts.shadowed |= self.memory.get(v, {v})
-                raise AgainError
+        self._note(self.facts.shadowed, self.memory.get(v, {v}))
 
     def _shadow_stored(self, v: Value) -> None:
         """The same, where the store is reached: the shadow is there."""
         self._shadow_all(v)
         if v not in self.shadow and v not in self.windows:
+            if self.again:
+                self._begin_shadow(v)
+                return
             message = "derivatives are stored into an array that has no memory for them"
             raise UntraceableError(message, self._op.location if self._op is not None else None)
 
@@ -194,7 +195,8 @@ class State:
 
     def _must_be_dense(self, v: Value) -> None:
         """Memory whose tangent turns out not to be known by places has lanes from the start."""
-        self.facts.dense |= self.memory.get(v, {v})
+        if not self.again:  # else it may be so in this attempt only
+            self.facts.dense |= self.memory.get(v, {v})
         raise AgainError
 
     def _has_lanes(self, a: Value) -> bool:
@@ -250,8 +252,10 @@ class State:
             return Missing(self._lanes_type(t))
         if isinstance(t, Number):
             return self.recorder.apply(np.zeros, (self.n, self._lanes_type(t).dtype), {})
-        like = self._symbols(x)
-        return self.recorder.apply_typed(zero_lanes, (self.n, like), self._lanes_type(t))
+        like, made = self._symbols(x), self._lanes_type(t)
+        if isinstance(x, Value):  # what a loop carries may have other lengths than it begins with
+            made = ArrayType(made.dtype, (self.n, *like.type.shape))
+        return self.recorder.apply_typed(zero_lanes, (self.n, like), made)
 
     def _cast(self, lanes: Any, t: Type) -> Any:
         """Lanes of a value as they leave: of its own dtype."""

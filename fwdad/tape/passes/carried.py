@@ -45,6 +45,11 @@ def surely_runs(op: Loop) -> bool:
     return constant and len(range(*op.span)) > 0  # type: ignore[misc]
 
 
+def _test_holds(op: Loop) -> bool:
+    """Whether a loop has a test that is true, whatever the values."""
+    return op.test is not None and surely_runs(op)
+
+
 def runs(op: Loop) -> tuple[Apply, Value]:
     """An operation that answers whether a loop's body runs at all, and its answer.
 
@@ -109,21 +114,17 @@ class _Simplifier:
                 if flag:
                     self._param(p, operand=False)
                 last = op.body.results[-1] if op.leaves else None
-                if (
-                    flag
-                    and self._is_flag(result, {last})
-                    and op.test is not None
-                    and surely_runs(op)
-                ):
+                if flag and self._is_flag(result, {last}) and _test_holds(op):
                     self._put(output, operand=True)
-                elif not isinstance(result, (Value, Missing)) and _may_be(output, result):
-                    if surely_runs(op):
-                        self._put(output, result)
-                    elif p.type == BOOL and result is True and self._uses[output]:
-                        if executed is None:
-                            test, executed = runs(op)
-                            late.append(test)
-                        late.extend(self._flag(output, initial, executed))
+                elif isinstance(result, (Value, Missing)) or not _may_be(output, result):
+                    continue
+                elif surely_runs(op):
+                    self._put(output, result)
+                elif p.type == BOOL and result is True and self._uses[output]:
+                    if executed is None:
+                        test, executed = runs(op)
+                        late.append(test)
+                    late.extend(self._flag(output, initial, executed))
         return late
 
     def _flag(self, output: Value, initial: Operand, executed: Value) -> list[Op]:

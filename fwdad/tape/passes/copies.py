@@ -36,7 +36,7 @@ def drop_copies(program: Program) -> bool:
     mapping: dict[Value, Operand] = {}
     touched: set[Value] = set()  # one copy of a memory at a time: what is known of it changes
     for block in blocks_of(program.block):
-        made_here = {v for op in block.ops if not _is_on_stack(op) for v in op.outputs}
+        made_here = {v for op in block.ops if _is_own(op) for v in op.outputs}
         for op in block.ops:
             if not (isinstance(op, Apply) and _is_copy(op)):
                 continue
@@ -66,9 +66,12 @@ def told_orders(program: Program) -> Orders | None:
     return found if found.told() else None
 
 
-def _is_on_stack(op: Op) -> bool:
-    """Whether what an operation answers is still a stack's."""
-    return isinstance(op, Apply) and op.function in (top, pop)
+def _is_own(op: Op) -> bool:
+    """Whether what an operation answers is not still a stack's, nor one element many times."""
+    return not (isinstance(op, Apply) and op.function in _NOT_OWN)
+
+
+_NOT_OWN = {top, pop, np.broadcast_to, np.broadcast_arrays}  # of a number, which is no memory
 
 
 def _is_copy(op: Op) -> bool:

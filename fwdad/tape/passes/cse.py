@@ -51,10 +51,9 @@ class _Numbering:
         self.roots = memory_of(program)
         self.mapping: Mapping = {}
         self.changed = False
-        self._written = set().union(
-            *(memory(op.writes(), self.roots) for op in walk(program.block))
-        )
-        given = [op.args for op in walk(program.block) if isinstance(op, Call)]
+        ops = list(walk(program.block))
+        self._written = memory([op.writes() for op in ops], self.roots)
+        given = [op.args for op in ops if isinstance(op, Call)]
         self._escaping = memory([*program.block.results, *given], self.roots)
         self._known: list[dict[Hashable, tuple[Value, ...]]] = []  # a table for each open block
         self._version: dict[Value, int] = {}  # of the content of memory
@@ -69,7 +68,8 @@ class _Numbering:
     def _ops(self, block: Block) -> None:
         kept = []
         for op in block.ops:
-            op.replace(self._current)
+            if self.mapping:
+                op.replace(self._current)
             if self._is_known(op):
                 self.changed = True
                 continue
@@ -81,7 +81,8 @@ class _Numbering:
             else:
                 self._change(writes(op, self.roots))
         block.ops = kept
-        block.results = [map_values(self._current, r) for r in block.results]
+        if self.mapping:
+            block.results = [map_values(self._current, r) for r in block.results]
 
     def _current(self, value: Value) -> Operand:
         return self.mapping.get(value, value)
@@ -139,7 +140,8 @@ class _Numbering:
                 hash(op.function)
             except TypeError:
                 return None
-            inputs: Hashable = (op.function, key_of(op.args), key_of(op.kwargs), len(op.outputs))
+            options = key_of(op.kwargs) if op.kwargs else None
+            inputs: Hashable = (op.function, key_of(op.args), options, len(op.outputs))
         elif isinstance(op, Load):
             inputs = (op.view, key_of(op.array), key_of(op.index))
         else:

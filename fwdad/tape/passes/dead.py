@@ -77,19 +77,23 @@ class _Marker:
         self._run()
 
     def _enter(self, op: Op) -> None:
-        for block in op.blocks():
-            self._holders.update(dict.fromkeys(block.ops, op))
+        if op.nests:
+            self._enter_blocks(op)
         for v in defined_by(op):
             self._definitions[v] = op
+        for root in memory(op.writes(), self.roots):
+            self._writers.setdefault(root, []).append(op)
+        if _stays(op):
+            self._work.append(op)
+
+    def _enter_blocks(self, op: Op) -> None:
+        for block in op.blocks():
+            self._holders.update(dict.fromkeys(block.ops, op))
         if isinstance(op, Loop):
             for k, (param, output) in enumerate(zip(op.carried, op.outputs, strict=True)):
                 self._slots[param] = self._slots[output] = (op, k)
         elif isinstance(op, Branch):
             self._slots.update({v: (op, k) for k, v in enumerate(op.outputs)})
-        for root in memory(op.writes(), self.roots):
-            self._writers.setdefault(root, []).append(op)
-        if _stays(op):
-            self._work.append(op)
 
     def _use(self, operand: Operand) -> None:
         self._work.extend(v for v in values_in(operand) if v not in self.values)

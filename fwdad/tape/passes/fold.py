@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.effects import own_function
 from fwdad.tape.ops import Apply, Block, Missing, Operand, Program, Value, values_in
 from fwdad.tape.passes.rewrite import Mapping, give_name, substitute

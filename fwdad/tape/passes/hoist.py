@@ -43,6 +43,8 @@ def hoist(program: Program) -> bool:
     program : Program
         Rewritten in place.
     """
+    if not any(isinstance(op, Loop) for op in program.walk()):
+        return False
     return _Hoister(program).block(program.block)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import operator
+from typing import TypeGuard
 
 import numpy as np
 
-from fwdad.tangents.chunk import scale_lanes
+from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import Roots, memory, memory_of
 from fwdad.tape.effects import reads, writes
 from fwdad.tape.ops import Apply, Block, Op, Operand, Program, Store, Update, Value, is_array
@@ -34,12 +35,18 @@ def read_in_place(program: Program) -> bool:
     program : Program
         Rewritten in place.
     """
+    if not any(map(_copies, program.walk())):
+        return False
     found = _Reader(program)
     for block in blocks_of(program.block):
         found.block(block)
     substitute(program.block, found.mapping)
     give_name(found.mapping)
     return bool(found.mapping)
+
+
+def _copies(op: Op) -> TypeGuard[Apply]:
+    return isinstance(op, Apply) and op.function in _COPIES
 
 
 class _Reader:
@@ -70,7 +77,7 @@ class _Reader:
     def block(self, block: Block) -> None:
         """Leave out copies that are made and read in a block."""
         for op in list(block.ops):
-            if isinstance(op, Apply) and op.function in _COPIES and self._is_plain(op):
+            if _copies(op) and self._is_plain(op):
                 self._try(op, block)
 
     def _is_plain(self, op: Apply) -> bool:

@@ -9,11 +9,12 @@ given the types of now.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from fwdad.tape.effects import own_function
-from fwdad.tape.infer import BROADCASTING
+from fwdad.tape.alias import own_name
+from fwdad.tape.broadcasting import BROADCASTING
 from fwdad.tape.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.types import ArrayType, Dimension, Size, Type, sliced
@@ -49,15 +50,17 @@ def share_lengths_in(block: Block) -> bool:
 
 def _asked_of_operands(block: Block) -> bool:
     """Ask what an array was computed of for its lengths: then nobody else may need the array."""
-    made = {v: op for op in walk(block) for v in op.outputs}
+    asking = [
+        op for op in walk(block) if isinstance(op, Apply) and own_name(op.function) == "length_of"
+    ]
+    made = {v: op for op in walk(block) for v in op.outputs} if asking else {}
     changed = False
-    for op in walk(block):
-        if isinstance(op, Apply) and own_function(op) == "length_of":
-            array, axis = op.args
-            if is_array(array):
-                found = same_length(array, axis, made)
-                changed |= found[0] is not array
-                op.args = found
+    for op in asking:
+        array, axis = op.args
+        if is_array(array):
+            found = same_length(array, axis, made)
+            changed |= found[0] is not array
+            op.args = found
     return changed
 
 
@@ -101,10 +104,11 @@ class _Lengths:
     def __init__(self, block: Block) -> None:
         self._same: dict[Size, Dimension] = {}
         self._current: set[Dimension] = set()  # lengths that windows have now
+        self._cut: dict[Any, Dimension] = {}  # of windows on a known length, by their bounds
         ops = [op for op in walk(block) if len(op.outputs) == 1 and is_array(op.outputs[0])]
         for op in ops:
             if isinstance(op, Load) and op.view and all(map(_is_basic, op.index)):
-                shape = _window(self._shape(op.array), op.index)
+                shape = self._window(op.outputs[0], self._shape(op.array), op.index)
                 self._current.update(shape)
                 self._note(op.outputs[0], shape)
             elif isinstance(op, Apply) and _by_element(op):
@@ -127,6 +131,27 @@ class _Lengths:
             d = self._same[d]
         return d
 
+    def _window(
+        self, value: Value, whole: tuple[Dimension, ...], index: tuple[Operand, ...]
+    ) -> tuple[Dimension, ...]:
+        """The shape of ``a[index]``, which a value is."""
+        rest = list(whole)
+        made: list[Dimension] = []
+        for k, i in enumerate(index):
+            if i is None:
+                made.append(1)
+            elif i is Ellipsis:
+                later = sum(j is not None for j in index[k + 1 :])
+                while len(rest) > later:
+                    made.append(rest.pop(0))
+            else:
+                d = rest.pop(0)
+                if isinstance(i, slice):
+                    own = value.type.shape[len(made)]
+                    cut = self._cut.setdefault((d, i.start, i.stop, i.step), own)
+                    made.append(sliced(d, i, unknown=cut))
+        return (*made, *rest)
+
     def _note(self, value: Value, shape: tuple[Dimension, ...]) -> None:
         if len(shape) != value.type.ndim:
             return
@@ -145,24 +170,6 @@ def _is_basic(i: Operand) -> bool:
     return i is None or i is Ellipsis or isinstance(i, (int, np.integer, slice)) or (
         isinstance(i, Value) and not is_array(i)
     )  # fmt: skip
-
-
-def _window(whole: tuple[Dimension, ...], index: tuple[Operand, ...]) -> tuple[Dimension, ...]:
-    """The shape of ``a[index]``."""
-    rest = list(whole)
-    made: list[Dimension] = []
-    for k, i in enumerate(index):
-        if i is None:
-            made.append(1)
-        elif i is Ellipsis:
-            later = sum(j is not None for j in index[k + 1 :])
-            while len(rest) > later:
-                made.append(rest.pop(0))
-        else:
-            d = rest.pop(0)
-            if isinstance(i, slice):
-                made.append(sliced(d, i))
-    return (*made, *rest)
 
 
 def _by_element(op: Apply) -> bool:

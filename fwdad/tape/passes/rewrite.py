@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tape.ops import Block, Loop, Missing, Op, Operand, Program, Value, map_values, values_in
+from fwdad.tape.alias import memory_of
+from fwdad.tape.ops import (
+    Block,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    map_values,
+    values_in,
+    walk,
+)
 
 Mapping = dict[Value, Operand]
 
@@ -27,8 +39,9 @@ def substitute(block: Block, mapping: Mapping) -> None:
 def _substitute(block: Block, found: Any) -> None:
     for op in block.ops:
         op.replace(found)
-        for inner in op.blocks():
-            _substitute(inner, found)
+        if op.nests:
+            for inner in op.blocks():
+                _substitute(inner, found)
     block.results = [map_values(found, r) for r in block.results]
 
 
@@ -43,23 +56,24 @@ def blocks_of(block: Block) -> Iterator[Block]:
     """A block and all that are inside it."""
     yield block
     for op in block.ops:
-        for inner in op.blocks():
-            yield from blocks_of(inner)
+        if op.nests:
+            for inner in op.blocks():
+                yield from blocks_of(inner)
 
 
 def count_uses(program: Program) -> Counter[Value]:
     """How often each value is an operand or a result."""
-    uses: Counter[Value] = Counter()
+    used: list[Value] = []
     for block in blocks_of(program.block):
         for op in block.ops:
-            uses.update(values_in(op.operands()))
-        uses.update(values_in(block.results))
-    return uses
+            used += values_in(op.operands())
+        used += values_in(block.results)
+    return Counter(used)
 
 
-def defined_by(op: Op) -> list[Value]:
+def defined_by(op: Op) -> tuple[Value, ...]:
     """The values that an operation defines for the block that it stands in."""
-    return [*op.outputs, op.exec_count] if isinstance(op, Loop) else list(op.outputs)
+    return (*op.outputs, op.exec_count) if isinstance(op, Loop) else op.outputs
 
 
 def definitions(program: Program) -> dict[Value, Op]:
@@ -74,6 +88,25 @@ def all_inside(block: Block) -> set[Value]:
         for b in blocks_of(block)
         for v in (*b.params, *(v for op in b.ops for v in defined_by(op)))
     }
+
+
+def written_outside(block: Block) -> list[Value]:
+    """The arrays from outside that a block writes: it is given copies of them.
+
+    Parameters
+    ----------
+    block : Block
+        Any.
+    """
+    written = [v for op in walk(block) for v in op.writes()]
+    if not written:
+        return []
+    memory = memory_of(Program("", block))
+    inside = all_inside(block)
+    found: dict[Value, None] = {}
+    for v in written:
+        found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
+    return list(found)
 
 
 def all_used(op: Op) -> set[Value]:

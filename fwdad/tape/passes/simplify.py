@@ -54,12 +54,21 @@ def simplify(program: Program) -> bool:
     program : Program
         Rewritten in place.
     """
+    if not any(map(_may_gain, program.walk())):
+        return False
     conditions = _Conditions(program)
     conditions.block(program.block, {})
     give_name(conditions.mapping)
     merged = _merge_branches(program)
     carried = simplify_carried(program)
     return conditions.changed or merged or carried
+
+
+def _may_gain(op: Op) -> bool:
+    """Whether there is anything to do because of an operation: most programs have none."""
+    if isinstance(op, Apply):
+        return op.function is operator.not_
+    return op.nests or isinstance(op, Check)
 
 
 # -- what is known of conditions
@@ -134,7 +143,8 @@ class _Conditions:
         return map_values(found, operand) if self.mapping or known else operand
 
     def _op(self, op: Op, block: Block, known: Known) -> None:
-        op.replace(lambda v: self._constant(v, known))
+        if self.mapping or known:
+            op.replace(lambda v: self._constant(v, known))
         if isinstance(op, Apply) and op.function is operator.not_:
             twice = self._twice_negated(op)
             if twice is not None:

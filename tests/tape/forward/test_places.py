@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.tape.forward import place_lanes
@@ -365,3 +365,78 @@ def test_lanes_by_places_run_backwards(f, n):
     assert_allclose(
         fwdad.jacrev(fwdad.jacfwd(g))(x), fwdad.jacfwd(fwdad.jacfwd(g))(x), rtol=1e-12, atol=1e-13
     )
+
+
+# -- indices out of range have no lane, also where nobody needs the element itself
+
+
+def element(a, k):
+    return a[k]
+
+
+def sums(a, k):
+    s = 0.0
+    for j in range(k):
+        s += a[j]
+    return s
+
+
+def through_windows(a, k):
+    return a[1:][k] + a.reshape(2, 2).T[0, 1] + a[::-1][k]
+
+
+def of_rows(a, k):
+    return a.reshape(2, 2)[k, 1]
+
+
+@pytest.mark.parametrize("f", [element, sums, through_windows, of_rows])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_an_index_out_of_range_raises(f, backend):
+    x = np.array([0.5, -1.0, 2.0, 3.5])
+    columns, rows = (fwdad.jit(of(f), backend=backend) for of in (fwdad.jacfwd, fwdad.jacrev))
+    for k in (1, 0, -1, -2, 2, 3, 4, -4, 5, -5, 10**12):
+        try:
+            expected = fwdad.jacfwd(f)(x, k)
+        except IndexError:
+            for derivative in (columns, rows):
+                with pytest.raises(IndexError):
+                    derivative(x, k)
+        else:
+            for derivative in (columns, rows):
+                assert_array_equal(derivative(x, k), expected)
+
+
+def on_one_side(a, t):
+    return a[1] if t > 0 else a[17] * a[-5]
+
+
+def rows_on_one_side(a, t):
+    return a[1:3] if t > 0 else a[[0, 17]]
+
+
+@pytest.mark.parametrize("f", [on_one_side, rows_on_one_side])
+def test_an_index_out_of_range_on_a_way_that_is_not_taken(f):
+    x = np.array([0.5, -1.0, 2.0, 3.5])
+    for of in (fwdad.jacfwd, fwdad.jacrev):
+        derivative = fwdad.jit(of(f), backend="numpy")
+        assert_array_equal(derivative(x, 1.0), fwdad.jacfwd(f)(x, 1.0))
+        with pytest.raises(IndexError):
+            derivative(x, -1.0)
+
+
+def test_rolled_by_a_number_that_is_not_known():
+    x = np.array([0.5, -1.0, 2.0, 3.5])
+    derivative = fwdad.jit(fwdad.jacrev(lambda x, k: np.roll(x, k) * x), backend="numpy")
+    for k in (1, -2, 5):
+        assert_allclose(derivative(x, k), fwdad.jacfwd(lambda x, k: np.roll(x, k) * x)(x, k))
+
+
+def test_a_window_in_a_list_of_one_is_refused():
+    def f(x):
+        y = x * 1.0
+        (z,) = np.meshgrid(y, copy=False)
+        z[0] = 7.0
+        return y
+
+    with pytest.raises(fwdad.errors.UntraceableError, match="meshgrid may answer a window"):
+        fwdad.jit(fwdad.jacfwd(f), backend="numpy")(np.array([1.0, 2.0]))

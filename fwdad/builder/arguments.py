@@ -1,0 +1,124 @@
+"""The arguments of a call that is differentiated."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.build import Run
+from fwdad.builder.dual import explicit, wrap
+from fwdad.builder.memory import SHADOWED
+from fwdad.errors import UnsupportedTypeError
+from fwdad.tangents.alike import alike
+from fwdad.tangents.composite import Structure, flatten, unflatten
+
+
+class Arguments:
+    """The arguments of a call, those to differentiate taken apart into leaves.
+
+    Parameters
+    ----------
+    args : tuple
+        ``(x, *args)``.
+    kwargs : dict
+        Keyword arguments, inactive.
+    argnums : tuple of int
+        The positions to differentiate with respect to.
+    """
+
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...]
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.argnums = argnums
+        self.structures: list[Structure] = []
+        self.counts: list[int] = []
+        self.leaves: list[Any] = []
+        self.composite = False
+        for k in argnums:
+            if not -len(args) <= k < len(args):
+                message = f"argnums holds {k}, and {len(args)} arguments came"
+                raise UnsupportedTypeError(message)
+            leaves, structure = flatten(args[k], strict=True)
+            if not leaves:
+                raise UnsupportedTypeError(_no_tangent(k, args[k]))
+            self.structures.append(structure)
+            self.composite |= structure.kind != "leaf"
+            self.counts.append(len(leaves))
+            if SHADOWED:  # an enclosing call may keep tangents in the memory of a plain array
+                leaves = [wrap(x, copy=True) if explicit(x) is not x else x for x in leaves]
+            self.leaves.extend(leaves)
+
+    def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:
+        """The arguments of one run: copies of the leaves, as duals where a tangent came."""
+        duals = [
+            run.dual(alike(leaf) if isinstance(leaf, np.ndarray) else leaf, t)
+            for leaf, t in zip(self.leaves, tangents, strict=True)
+        ]
+        made = list(self.args)
+        if len(self.argnums) == 1:
+            made[self.argnums[0]] = unflatten(self.structures[0], duals)
+            return made
+        start = 0
+        for k, structure, count in zip(self.argnums, self.structures, self.counts, strict=True):
+            made[k] = unflatten(structure, duals[start : start + count])
+            start += count
+        return made
+
+    def arrays(self) -> list[tuple[int, Any]]:
+        """Every array among the arguments, with the position of its argument."""
+        found: list[tuple[int, Any]] = []
+        for k, x in enumerate(self.args):
+            leaves, _ = flatten(x)
+            found.extend((k, leaf) for leaf in leaves if isinstance(leaf, np.ndarray))
+        return found
+
+
+def _no_tangent(k: int, x: Any) -> str:
+    name = type(x).__name__
+    what = f"argument {k} is {'an' if name[0] in 'aeiou' else 'a'} {name}"
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None:
+        what += f" of dtype {dtype}"
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return f"{what}: integers have no tangent space. Write {x}.0"
+    if getattr(dtype, "kind", "") in "iub" and dtype is not None:
+        return f"{what}: it has no tangent space. Write x.astype(float)"
+    return (
+        f"{what} and holds nothing to differentiate with respect to: floats, complex numbers and "
+        "arrays of them have tangents; register_tangent_type adds a class of your own"
+    )
+
+
+def explicit_leaves(x: Any) -> Any:
+    """A value with the tangents that an enclosing call keeps in memory made explicit."""
+    if not SHADOWED:
+        return x
+    leaves, structure = flatten(x)
+    return unflatten(structure, [explicit(leaf) for leaf in leaves])
+
+
+def check_read_again(args: Any) -> None:
+    """Raise if there is an iterator among the arguments of a function that is run more than once.
+
+    Parameters
+    ----------
+    args : object
+        All of them, in containers.
+    """
+    iterators, _ = flatten(args, leaf=_is_read_once)
+    if iterators:
+        message = (
+            f"a {type(iterators[0]).__name__} came among the arguments: it can be read once, and "
+            "the function is run more than once here. Pass a list"
+        )
+        raise UnsupportedTypeError(message)
+
+
+def _is_read_once(x: Any) -> bool:
+    """Whether a value is an iterator of Python's; where one of the user's stands is put back."""
+    return isinstance(x, Iterator) and not isinstance(type(x).__next__, types.FunctionType)

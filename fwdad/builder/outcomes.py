@@ -1,0 +1,151 @@
+"""What a function answered, gathered from chunk to chunk: its value and its tangents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError, NondeterministicFunctionError
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.composite import Structure, unflatten
+from fwdad.tangents.plain import plain
+from fwdad.tangents.registrations import OWN
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.vectors import zero_tangent
+from fwdad.tangents.zero import NoTangent, Undefined
+
+
+class Outcome:
+    """What a function answered: its value, and the tangents of the value's leaves.
+
+    Attributes
+    ----------
+    y, aux : object
+        The value, and what came beside it with ``has_aux``.
+    leaves : list
+        The leaves of the value.
+    structure : Structure
+        The value without its leaves.
+    tangents : list
+        ``(K, *leaf.shape)`` for each leaf.
+    """
+
+    def __init__(
+        self, y: Any, aux: Any, leaves: list[Any], structure: Structure, tangents: list[Any]
+    ) -> None:
+        self.y = y
+        self.aux = aux
+        self.leaves = leaves
+        self.structure = structure
+        self.tangents = tangents
+
+    def pushed(self, *, single: bool) -> Any:
+        """The tangents in the value's structure; of a single direction, without the lane axis."""
+        if not single:
+            return self.tangent_tree(self.tangents)
+        pairs = zip(self.tangents, self.leaves, strict=True)
+        return self.tangent_tree([_only_direction(t, leaf) for t, leaf in pairs])
+
+    def tangent_tree(self, parts: list[Any]) -> Any:
+        """Put one thing per leaf into the value's structure."""
+        return unflatten(self.structure, parts, lambda _: NoTangent)
+
+
+def _only_direction(lanes: Any, leaf: Any) -> Any:
+    """The tangent of a single direction, of the leaf's own type."""
+    t = lanes[0]
+    return t.item() if type(plain(leaf)) in (float, complex) and hasattr(t, "item") else t
+
+
+class Collector:
+    """Gathers the tangents of the chunks, and compares their values."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.values: list[Any] | None = None
+        self.structure: Structure | None = None
+        self.aux: Any = None
+        self.rows: list[list[Any]] = []
+
+    def add(
+        self, start: int, stop: int, pairs: list[tuple[Any, Any]], structure: Structure, aux: Any
+    ) -> None:
+        """Take what one run answered, along directions ``start`` to ``stop``."""
+        values = [p for p, _ in pairs]
+        if self.values is None:
+            self.values, self.structure, self.aux = values, structure, aux
+            self.rows = [[] for _ in pairs]
+        elif len(values) != len(self.values) or not all(
+            _identical(a, b) for a, b in zip(values, self.values, strict=True)
+        ):
+            message = (
+                "the function's value differs between two chunks of tangents: it depends on "
+                "something that fwdad cannot set back (a clock, the operating system's entropy, "
+                "code in C that keeps a state). Use chunk=None, which runs it once"
+            )
+            raise NondeterministicFunctionError(message)
+        for row, (p, t) in zip(self.rows, pairs, strict=True):
+            row.append(self._lanes(start, stop, p, t, row))
+
+    def _lanes(self, start: int, stop: int, p: Any, t: Any, row: list[Any]) -> Any:
+        if type(t) is Chunk and stop - start == self.count and type(p) is np.ndarray:
+            lanes = t.lanes
+            if type(lanes) is np.ndarray and lanes.dtype is p.dtype:  # the commonest
+                return lanes
+        dtype = leaf_dtype(plain(p))
+        if isinstance(t, Undefined):
+            t.use()
+        n = stop - start
+        if isinstance(t, Chunk):
+            lanes = t.lanes
+        elif dtype.kind == "O":
+            lanes = zero_tangent(plain(p), n).lanes
+        else:
+            lanes = np.zeros((n, *leaf_shape(p)), dtype)
+        kind = plain(lanes).dtype
+        if kind.kind == "O" != dtype.kind:
+            message = f"the tangent of a {type(plain(p)).__name__} is a chunk of objects"
+            raise ChunkMismatchError(message)
+        if kind.kind == "c" and dtype.kind != "c":
+            lanes = lanes.real
+        if kind != dtype:
+            lanes = lanes.astype(dtype)
+        if n == self.count or type(lanes) is not np.ndarray:
+            return lanes
+        # one array for all chunks: memory is that of the answer and of one chunk
+        whole = next((r.base for r in row if type(r) is np.ndarray), None)
+        if whole is None:
+            whole = np.empty((self.count, *lanes.shape[1:]), dtype)
+        whole[start:stop] = lanes
+        return whole[start:stop]
+
+    def outcome(self) -> Outcome:
+        """All chunks together."""
+        values = self.values
+        assert values is not None
+        assert self.structure is not None
+        tangents = [self._joined(row) for row in self.rows]
+        y = unflatten(self.structure, values)
+        return Outcome(y, self.aux, values, self.structure, tangents)
+
+    def _joined(self, row: list[Any]) -> Any:
+        if len(row) == 1:
+            return owned(row[0])
+        if all(type(lanes) is np.ndarray for lanes in row):
+            return row[0].base
+        return np.concatenate(row)
+
+
+def owned(lanes: Any) -> Any:
+    """Lanes that nobody else holds: seeds, constants and parts of either are copied."""
+    if type(lanes) is np.ndarray and (lanes.base is not None or not lanes.flags.writeable):
+        return lanes.copy()
+    return lanes
+
+
+def _identical(a: Any, b: Any) -> bool:
+    if type(plain(a)) in OWN:  # whether two of them are equal only their class would know
+        return type(plain(a)) is type(plain(b))
+    a, b = np.asarray(plain(a)), np.asarray(plain(b))
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))

@@ -1,0 +1,132 @@
+"""Names in the source of a reversible function: what they mean, and which are places."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from types import FunctionType
+from typing import Any
+
+from fwdad.errors import IrreversibleError
+from fwdad.reversible import words
+from fwdad.reversible.places import text
+from fwdad.reversible.program import Variable
+from fwdad.reversible.stack import field_of, placed_at
+from fwdad.reversible.syntax import location, outside
+
+_MISSING = object()
+
+
+class Names:
+    """What is known of names while a function is read.
+
+    Parameters
+    ----------
+    f : function
+        The function.
+    node : ast.FunctionDef
+        Its definition.
+    filename : str
+        Where it stands.
+    room : int
+        How many numbers stacks and dictionaries have room for that have no capacity.
+    """
+
+    def __init__(self, f: FunctionType, node: ast.FunctionDef, filename: str, room: int) -> None:
+        self.room = room
+        self.grows = False
+        self.f = f
+        self.node = node
+        self.filename = filename
+        self.names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        self.locals = {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        self.live: list[dict[str, Variable]] = [{}]
+        self.defined: list[str] = []
+        self.count = 0
+        self.own: dict[str, tuple[type, dict[str, str]]] = {}  # ancillas of several variables
+        self.ended: set[str] = set()  # those of them that have been freed
+
+    def refuse(self, message: str, node: ast.AST) -> IrreversibleError:
+        """The error for a node, with its place."""
+        return IrreversibleError(message, location(self.filename, node))
+
+    def scope(self) -> set[str]:
+        """The names that have a value here, but the parameters."""
+        return {name for names in self.live for name in names} | set(self.defined)
+
+    def parameters(self) -> set[str]:
+        """The names of the parameters."""
+        a = self.node.args
+        return {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
+
+    def fresh(self, name: str) -> str:
+        """A name that the function does not have, like the one that is wanted."""
+        while name in self.names:
+            self.count += 1
+            name = f"{name}_{self.count}"
+        self.names.add(name)
+        return name
+
+    def meaning(self, node: ast.expr) -> Any:
+        """What a name of the world outside refers to now, or a mark that there is nothing."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            f = self.meaning(node.operand)
+            return ~f if callable(f) and hasattr(f, "__invert__") else _MISSING
+        if isinstance(node, ast.Attribute):
+            owner = self.meaning(node.value)
+            return _MISSING if owner is _MISSING else getattr(owner, node.attr, _MISSING)
+        if not isinstance(node, ast.Name) or node.id in self.locals:
+            return _MISSING
+        return outside(self.f, node.id, _MISSING)
+
+    def is_function(self, node: ast.expr) -> bool:
+        """Whether an argument is a function of the world outside."""
+        return callable(self.meaning(node))
+
+    def place(self, node: ast.expr) -> ast.expr:
+        """The expression itself, if it can be updated."""
+        if not self._is_place(node):
+            message = f"'{text(node)}' is no place that can be updated"
+            raise self.refuse(message, node)
+        return node
+
+    def _is_place(self, node: ast.expr) -> bool:
+        inner = node
+        while isinstance(inner, (ast.Subscript, ast.Attribute)):
+            inner = inner.value
+        return (
+            isinstance(inner, ast.Name) and inner.id in self.locals and not self.is_function(node)
+        )
+
+    def conditions(self, test: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """The conditions before and after a branch or loop."""
+        if isinstance(test, ast.Call) and self.meaning(test.func) is words.cond:
+            message = "fwdad.cond takes the condition before and the condition after"
+            pre, post = self.given(words.cond, test, message)
+            return pre, post
+        return test, test
+
+    def given(self, function: Any, call: ast.Call, message: str) -> list[ast.expr]:
+        """The arguments of a call in the order of the parameters."""
+        stars = any(isinstance(a, ast.Starred) for a in call.args)
+        named = {k.arg: k.value for k in call.keywords if k.arg is not None}
+        if stars or len(named) != len(call.keywords):
+            raise self.refuse("no call here has * or **: its arguments are written out", call)
+        try:
+            bound = inspect.signature(function).bind(*call.args, **named)
+        except TypeError as error:
+            raise self.refuse(f"{message} ({error})", call) from None
+        return list(bound.arguments.values())
+
+    def _is_word(self, node: ast.With, word: Any) -> bool:
+        e = node.items[0].context_expr
+        return isinstance(e, ast.Call) and self.meaning(e.func) is word
+
+    def fields(self, owner: ast.expr) -> Any:
+        """A function of a field's name: its expression."""
+        own = self.own.get(owner.id) if isinstance(owner, ast.Name) else None
+        if own is None:
+            return lambda name: placed_at(field_of(owner, name), owner)
+        return lambda name: placed_at(ast.Name(own[1][name], ast.Load()), owner)

@@ -1,0 +1,103 @@
+"""Calls in one form: what a library function requires, whatever way the caller gives it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+_LIBRARIES = {"numpy", "scipy"}
+_UNSIGNED = {  # C functions whose signature Python cannot tell before NumPy 2.4
+    np.array: ("object",),
+    np.asarray: ("a",),
+    np.asanyarray: ("a",),
+    np.ascontiguousarray: ("a",),
+    np.asfortranarray: ("a",),
+    np.dot: ("a", "b"),
+}
+_OF_UFUNCS = {"reduce": ("array",), "accumulate": ("array",), "reduceat": ("array", "indices")}
+
+
+@lru_cache(maxsize=4096)
+def _required(function: Any) -> tuple[str, ...]:
+    """The first parameters of a library function, up to one that has a default."""
+    if isinstance(function, np.ufunc):
+        return ()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return _UNSIGNED.get(function, ())
+    names = []
+    for p in parameters:
+        if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) or p.default is not p.empty:
+            break
+        names.append(p.name)
+    return tuple(names)
+
+
+def by_position(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call with those arguments by position that a library function requires.
+
+    Parameters
+    ----------
+    function : callable
+        Of any library; only those of NumPy and SciPy are looked at.
+    args, kwargs
+        The arguments, as the caller gives them: ``np.sum(a=x, axis=0)``.
+
+    Returns
+    -------
+    args : tuple
+        ``(x,)``.
+    kwargs : dict
+        ``{"axis": 0}``.
+    """
+    module = getattr(function, "__module__", None)
+    of_ufunc = isinstance(getattr(function, "__self__", None), np.ufunc)
+    if not of_ufunc and (type(module) is not str or module.partition(".")[0] not in _LIBRARIES):
+        return args, kwargs  # the user's functions are not kept alive by a cache
+    try:
+        names = _OF_UFUNCS.get(function.__name__, ()) if of_ufunc else _required(function)
+        wanted = names[len(args) :]
+    except TypeError:  # an object of a library that cannot be hashed
+        return args, kwargs
+    given = []
+    for name in wanted:
+        if name not in kwargs:
+            break
+        given.append(name)
+    if not given:
+        return args, kwargs
+    rest = {key: a for key, a in kwargs.items() if key not in given}
+    return (*args, *(kwargs[name] for name in given)), rest
+
+
+def told_dtypes(ufunc: np.ufunc, given: Sequence[Any], dtype: Any, casting: Any) -> tuple[Any, ...]:
+    """The dtypes to which ``ufunc(…, dtype=, casting=)`` casts its operands.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        Any.
+    given : sequence of numpy.dtype or type
+        Those of the operands; ``int``, ``float`` and ``complex`` are numbers of Python's.
+    dtype, casting
+        As the caller says them; ``dtype`` may be None.
+
+    Raises
+    ------
+    TypeError
+        NumPy's own, where it does not cast so.
+    """
+    types = (*given, *(None,) * ufunc.nout)
+    if dtype is None:
+        return ufunc.resolve_dtypes(types, casting=casting)[: ufunc.nin]
+    of_class = isinstance(dtype, type) and issubclass(dtype, np.dtype)  # NumPy's own Python code
+    wanted = dtype() if of_class else np.dtype(dtype)
+    told = (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)
+    return ufunc.resolve_dtypes(types, signature=told, casting=casting)[: ufunc.nin]

@@ -1,0 +1,54 @@
+"""The parts of an index: numbers and slices, masks, arrays of places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+
+
+def is_basic(i: Any) -> bool:
+    """Whether a part of an index makes no copy: None, an ellipsis, a slice or an int."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return True
+    if type(i) is Symbol:
+        return isinstance(i.type, Number) and i.type.dtype.kind in "iu"
+    return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
+
+
+def is_mask(i: Any) -> bool:
+    """Whether a part of an index is a truth value, or an array of them."""
+    dtype = i.type.dtype if type(i) is Symbol else getattr(np.asarray(i), "dtype", None)
+    return (
+        dtype is not None
+        and dtype.kind == "b"
+        and not isinstance(i, slice)
+        and i is not None
+        and i is not Ellipsis
+    )
+
+
+def mask_rank(i: Any) -> int:
+    """How many axes a mask takes; 0 of what is no mask."""
+    if not is_mask(i):
+        return 0
+    return i.type.ndim if type(i) is Symbol else np.ndim(i)
+
+
+def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
+    """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
+    zero = [
+        i
+        if i is None or i is Ellipsis or isinstance(i, slice) or np.asarray(i).dtype.kind == "b"
+        else np.zeros_like(i)
+        for i in at
+    ]
+    return a[tuple(zero)]
+
+
+def is_plain(s: slice) -> bool:
+    """Whether the ends and the step of a slice are known."""
+    return all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))
