@@ -39,10 +39,10 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.passes.rewrite import all_used, blocks_of, defined_by
 from fwdad.tape.places import Interval, intervals
-from fwdad.tape.recorder import _identity
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import BOOL
+from fwdad.tape.writer import _identity
 
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy

@@ -38,8 +38,9 @@ class Symbol:
     __slots__ = ("recorder", "value")
     __array_priority__ = 1e5
     __fwdad_symbolic__ = True
+    recorder: Recorder
 
-    def __init__(self, value: Value, recorder: Recorder) -> None:
+    def __init__(self, value: Value, recorder: Any) -> None:
         self.value = value
         self.recorder = recorder
 
@@ -259,8 +260,9 @@ class Length:
 
     __slots__ = ("recorder", "size")
     __fwdad_symbolic__ = True
+    recorder: Recorder
 
-    def __init__(self, size: Any, recorder: Recorder) -> None:
+    def __init__(self, size: Any, recorder: Any) -> None:
         self.size = size
         self.recorder = recorder
 

@@ -1,0 +1,304 @@
+"""What writes operations into the block that is open, and what it knows of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.rules.registry import function_name
+from fwdad.tangents import sparse
+from fwdad.tape.alias import windows
+from fwdad.tape.infer import infer
+from fwdad.tape.journal import Journal, Region
+from fwdad.tape.known_lengths import KnownLengths, length_of
+from fwdad.tape.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Check,
+    Checkpoint,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+)
+from fwdad.tape.samples import CannotInferError
+from fwdad.tape.symbol import UNBOUND, Length, Symbol
+from fwdad.tape.types import ArrayType, Number, Size, Type, number_type
+
+_FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
+
+
+class Writer(Journal, KnownLengths):
+    """Writes one tape, operation by operation.
+
+    Attributes
+    ----------
+    block : Block
+        The block that is open.
+    place : callable
+        Answers the location of the expression that is being evaluated.
+    """
+
+    def __init__(self) -> None:
+        Journal.__init__(self)
+        KnownLengths.__init__(self)
+        self.block = Block()
+        self.place: Callable[[], Location | None] = lambda: None
+        self.assumes = False  # whether lengths of the example may be taken for granted
+        self.value_guards: dict[int, Any] = {}  # input: value
+        self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
+        self._definitions: dict[Value, Op] = {}
+        self.prints = False  # whether the traced function prints: output is left out
+        self.rows = True  # whether it is likely that the inputs lie row by row
+        self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
+        self.differentiates = False  # whether what is written now is differentiated
+        self.derives = False  # whether derivatives are among what is written
+        self.split = 0  # how many arrays in loops became numbers
+        self.turns = False  # whether it is written down where a way back begins
+        self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
+        self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
+        self.cut: Any = None  # what is told of a program that is to be cut in two
+        self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
+        self.checkpoint: Checkpoint | None = None  # of the loops that are written now
+        self.capture: Callable[[Any], Symbol] | None = None
+        self.is_written: Callable[[Value], bool] = lambda _: True
+
+    # -- the heap
+
+    @contextmanager
+    def region(self, block: Block) -> Iterator[Region]:
+        """Write into a block, and journal what changes; the caller undoes or keeps it."""
+        outer, made = self.block, Region()
+        mark = self.mark()
+        self.block = block
+        self.regions.append(made)
+        try:
+            yield made
+        except BaseException:  # what is refused inside leaves nothing behind
+            made.undo()
+            raise
+        finally:
+            self.regions.pop()
+            self.block = outer
+            self.forget(mark)  # what is defined inside is not known outside
+            if self.regions:
+                self.regions[-1].fresh |= made.fresh
+
+    # -- operations
+
+    def emit(self, op: Op) -> None:
+        """Append an operation."""
+        op.location = op.location or self.place()
+        self.block.ops.append(op)
+        for value in op.outputs:
+            self._definitions[value] = op
+            self.measure(value)
+
+    def is_merged(self, value: Value) -> bool:
+        """Whether a value is what a branch or loop leaves behind."""
+        return isinstance(self._definitions.get(value), (Branch, Loop))
+
+    def owners(self, value: Value) -> set[Value]:
+        """The arrays that another one may be memory of, itself among them, as far as is known."""
+        found: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            v = waiting.pop()
+            if v in found or not is_array(v):
+                continue
+            found.add(v)
+            op = self._definitions.get(v)
+            if isinstance(op, Load) and op.view:
+                waiting.append(op.array)
+            elif isinstance(op, Apply):
+                waiting.extend(values_in(windows(op)))
+            elif isinstance(op, (Branch, Loop)):
+                given = [b.results for b in op.blocks()]
+                waiting.extend(values_in([given, op.operands()]))
+            elif isinstance(op, Call):
+                waiting.extend(values_in(op.args))
+        return found
+
+    def may_share(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may be windows on the same memory."""
+        one, other = self.owners(a), self.owners(b)
+        if not one.isdisjoint(other):
+            return True
+        here = {v for op in self.block.ops for v in op.outputs}
+        pairs = ((one, other), (other, one))
+        return any(not p.isdisjoint(self.carried) and not q <= here for p, q in pairs)
+
+    def adopt(self, ops: list[Op]) -> None:
+        """Append operations that were written into another block."""
+        self.block.ops.extend(ops)
+
+    def forced(self, value: Value) -> Any:
+        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs."""
+        if value in self.examples:
+            k, example = self.examples[value]
+            self.value_guards[k] = example
+            return example
+        op = self._definitions.get(value)
+        if not isinstance(op, Apply) or op.mutated:
+            return UNBOUND
+        if op.function is length_of:
+            try:
+                return self.known_length(Symbol(op.args[0], self), op.args[1])
+            except UntraceableError:
+                return UNBOUND
+        if op.kwargs:
+            return UNBOUND
+        known = {}
+        for v in values_in(op.args):  # of lists and tuples, too
+            known[v] = UNBOUND if is_array(v) else self.forced(v)  # an array is written into
+            if known[v] is UNBOUND:
+                return UNBOUND
+        return op.function(*map_values(known.__getitem__, op.args))
+
+    def operand(self, x: Any) -> Operand:
+        """A traced value as an operand: symbols become values, arrays are captured."""
+        if type(x) is Symbol:
+            return x.value
+        if type(x) is Length:
+            return x.symbol.value
+        if isinstance(x, Missing):
+            return x
+        if isinstance(x, (tuple, list)):
+            made = [self.operand(item) for item in x]
+            return tuple(made) if isinstance(x, tuple) else made
+        if isinstance(x, slice):
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, dict):
+            return {key: self.operand(item) for key, item in x.items()}
+        if isinstance(x, np.ndarray):
+            return self.as_symbol(x).value
+        if x is None or isinstance(
+            x, (int, float, complex, str, bytes, np.generic, np.dtype, type, type(Ellipsis))
+        ):
+            if not isinstance(x, (np.datetime64, np.timedelta64)):
+                return x
+        if isinstance(x, range):
+            return [self.operand(i) for i in x]
+        if callable(x) or type(x).__name__ in _FACTORS:
+            return x
+        what = getattr(x, "in_words", f"a {type(x).__name__}")
+        message = f"{what} is used as a value where numbers and arrays are known"
+        if sparse.is_of_sparse_arrays(x):
+            message = sparse.UNTRACED
+        raise UntraceableError(message, self.place())
+
+    def as_symbol(self, x: Any) -> Symbol:
+        """A number or array as a symbol."""
+        if type(x) is Symbol:
+            return x
+        if isinstance(x, np.ndarray):
+            if self.capture is None:
+                message = "an array is captured where no array can be"
+                raise UntraceableError(message, self.place())
+            return self.capture(x)
+        t = number_type(x)
+        if t is None:
+            message = f"a {type(x).__name__} where a number or an array is wanted"
+            raise UntraceableError(message, self.place())
+        value = Value(t)
+        self.emit(Apply(_identity, (x,), outputs=(value,)))
+        return Symbol(value, self)
+
+    def symbols(self, found: Any) -> tuple[Any, list[Value]]:
+        """Symbols for the types of a result, in its structure, and their values."""
+        if isinstance(found, (tuple, list)):
+            parts = [self.symbols(item) for item in found]
+            made = [p for p, _ in parts]
+            whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            if isinstance(whole, list):
+                self.own(whole)
+            return whole, [v for _, values in parts for v in values]
+        if isinstance(found, (Number, ArrayType)):
+            value = Value(found)
+            return Symbol(value, self), [value]
+        return found, []
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Write a call of a function without side effects."""
+        raise NotImplementedError
+
+    def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
+        """Write a call of a function whose result's type is known."""
+        value = Value(t)
+        inputs = tuple(self.operand(a) for a in args)
+        self.emit(Apply(function, inputs, outputs=(value,)))
+        return Symbol(value, self)
+
+    def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
+        """Write a call of a function that writes into its first argument."""
+        inputs = tuple(self.operand(a) for a in args)
+        options = {key: self.operand(a) for key, a in kwargs.items()}
+        self.emit(Apply(function, inputs, options, mutated=(0,)))
+
+    def check(
+        self,
+        condition: Any,
+        exception: Any,
+        arguments: tuple[Any, ...] = (),
+        location: Location | None = None,
+    ) -> None:
+        """Write that an exception is raised unless a condition holds."""
+        given = tuple(self.operand(a) for a in arguments)
+        self.emit(Check(self.operand(condition), exception, given, location=location))
+
+    # -- types
+
+    def infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        """The type of what a call answers, in its structure.
+
+        Raises
+        ------
+        UntraceableError
+            If it cannot be told.
+        """
+        if self.same:
+            inputs, options = map_values(self.alike, [inputs, options])
+        try:
+            return infer(function, inputs, options, self.known)
+        except CannotInferError as error:
+            reason: Exception = error
+        try:
+            if self._assume_lengths([inputs, options]):
+                return infer(function, inputs, options, self.known)
+        except CannotInferError as error:
+            reason = error
+        message = (
+            f"the type of what {function_name(function)} answers cannot be told beforehand: "
+            f"{reason}"
+        )
+        raise UntraceableError(message, self.place()) from reason
+
+    def _assume_lengths(self, operands: Operand) -> bool:
+        """Take the lengths of inputs, and of their slices, as those of the example."""
+        if not self.assumes:
+            return False
+        found = False
+        for v in values_in(operands):
+            for axis, d in enumerate(v.type.shape):
+                if isinstance(d, Size) and d not in self.known and self.is_of_inputs(d):
+                    self.known_length(Symbol(v, self), axis)
+                    found = True
+        return found
+
+
+def _identity(x: Any) -> Any:
+    return x
