@@ -13,9 +13,9 @@ from fwdad.builder.dispatch import call, on_call
 from fwdad.builder.dual import top_tag
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
-from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.loops import TraceWarning
-from fwdad.tracing.sealing import sealed
+from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.calls.sealing import sealed
+from fwdad.tracing.syntax.loops import TraceWarning
 
 
 class Checkpointed:

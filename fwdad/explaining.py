@@ -18,7 +18,7 @@ from fwdad.rules.registry import function_name
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tape import whole
-from fwdad.tracing.pulled import pulled_gradient, value_and_pullback
+from fwdad.tracing.derivatives.pulled import pulled_gradient, value_and_pullback
 
 
 def explain(f: Function, *args: Any, **kwargs: Any) -> str:

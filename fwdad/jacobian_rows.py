@@ -15,7 +15,7 @@ from fwdad.pullbacks import copied, leaves_of_x, vjp
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent
-from fwdad.tracing.pulled import value_alone
+from fwdad.tracing.derivatives.pulled import value_alone
 
 _FEW = 64  # directions that forward mode takes at once
 _RATIO = 4

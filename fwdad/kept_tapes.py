@@ -26,7 +26,7 @@ from fwdad.errors import (
 )
 from fwdad.jitted import Jitted
 from fwdad.tangents.plain import plain
-from fwdad.tracing.loops import without_warnings
+from fwdad.tracing.syntax.loops import without_warnings
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects

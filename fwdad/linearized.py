@@ -27,8 +27,8 @@ from fwdad.tape.ops import Program, values_in
 from fwdad.tape.passes import optimise
 from fwdad.tape.passes.rewrite import all_used
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.calls import CALLED
-from fwdad.tracing.pulled import value_alone, value_and_pullback
+from fwdad.tracing.calls.calls import CALLED
+from fwdad.tracing.derivatives.pulled import value_alone, value_and_pullback
 
 _OPTIONS = {"has_aux": False, "outputs": "returned"}
 

@@ -11,7 +11,7 @@ from fwdad.errors import NOTE, NonScalarOutputError, NoOutputError, SeedError, U
 from fwdad.jitted import Jitted
 from fwdad.kept_tapes import Reversed, apart, found, hindrance
 from fwdad.tangents.composite import flatten
-from fwdad.tracing.pulled import value_alone
+from fwdad.tracing.derivatives.pulled import value_alone
 
 
 class Path(NamedTuple):

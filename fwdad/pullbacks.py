@@ -27,9 +27,9 @@ from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
-from fwdad.tracing.builtin_calls import builtin
-from fwdad.tracing.pullbacks import traced_vjp
-from fwdad.tracing.pulled import pulled_value, value_alone, value_and_pullback
+from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.derivatives.pullbacks import traced_vjp
+from fwdad.tracing.derivatives.pulled import pulled_value, value_alone, value_and_pullback
 
 _ROWS = 32  # of a Jacobian, pulled back at once
 

@@ -21,7 +21,7 @@ from fwdad.recorded import run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.pulled import measured_value, value_and_pullback
+from fwdad.tracing.derivatives.pulled import measured_value, value_and_pullback
 
 _KINDS = {
     "saved": "kept for the way back",

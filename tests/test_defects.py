@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad import defects, jitted, kept_tapes, linearized, sweeps
 from fwdad.defects import Untraced
-from fwdad.tracing.pulled import pulled_gradient
+from fwdad.tracing.derivatives.pulled import pulled_gradient
 
 X = np.array([0.3, 0.7, 1.1])
 GRADIENT = np.cos(X) * X + np.sin(X)

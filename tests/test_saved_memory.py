@@ -11,7 +11,7 @@ import fwdad
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.paths import written_path
 from fwdad.tape.stacks import new_stack, turn
-from fwdad.tracing.pulled import measured_value
+from fwdad.tracing.derivatives.pulled import measured_value
 from tests.reverse.checkpointed import power, power_while
 
 

@@ -37,7 +37,7 @@ from fwdad.reversible.program import Call, Program, local_names
 from fwdad.reversible.records import flat_kinds, flattened
 from fwdad.reversible.source import Writer
 from fwdad.reversible.syntax import location, outside, place_outside
-from fwdad.tracing.frame import WORLD
+from fwdad.tracing.syntax.frame import WORLD
 
 _MISSING = object()
 

@@ -14,9 +14,9 @@ from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.arguments import new_object
-from fwdad.tracing.frame import Closure, Method
-from fwdad.tracing.merge import container_of
-from fwdad.tracing.symbols import Maybe, OfTrace, Optional, Poison
+from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.merge import container_of
+from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
 
 
 class Run:

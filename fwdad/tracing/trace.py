@@ -23,17 +23,6 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import ArrayType, Number, Size, number_type
-from fwdad.tracing import (  # noqa: F401  (install themselves)
-    builtin_calls,
-    containers,
-    derivatives,
-    draws,
-    itertools_calls,
-    numpy_helpers,
-    numpy_statistics,
-    objects,
-    writers,
-)
 from fwdad.tracing.arguments import (
     UNKNOWN,
     Flattened,
@@ -43,11 +32,21 @@ from fwdad.tracing.arguments import (
     leaf_type,
     refuse_subclass,
 )
-from fwdad.tracing.control import AlwaysRaises
-from fwdad.tracing.interpreter import Interpreter
-from fwdad.tracing.merge import container_of
-from fwdad.tracing.recursion import RecursionFound
+from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
+    builtins,
+    containers,
+    draws,
+    itertools_calls,
+    numpy_helpers,
+    objects,
+    writers,
+)
+from fwdad.tracing.calls.recursion import RecursionFound
+from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
 from fwdad.tracing.results import Results
+from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.interpreter import Interpreter
+from fwdad.tracing.syntax.merge import container_of
 
 _CAPTURED_AT_MOST = 512
 

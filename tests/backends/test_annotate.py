@@ -15,7 +15,7 @@ import fwdad
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.errors import Location
 from fwdad.tape.ops import Loop
-from fwdad.tracing.loops import TraceWarning
+from fwdad.tracing.syntax.loops import TraceWarning
 from tests.tracing import branches, loops
 
 STEP = 0.5

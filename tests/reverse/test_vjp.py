@@ -10,7 +10,7 @@ import fwdad
 from fwdad.errors import NoOutputError
 from fwdad.kept_tapes import tape_for
 from fwdad.tangents.composite import flatten, unflatten
-from fwdad.tracing.pulled import value_and_pullback
+from fwdad.tracing.derivatives.pulled import value_and_pullback
 
 X = np.array([0.5, 1.5, 2.0])
 W = np.array([1.0, -2.0, 3.0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.check import check_program
-from fwdad.tracing.loops import TraceWarning
+from fwdad.tracing.syntax.loops import TraceWarning
 from fwdad.tracing.trace import trace
 
 

@@ -9,7 +9,7 @@ from fwdad.tape.alias import memory_of
 from fwdad.tape.independent import is_independent
 from fwdad.tape.ops import Loop
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.columns import width_of_chunks
+from fwdad.tracing.derivatives.columns import width_of_chunks
 from fwdad.tracing.specialise import trace_optimised
 
 

@@ -13,7 +13,7 @@ import scipy.special
 
 import fwdad
 from fwdad.errors import UntraceableError
-from fwdad.tracing.loops import TraceWarning
+from fwdad.tracing.syntax.loops import TraceWarning
 from fwdad.tracing.trace import trace
 
 V = np.array([0.5, -1.25, 2.0])

@@ -197,7 +197,9 @@ def test_unrolled_loop_warns_with_its_line():
             found.append(x * k)
         return found
 
-    with pytest.warns(fwdad.tracing.loops.TraceWarning, match=r"test_loop_cases.py:\d+: .*3 times"):
+    with pytest.warns(
+        fwdad.tracing.syntax.loops.TraceWarning, match=r"test_loop_cases.py:\d+: .*3 times"
+    ):
         tape = trace(f, 2.0)
     assert tape(3.0) == [0.0, 3.0, 6.0]
 

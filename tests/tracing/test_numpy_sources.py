@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.tape.ops import Apply
 from fwdad.tape.whole import Whole
-from fwdad.tracing.numpy_sources import SOURCES
+from fwdad.tracing.numpy_sources.table import SOURCES
 from fwdad.tracing.trace import trace
 
 X = np.array([0.3, -1.2, 0.7, 2.1, 0.45, -0.6])

@@ -10,7 +10,7 @@ import pytest
 import fwdad
 from fwdad.errors import UntraceableError
 from fwdad.tracing import trace as tracing
-from fwdad.tracing.loops import TraceWarning
+from fwdad.tracing.syntax.loops import TraceWarning
 from fwdad.tracing.trace import trace
 from tests.tracing.refused import arrays, containers, kinds, objects, syntax, world
 

@@ -1,0 +1,1 @@
+"""``jvp``, ``grad`` and the like inside a traced function."""

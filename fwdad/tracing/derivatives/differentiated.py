@@ -1,0 +1,293 @@
+"""A function's value and lanes at a point, written into the program that is traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.arguments import positions_of
+from fwdad.errors import NoOutputError, UnsupportedTypeError, UntraceableError
+from fwdad.reverse.pull import pull_block
+from fwdad.rules.registry import function_name
+from fwdad.tape.alias import written_parameters
+from fwdad.tape.forward import push_block
+from fwdad.tape.ops import Block, Program, Value, is_array, values_in
+from fwdad.tape.passes import inline, optimise, split_arrays
+from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
+from fwdad.tracing.trees import Tree, flatten, made_in
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """The dtype of a symbol, an array or a number."""
+    if type(x) is Symbol:
+        return x.dtype
+    return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
+
+
+class Differentiated:
+    """A function's value and lanes at a point, written in line.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces it.
+    f : callable
+        The function.
+    args, kwargs
+        All arguments.
+    argnums : int or tuple of int
+        Those to differentiate with respect to.
+    outputs : {"returned", "mutated", "both"}
+        What counts as the value.
+    has_aux : bool
+        Whether that is ``(y, aux)``, of which y is differentiated.
+    """
+
+    def __init__(
+        self,
+        tracer: Any,
+        f: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: Any,
+        outputs: str = "returned",
+        *,
+        has_aux: bool = False,
+    ) -> None:
+        self.tracer = tracer
+        self.has_aux = has_aux
+        self.f = f
+        self.args = args
+        self.kwargs = kwargs
+        self.argnums = positions_of(argnums, len(args))
+        self.outputs = outputs
+        self.leaves: list[Any] = []
+        self.trees: list[tuple[Tree, slice]] = []
+        for k in self.argnums:
+            found, tree = flatten(args[k], records=True)
+            self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
+            self.leaves.extend(found)
+        if not any(dtype_of(x).kind in "fc" for x in self.leaves):
+            message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
+            raise UnsupportedTypeError(message)
+
+    def sizes(self) -> list[int]:
+        """How many numbers each leaf holds, which must be known."""
+        recorder = self.tracer.recorder
+        found = []
+        for x in self.leaves:
+            symbol = recorder.as_symbol(x) if not isinstance(x, (int, float, complex)) else None
+            if symbol is None or not symbol.is_array:
+                found.append(1)
+                continue
+            shape = symbol.type.shape
+            found.append(math.prod(recorder.known_length(symbol, a) for a in range(len(shape))))
+        return found
+
+    def shape(self, k: int) -> tuple[int, ...]:
+        """The shape of a leaf, known."""
+        x = self.leaves[k]
+        if type(x) is not Symbol and not isinstance(x, np.ndarray):
+            return ()
+        symbol = self.tracer.recorder.as_symbol(x)
+        return tuple(
+            self.tracer.recorder.known_length(symbol, axis) for axis in range(symbol.type.ndim)
+        )
+
+    def run(
+        self, n: int, tangents: list[Any], chunk: Any = None
+    ) -> tuple[list[Any], list[Any], Tree]:
+        """Values and lanes of the leaves of f's value, and its structure."""
+        recorder = self.tracer.recorder
+        threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.threads = threads
+        inline(Program("", block))
+        self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
+        if not block.results and tree([]) is None:
+            message = (
+                f"{function_name(self.f)} returned None. If it updates its arguments in place, say "
+                'outputs="mutated"'
+            )
+            raise NoOutputError(message)
+        width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
+        if width < n and not any(dtype_of(x).kind == "c" for x in self.leaves):
+            made = push_in_chunks(recorder, block, own, tangents, n, width)
+            if made is not None:
+                return *made, tree
+        given = list(zip(own, tangents, strict=True))
+        primals, lanes = push_block(recorder, block, n, given)
+        return primals, lanes, tree
+
+    def pull(self, seeds: Any) -> tuple[list[Any], list[Any], Tree]:
+        """Values of the leaves of f's value, cotangents of those of its arguments, a structure.
+
+        Parameters
+        ----------
+        seeds : callable
+            Called with the leaves of f's value and its structure; answers their cotangents.
+        """
+        recorder = self.tracer.recorder
+        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.pulled_at = outer
+        inline(Program("", block), adjoints=False)
+        optimise(Program("", block))  # what is computed twice would be kept twice
+        active = [dtype_of(x).kind in "fc" for x in self.leaves]
+        primals, bars = pull_block(
+            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
+        )
+        return primals, bars, tree
+
+    def traced(self) -> tuple[Block, list[Symbol], Tree]:
+        """The function as a block, its arguments in memory of its own, its value's structure."""
+        recorder = self.tracer.recorder
+        block = Block()
+        outer = [recorder.as_symbol(x) for x in self.leaves]
+        inner = []
+        for symbol in outer:
+            param = Value(recorder.resolved(symbol.type), symbol.value.name)
+            block.params.append(param)
+            inner.append(Symbol(param, recorder))
+        args = list(self.args)
+        for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
+            args[k] = tree(inner[part])
+        mark = recorder.mark()
+        derives, recorder.derives = recorder.derives, False
+        outside, recorder.differentiates = recorder.differentiates, True
+        with recorder.region(block) as region:
+            y = self.tracer.call(self.f, tuple(args), self.kwargs)
+            if region.changes():
+                message = (
+                    "a function that is differentiated inside a traced program changes a "
+                    "container from outside"
+                )
+                raise UntraceableError(message, self.tracer.location())
+        recorder.differentiates = outside
+        recorder.forget(mark)  # what was traced is written anew, with its tangents
+        written = written_parameters(Program("", block))
+        if self.outputs != "returned":
+            if written_outside(block):
+                message = "arguments that are written and not differentiated are outputs, too"
+                raise UntraceableError(message, self.tracer.location())
+            y = self._with_mutated(y, inner, written)
+        leaves, tree = flatten(y, records=True)
+        block.results = [recorder.operand(leaf) for leaf in leaves]
+        if not recorder.derives:  # lanes of an inner derivative stay as they are
+            recorder.split += split_arrays(Program("", block)).in_loops
+        recorder.derives |= derives
+        given = [x.value for x, w in zip(outer, written, strict=True) if w]
+        outside = written_outside(block)
+        changed = [*given, *outside]
+        self._check_apart(changed)
+        self._check_one_name(given, outside, block)
+        recorder.alone.update(changed)
+        own = [
+            recorder.apply(np.ndarray.copy, (x,), {}) if w else x
+            for x, w in zip(outer, written, strict=True)
+        ]
+        return block, own, tree
+
+    def differentiated(self, tree: Tree, count: int) -> set[int]:
+        """Which leaves of f's value are y's, not those of what came beside it."""
+        if not self.has_aux:
+            return set(range(count))
+        places = tree(list(range(count)))
+        if not isinstance(places, tuple) or len(places) != 2:
+            what = "number or array" if isinstance(places, int) else type(places).__name__
+            message = (
+                f"has_aux=True: {function_name(self.f)} must return (y, aux); it returned a {what}"
+            )
+            raise NoOutputError(message)
+        return set(flatten(places[0], records=True)[0])
+
+    def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
+        """The value and its derivative, and what came beside it."""
+        y = tree(primals)
+        found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)
+        return made_in(self.tracer.recorder, found)
+
+    def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
+        """Tangents of leaves in the structure of y."""
+        made = tree.tangent(leaves)
+        return made[0] if self.has_aux else made
+
+    def _check_apart(self, written: list[Value]) -> None:
+        """Raise if f writes into an argument that is memory of another one: it has a copy."""
+        recorder = self.tracer.recorder
+        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        owners = [recorder.owners(v) for v in arrays]
+        for v in written:
+            own = recorder.owners(v)
+            if sum(not own.isdisjoint(others) for others in owners) > 1:
+                message = (
+                    f"two arguments of {function_name(self.f)} share memory, and one is written: "
+                    "their derivatives cannot be kept apart. Pass a copy of one"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
+    def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
+        """Raise if f knows memory that it writes by two names, one from outside: each is copied.
+
+        ``given`` are the arguments that it writes, ``outside`` what it writes and is not given.
+        """
+        recorder, inside = self.tracer.recorder, all_inside(block)
+        used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
+        free = {v for v in used if is_array(v) and v not in inside}
+        leaves = {recorder.as_symbol(x).value for x in self.leaves}
+        others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
+        for v, names in others.items():
+            own = recorder.owners(v)
+            if any(not own.isdisjoint(recorder.owners(w)) for w in names if is_array(w)):
+                message = (
+                    f"{function_name(self.f)} writes into an array that it knows by two names, and "
+                    "one of them is from outside: pass one array, and take its views inside"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
+    def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
+        """The arguments that f writes into as its value, beside or instead of what it returns."""
+        in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
+        mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
+        if not mutated:
+            message = f"{function_name(self.f)} writes into none of its arguments"
+            raise NoOutputError(message)
+        changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
+        return changed if self.outputs == "mutated" else (y, changed)
+
+
+def _symbols_in(x: Any) -> Iterator[Symbol]:
+    """The symbols in nested tuples, lists and dicts."""
+    if type(x) is Symbol:
+        yield x
+    elif isinstance(x, (tuple, list, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            yield from _symbols_in(item)
+
+
+def made_of(at: Differentiated, x: Any) -> Any:
+    """A value whose containers the traced program has made: it may return and change them."""
+    return made_in(at.tracer.recorder, x)
+
+
+def _no_tangent(k: int, x: Any) -> str:
+    """Why there is nothing to differentiate with respect to in an argument."""
+    traced = x.type if type(x) is Symbol else None
+    if isinstance(traced, Number) or isinstance(x, (bool, int, np.integer)):
+        name = type(x).__name__ if traced is None else str(traced)
+        what = f"argument {k} is {'an' if name[0] in 'aeiou' else 'a'} {name}"
+        return f"{what}, and only floats and complex numbers have tangents: write float(x)"
+    if traced is not None or isinstance(x, np.ndarray):
+        what = f"argument {k} is an array of dtype {dtype_of(x)}"
+        return f"{what}: it has no tangent space. Write x.astype(float)"
+    return f"argument {k}, a {type(x).__name__}, holds nothing to differentiate with respect to"

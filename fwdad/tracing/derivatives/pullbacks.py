@@ -1,0 +1,269 @@
+"""``vjp`` inside traced programs: each call of the pullback writes a way back.
+
+The function is traced once; a way back stands on what its arguments, and all that it reads, were
+when ``vjp`` was called.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import NoOutputError, SeedError
+from fwdad.reverse.pull import pull_block, write_block
+from fwdad.rules.registry import function_name
+from fwdad.tangents.zero import ZERO, NoTangent, Zero
+from fwdad.tape.clone import Cloner
+from fwdad.tape.forward import push_block
+from fwdad.tape.ops import Block, Program, Value, is_array, values_in
+from fwdad.tape.passes import inline, optimise
+from fwdad.tape.passes.rewrite import all_inside, all_used
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.tracing.derivatives.pulled import cotangents
+from fwdad.tracing.syntax.symbols import OfTrace
+from fwdad.tracing.trees import flatten
+
+
+class _Point(OfTrace):
+    """A function at some arguments, traced.
+
+    Parameters
+    ----------
+    at : Differentiated
+        The function and its arguments.
+    single : bool
+        Whether the cotangent of one argument is asked.
+    """
+
+    def __init__(self, at: Differentiated, *, single: bool) -> None:
+        self.at = at
+        self.single = single
+        recorder = self.recorder = at.tracer.recorder
+        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.depth
+        try:
+            block, own, self.tree = at.traced()
+        finally:
+            recorder.pulled_at = outer
+        inline(Program("", block), adjoints=False)
+        optimise(Program("", block))  # what is computed twice would be kept twice
+        self.given = [self._copy(x) for x in own]
+        self.block = self._apart(block)
+        found = write_block(recorder, self._block(), [self._copy(x) for x in self.given])
+        self.primals: list[Any] = found
+        places = self.tree(list(range(len(found))))
+        at.differentiated(self.tree, len(found))  # raises if nothing comes beside y
+        self.y = places[0] if at.has_aux else places
+        self.leaves = flatten(self.y, records=True)[0]
+        if not self.leaves and self.y is None:
+            message = (
+                f"{function_name(at.f)} returned None. If it updates its arguments in place, say "
+                'outputs="mutated"'
+            )
+            raise NoOutputError(message)
+
+    def _copy(self, x: Any) -> Any:
+        return self.recorder.apply(np.ndarray.copy, (x,), {}) if x.is_array else x
+
+    def _apart(self, block: Block) -> Block:
+        """The block on copies of the arrays from outside that it reads: these may change."""
+        cloner = Cloner({})
+        inside = all_inside(block)
+        used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
+        for v in dict.fromkeys(used):
+            if v not in inside and is_array(v):
+                cloner.mapping[v] = self._copy(Symbol(v, self.recorder)).value
+        ops = [cloner.op(op) for op in block.ops]
+        results = [cloner.operand(r) for r in block.results]
+        return Block([cloner.operand(p) for p in block.params], ops, results)
+
+    def _block(self) -> Block:
+        """The block once more: what is written from it may be rewritten."""
+        cloner = Cloner({p: Value(p.type, p.name) for p in self.block.params})
+        params = [cloner.mapping[p] for p in self.block.params]
+        ops = [cloner.op(op) for op in self.block.ops]
+        return Block(params, ops, [cloner.operand(r) for r in self.block.results])
+
+    def value(self) -> Any:
+        """What ``vjp`` answers, without the pullback."""
+        return self.tree(self.primals)
+
+    def pull(self, y_bar: Any) -> Any:
+        """The cotangents of the arguments for one of the value, or for K of them."""
+        bars, count = self._bars(y_bar)
+        found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
+        parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
+        return made_of(self.at, parts[0] if self.single else tuple(parts))
+
+    # -- cotangents of y
+
+    def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
+        """Those of y's leaves that have one, as symbols; K of K of them, stacked in front."""
+        given = _leaf_by_leaf(self.y, y_bar)
+        bars, extra = {}, set()
+        for k, bar in zip(self.leaves, given, strict=True):
+            if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
+                continue
+            if bar is None or bar is NoTangent:
+                message = f"{bar} came as the cotangent of a part that has one: write ZERO"
+                raise SeedError(message)
+            if isinstance(bar, (list, tuple)):
+                bar = self.at.tracer.call(np.asarray, (bar,), {})
+            y, made = self.recorder.as_symbol(self.primals[k]), self.recorder.as_symbol(bar)
+            self._check_dtype(made, y)
+            bars[k] = made
+            extra.add(made.type.ndim - y.type.ndim)
+        if extra - {0, 1} or len(extra) > 1:
+            message = (
+                "one cotangent has the value's shape, K of them (K, *shape): ranks "
+                f"{[b.type.ndim for b in bars.values()]} came for "
+                f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
+            )
+            raise SeedError(message)
+        if extra != {1}:
+            return bars, None
+        return bars, self.recorder.known_length(next(iter(bars.values())), 0)
+
+    @staticmethod
+    def _check_dtype(bar: Symbol, y: Symbol) -> None:
+        if bar.dtype.kind == "c" and y.dtype.kind != "c":
+            message = f"a complex cotangent came for a real value of dtype {y.dtype}"
+            raise SeedError(message)
+        if bar.dtype.kind not in "biufc":
+            message = f"a cotangent of dtype {bar.dtype} came; a float array is wanted"
+            raise SeedError(message)
+
+    def _own(self, bar: Symbol, like: Symbol, *, count: int | None = None) -> Symbol:
+        """A cotangent in its value's type, and in memory of its own; its lengths are compared."""
+        recorder = self.recorder
+        if not like.is_array and count is None:
+            return bar if bar.type == like.type else self._number(bar, like)
+        shape = tuple(recorder.length(like, axis) for axis in range(like.type.ndim))
+        for axis, n in enumerate(shape):
+            self._check_length(recorder.length(bar, axis + (count is not None)), n)
+        if count is not None:
+            shape = (count, *shape)
+        made = recorder.apply(np.empty, (shape, like.dtype), {})
+        recorder.store(made, Ellipsis, bar)
+        return made
+
+    def _check_length(self, given: Any, wanted: Any) -> None:
+        holds = self.at.tracer.call(operator.eq, (given, wanted), {})
+        message = "a length of a cotangent is not its value's"
+        if type(holds) is Symbol:
+            self.recorder.check(holds, SeedError, (message,), self.at.tracer.location())
+        elif not holds:
+            raise SeedError(message, self.at.tracer.location())
+
+    def _number(self, bar: Symbol, like: Symbol) -> Symbol:
+        python = isinstance(like.type, Number) and like.type.python
+        function = (complex if like.dtype.kind == "c" else float) if python else like.dtype.type
+        return self.recorder.apply(function, (bar,), {})
+
+    def _pulled(self, bars: dict[int, Any]) -> list[Any]:
+        def seeds(leaves: list[Any]) -> list[Any]:
+            return [
+                self._own(bars[k], self.recorder.as_symbol(y)) if k in bars else None
+                for k, y in enumerate(leaves)
+            ]
+
+        active = [dtype_of(x).kind in "fc" for x in self.at.leaves]
+        given = [self._copy(x) for x in self.given]
+        return pull_block(self.recorder, self._block(), given, active, seeds)[1]
+
+    def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
+        """By pushing them, as tangents, through the way back of one: it is linear."""
+        recorder, block = self.recorder, Block()
+        likes = {k: recorder.as_symbol(self.primals[k]) for k in bars}
+        block.params = [Value(recorder.resolved(y.type)) for y in likes.values()]
+        mark = recorder.mark()
+        with recorder.region(block):
+            own = {k: Symbol(p, recorder) for k, p in zip(bars, block.params, strict=True)}
+            parts = cotangents(self.at, self._pulled(own))
+            leaves = flatten(tuple(parts), records=True)[0]
+            block.results = [recorder.operand(x) for x in leaves]
+        recorder.forget(mark)
+        inline(Program("", block))
+        given = []
+        for k, y in likes.items():
+            zero = recorder.apply(np.zeros_like, (y,), {}) if y.is_array else y.dtype.type(0)
+            mark_of = recorder.as_symbol(zero)
+            given.append((mark_of, self._own(bars[k], y, count=count)))
+        return push_block(recorder, block, count, given)[1]
+
+    def _stacked(self, lanes: list[Any], count: int) -> list[Any]:
+        """The cotangents of K of the value, in the structures of the arguments."""
+        recorder, found, at = self.recorder, [], iter(lanes)
+        for x in self.at.leaves:
+            if dtype_of(x).kind not in "fc":
+                found.append(NoTangent)
+                continue
+            own, symbol = next(at), recorder.as_symbol(x)
+            if own is ZERO or isinstance(own, Zero):
+                shape = [recorder.length(symbol, axis) for axis in range(symbol.type.ndim)]
+                own = recorder.apply(np.zeros, ((count, *shape), symbol.dtype), {})
+            found.append(own)
+        return [tree.tangent(found[part]) for tree, part in self.at.trees]
+
+
+def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
+    """What a cotangent has for each leaf of a value."""
+    if isinstance(y, int):
+        return [y_bar]
+    if isinstance(y_bar, Zero):
+        return [y_bar] * len(flatten(y, records=True)[0])
+    if isinstance(y, (tuple, list, dict)):
+        if type(y) is not type(y_bar) or len(y) != len(y_bar):
+            message = f"a cotangent of the type and length of {type(y).__name__} is wanted"
+            raise SeedError(message)
+        if isinstance(y, dict) and set(y) != set(y_bar):
+            message = f"the cotangent has the keys {list(y_bar)}, the value {list(y)}"
+            raise SeedError(message)
+        keys: Any = y if isinstance(y, dict) else range(len(y))
+        return [leaf for key in keys for leaf in _leaf_by_leaf(y[key], y_bar[key])]
+    found, given = flatten(y, records=True)[0], flatten(y_bar, records=True)[0]
+    if len(found) != len(given):
+        message = f"the cotangent has {len(given)} leaves, the value {len(found)}"
+        raise SeedError(message)
+    return given
+
+
+def pull(point: _Point, y_bar: Any) -> Any:
+    """What a pullback of a traced program answers."""
+    message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
+    raise RuntimeError(message)
+
+
+@builtin(pull)
+def _traced_pull(_tracer: Any, point: _Point, y_bar: Any) -> Any:
+    return point.pull(y_bar)
+
+
+def traced_vjp(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    chunk: Any = "auto",
+) -> Any:
+    """:func:`fwdad.vjp` in a trace: the value, and a pullback to be called in the same trace."""
+    if outputs not in ("returned", "mutated", "both"):
+        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+    at = Differentiated(
+        tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
+    )
+    point = _Point(at, single=isinstance(argnums, int))
+    y = made_of(at, point.value())
+    pullback = functools.partial(pull, point)
+    return (y[0], pullback, y[1]) if has_aux else (y, pullback)

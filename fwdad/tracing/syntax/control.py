@@ -1,0 +1,471 @@
+"""Branches and loops: every way is traced on the same heap, and the ways are merged."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.tape.journal import set_content
+from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, walk
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import BOOL, INT, ArrayType, Dimension, Number, Size, Type, covers, join
+from fwdad.tracing.syntax.merge import Build, Leaf, Merger
+
+SEQUENCES = (list, deque)
+_ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
+
+
+class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
+    """The traced way ends in an exception.
+
+    Parameters
+    ----------
+    exception : type or Exception
+        What the program raises.
+    arguments : tuple
+        Of the exception, perhaps symbols.
+    """
+
+    def __init__(
+        self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
+    ) -> None:
+        super().__init__(exception)
+        self.exception = exception
+        self.arguments = arguments
+        self.location = location
+
+    def is_a(self, wanted: Any) -> bool:
+        """Whether the exception is of a class, or of one of several."""
+        cls = self.exception if isinstance(self.exception, type) else type(self.exception)
+        return issubclass(cls, wanted)
+
+
+class NotOneBodyError(UntraceableError):
+    """A loop's iterations differ in structure."""
+
+
+class TestChangesError(Exception):
+    """The condition of a ``while`` changes something: it is part of the body."""
+
+
+# -- branches
+
+
+def truth(recorder: Recorder, x: Any) -> Any:
+    """The truth of a value: a bool, or a symbol of one."""
+    if type(x) is not Symbol:
+        return bool(x)
+    if x.type == BOOL or (isinstance(x.type, Number) and x.type.dtype.kind == "b"):
+        return x
+    return recorder.apply(bool, (x,), {})
+
+
+def negation(recorder: Recorder, x: Any) -> Any:
+    """``not x``."""
+    x = truth(recorder, x)
+    return recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
+
+
+@dataclass
+class _Side:
+    block: Block
+    value: Any = None
+    changes: Any = ()
+    raises: AlwaysRaises | None = None
+    fresh: set[int] = field(default_factory=set)
+
+
+def branch(
+    recorder: Recorder,
+    condition: Any,
+    then: Callable[[], Any],
+    other: Callable[[], Any],
+) -> Any:
+    """Trace both sides of a branch and merge what they answer and what they changed.
+
+    A side that always raises becomes a check, and the other is taken in line.
+    """
+    here = recorder.place()
+    condition = truth(recorder, condition)
+    if type(condition) is not Symbol:
+        return then() if condition else other()
+    sides = _Side(Block()), _Side(Block())
+    _trace_side(recorder, then, sides[0])
+    _trace_side(recorder, other, sides[1])
+    for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
+        if side.raises is not None:
+            _raise_on_side(recorder, condition, side, wanted, here)
+            recorder.adopt(alive.block.ops)
+            if alive.raises is not None:
+                raise alive.raises
+            for o, _, now in alive.changes:
+                recorder.touch(o)
+                set_content(o, now)
+            return alive.value
+    return _merge_sides(recorder, condition, *sides, here)
+
+
+def _raise_on_side(
+    recorder: Recorder, condition: Symbol, side: _Side, wanted: bool, here: Location | None
+) -> None:
+    """A side that always raises, with what it does before."""
+    raised = side.raises
+    assert raised is not None
+    location = raised.location or recorder.place()
+    if not side.block.ops:
+        held = condition if wanted else negation(recorder, condition)
+        recorder.check(held, raised.exception, raised.arguments, location)
+        return
+    given = tuple(recorder.operand(a) for a in raised.arguments)
+    side.block.ops.append(Check(False, raised.exception, given, location=location))
+    blocks = (Block(), side.block) if wanted else (side.block, Block())
+    recorder.emit(Branch(condition.value, *blocks, location=here))
+
+
+def _trace_side(recorder: Recorder, run: Callable[[], Any], side: _Side) -> None:
+    with recorder.region(side.block) as region:
+        try:
+            side.value = run()
+        except AlwaysRaises as raised:
+            side.raises = raised
+        side.changes = region.changes()
+        side.fresh = region.fresh
+        region.undo()
+
+
+def _merge_sides(
+    recorder: Recorder, condition: Symbol, then: _Side, other: _Side, here: Location | None
+) -> Any:
+    merger = Merger(recorder, then.fresh, other.fresh)
+    value = merger.pair(then.value, other.value)
+    places = [
+        (o, key, merger.place(content_at(o, key), a, b), str(key))
+        for o, key, a, b in _places(recorder, then.changes, other.changes)
+    ]
+    outputs: list[Value] = []
+    symbols: list[Symbol] = []
+    for leaf in merger.leaves:
+        flag = _is_condition(recorder, condition, leaf)
+        if flag is not None:
+            symbols.append(flag)
+            continue
+        then.block.results.append(
+            converted(recorder, then.block, leaf.first, leaf.type, leaf.guards[0])
+        )
+        other.block.results.append(
+            converted(recorder, other.block, leaf.second, leaf.type, leaf.guards[1])
+        )
+        outputs.append(Value(leaf.type))
+        symbols.append(Symbol(outputs[-1], recorder))
+    if then.block.ops or other.block.ops or outputs:
+        sides = then.block, other.block
+        recorder.emit(Branch(condition.value, *sides, outputs=tuple(outputs), location=here))
+    _write(recorder, places, symbols)
+    return value(symbols)
+
+
+def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol | None:
+    """True on one side and False on the other: the condition itself, or its negation."""
+    if leaf.first is True and leaf.second is False and leaf.type == BOOL:
+        return condition if condition.type == BOOL else recorder.apply(bool, (condition,), {})
+    if leaf.first is False and leaf.second is True and leaf.type == BOOL:
+        return negation(recorder, condition)
+    return None
+
+
+def _places(recorder: Recorder, first: Any, second: Any) -> list[tuple[Any, Any, Any, Any]]:
+    """The places that changed on either way, with both contents."""
+    one = {id(o): (o, before, now) for o, before, now in first}
+    two = {id(o): (o, before, now) for o, before, now in second}
+    found: list[tuple[Any, Any, Any, Any]] = []
+    for key in {**one, **two}:
+        o, before, _ = one.get(key) or two[key]
+        a = one[key][2] if key in one else before
+        b = two[key][2] if key in two else before
+        _differing(recorder, o, a, b)  # whether it can be one
+        names = dict.fromkeys([*before, *a, *b]) if isinstance(o, dict) else range(len(a))
+        if isinstance(o, SEQUENCES) and len(before) != len(a):
+            recorder.touch(o)
+            set_content(o, a)
+        contents = [(p, *(content_at(x, p) for x in (before, a, b))) for p in names]
+        found.extend((o, p, x, y) for p, old, x, y in contents if not x is y is old)
+    return found
+
+
+def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:
+    if isinstance(o, dict) and (recorder.is_namespace(o) or a.keys() == b.keys()):
+        keys = list(dict.fromkeys([*a, *b]))
+        pairs = [(key, a.get(key, UNBOUND), b.get(key, UNBOUND)) for key in keys]
+        return [(key, x, y) for key, x, y in pairs if x is not y]
+    if isinstance(o, SEQUENCES) and len(a) == len(b):
+        return [(k, x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)) if x is not y]
+    message = (
+        f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
+        "another: its length must be the same on all ways"
+    )
+    raise NotOneBodyError(message, recorder.place())
+
+
+def converted(
+    recorder: Recorder, block: Block, x: Any, t: Type, guard: Symbol | None = None
+) -> Operand:
+    """One side's value of a leaf as an operand of the joined type."""
+    if isinstance(x, Missing):
+        return Missing(t)
+    held = x.type if type(x) is Symbol else None
+    if held == t or not isinstance(t, Number):
+        return recorder.operand(x)
+    convert = {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
+    function = convert if t.python else t.dtype.type
+    if type(x) is not Symbol:
+        return function(x)
+    outer, recorder.block = recorder.block, block
+    try:
+        if guard is None:
+            return recorder.operand(recorder.apply(function, (x,), {}))
+        then = recorder.block = Block()  # what is not there is not converted
+        then.results = [recorder.operand(recorder.apply(function, (x,), {}))]
+        recorder.block = block
+        value = Value(t)
+        recorder.emit(Branch(guard.value, then, Block(results=[Missing(t)]), outputs=(value,)))
+        return value
+    finally:
+        recorder.block = outer
+
+
+def _write(recorder: Recorder, places: Any, symbols: list[Symbol]) -> None:
+    for o, key, build, name in places:
+        content = build(symbols)
+        if type(content) is Symbol and content.value.name is None and not name.startswith("$"):
+            content.value.name = name
+        recorder.touch(o)
+        if content is UNBOUND:
+            o.pop(key, None)
+        else:
+            o[key] = content
+
+
+# -- loops
+
+
+@dataclass
+class _Place:
+    """A name or item that changes from one iteration to the next."""
+
+    container: Any
+    key: Any
+    initial: Any
+    build: Build
+    leaves: slice
+
+    @property
+    def where(self) -> tuple[int, Any]:
+        return id(self.container), self.key
+
+
+@dataclass
+class _Carried:
+    """All that a loop carries: its places, and the leaves of their contents."""
+
+    places: list[_Place]
+    leaves: list[Leaf]
+    types: list[Type]
+    since: Size  # lengths from before the loop are older
+    own: set[Size] = field(default_factory=set)  # lengths that may be others in each iteration
+
+    def bind(self, recorder: Recorder, symbols: list[Symbol]) -> None:
+        """Give every place the content that these leaves make."""
+        _write(recorder, [(p.container, p.key, p.build, str(p.key)) for p in self.places], symbols)
+
+
+@dataclass
+class _Attempt:
+    body: Block
+    test: Block | None
+    leaves: Any
+    now: dict[tuple[int, Any], Any]
+    before: dict[tuple[int, Any], tuple[Any, Any, Any]]
+    fresh: set[int]
+
+
+def loop(
+    recorder: Recorder,
+    span: tuple[Any, Any, Any] | None,
+    test: Callable[[], Any] | None,
+    body: Callable[[Symbol | None], Any],
+) -> Any:
+    """Trace a loop's body until its carried values and their types no longer change.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    span : tuple or None
+        start, stop and step of a range.
+    test : callable or None
+        Evaluates the condition of a ``while``.
+    body : callable
+        Traces one iteration; takes the counter; answers whether to leave the loop.
+
+    Returns
+    -------
+    Symbol or int
+        How many times the body ran; 0 if the condition is known to fail at once.
+
+    Raises
+    ------
+    NotOneBodyError
+        If the iterations differ in structure, or types do not settle.
+    """
+    here = recorder.place()
+    carried = _Carried([], [], [], Size())
+    checkpoint, recorder.checkpoint = recorder.checkpoint, None  # it is for the outermost loops
+    try:
+        for _ in range(_ATTEMPTS):
+            attempt = _trace_body(recorder, span, test, body, carried)
+            if attempt is None:
+                return 0
+            settled, carried = _settle(recorder, attempt, carried)
+            if settled:
+                made = _emit_loop(recorder, span, attempt, carried, here)
+                made.checkpoint = checkpoint
+                return Symbol(made.exec_count, recorder)
+    finally:
+        recorder.checkpoint = checkpoint
+    message = "the types of what this loop carries do not settle"
+    raise NotOneBodyError(message, recorder.place())
+
+
+def _trace_body(
+    recorder: Recorder,
+    span: Any,
+    test: Callable[[], Any] | None,
+    body: Callable[[Symbol | None], Any],
+    carried: _Carried,
+) -> _Attempt | None:
+    block = Block()
+    counter = Symbol(Value(INT), recorder) if span is not None else None
+    params = [Symbol(Value(t), recorder) for t in carried.types]
+    recorder.carried.update(p.value for p in params)
+    test_block = None
+    with recorder.region(block) as region:
+        region.repeats = True
+        carried.bind(recorder, params)
+        if test is not None:
+            test_block = Block()
+            with recorder.region(test_block) as inner:
+                goes_on = truth(recorder, test())
+                if inner.changes() or any(op.writes() for op in walk(test_block)):
+                    raise TestChangesError
+            if goes_on is False and not carried.places:
+                region.undo()
+                return None
+            test_block.results.append(recorder.operand(goes_on))
+        leaves = body(counter)
+        now, before = {}, {}
+        for place in carried.places:
+            before[place.where] = (place.container, place.key, place.initial)
+            now[place.where] = content_at(place.container, place.key)
+        for o, old, new in region.changes():
+            for key, x, y in _differing(recorder, o, old, new):
+                if (id(o), key) not in before:
+                    before[id(o), key] = (o, key, x)
+                    now[id(o), key] = y
+        region.undo()
+        fresh = region.fresh
+    heads = [counter.value] if counter is not None else []
+    block.params = [*heads, *(p.value for p in params)]
+    return _Attempt(block, test_block, leaves, now, before, fresh)
+
+
+def content_at(o: Any, key: Any) -> Any:
+    """What a place holds."""
+    if isinstance(o, SEQUENCES):
+        return o[key] if key < len(o) else UNBOUND
+    return o.get(key, UNBOUND)
+
+
+def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[bool, _Carried]:
+    """What has to be carried after one more attempt, and whether that is what was carried."""
+    merger = Merger(recorder, set(), attempt.fresh)
+    known = {p.where: p for p in carried.places}
+    places, types = [], []
+    for where, (o, key, initial) in attempt.before.items():
+        first = len(merger.leaves)
+        build = merger.place(initial, initial, attempt.now[where])
+        held = slice(first, len(merger.leaves))
+        leaves = merger.leaves[held]
+        own = [leaf.type for leaf in leaves]
+        old = carried.types[known[where].leaves] if where in known else []
+        if len(old) == len(own):
+            own = [
+                _widened(a, b, leaf.first, attempt, carried)
+                for a, b, leaf in zip(old, own, leaves, strict=True)
+            ]
+        places.append(_Place(o, key, initial, build, held))
+        types.extend(own)
+    settled = list(known) == [p.where for p in places] and types == carried.types
+    return settled, _Carried(places, merger.leaves, types, carried.since, carried.own)
+
+
+def _widened(old: Type, new: Type, first: Any, attempt: _Attempt, carried: _Carried) -> Type:
+    """What a loop carries, by what the latest attempt began with (``old``) and what it found."""
+    if not (isinstance(old, ArrayType) and isinstance(new, ArrayType) and covers(old, new)):
+        return old if covers(old, new) else join(old, new) or new
+    begun = first.type.shape if type(first) is Symbol else ()
+    dims: list[Dimension] = []
+    for k, (m, n) in enumerate(zip(old.shape, new.shape, strict=True)):
+        changes = isinstance(m, Size) and m is not n and m not in carried.own
+        if changes and (m is begun[k] if begun else _is_used(m, attempt, carried)):
+            m = Size()
+        if m is not n and isinstance(m, Size):
+            carried.own.add(m)  # stands for any
+        dims.append(m)
+    return ArrayType(old.dtype, tuple(dims))
+
+
+def _is_used(d: Dimension, attempt: _Attempt, carried: _Carried) -> bool:
+    """Whether a length is one of something else in an attempt, or outside of the loop."""
+    assert isinstance(d, Size)
+    return d.number < carried.since.number or any(
+        d in v.type.shape for op in walk(attempt.body) for v in op.outputs
+    )
+
+
+def _as_left(t: Type, own: set[Size]) -> Type:
+    """The type of what a loop leaves: a length of its own is that of one iteration, inside it."""
+    if not isinstance(t, ArrayType):
+        return t
+    return ArrayType(t.dtype, tuple(Size() if d in own else d for d in t.shape))
+
+
+def _emit_loop(
+    recorder: Recorder, span: Any, attempt: _Attempt, carried: _Carried, here: Location | None
+) -> Loop:
+    initial, outputs = [], []
+    for leaf, t in zip(carried.leaves, carried.types, strict=True):
+        initial.append(converted(recorder, recorder.block, leaf.first, t, leaf.guards[0]))
+        attempt.body.results.append(
+            converted(recorder, attempt.body, leaf.second, t, leaf.guards[1])
+        )
+        outputs.append(Value(_as_left(t, carried.own)))
+    leaving = attempt.leaves is not False
+    if leaving:
+        attempt.body.results.append(recorder.operand(attempt.leaves))
+    op = Loop(
+        recorder.operand(span) if span is not None else None,
+        initial,
+        attempt.body,
+        attempt.test,
+        leaving,
+        outputs=tuple(outputs),
+        location=here,
+    )
+    recorder.emit(op)
+    carried.bind(recorder, [Symbol(v, recorder) for v in outputs])
+    return op

@@ -1,0 +1,490 @@
+"""Expressions: names, operators, subscripts, attributes, displays and comprehensions."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import operator
+import types
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.builder.source import find_source
+from fwdad.errors import Location, UntraceableError, is_library_file
+from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.tape.types import Number
+from fwdad.tracing.calls.kinds import mentions_symbols
+from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax.conditions import Conditions
+from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
+from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
+
+
+class Expressions(Conditions):
+    """Evaluates expressions."""
+
+    # -- where we are
+
+    def at(self, node: ast.AST) -> None:
+        """Note the place that is being evaluated."""
+        self.node = node
+
+    def location(self) -> Location | None:
+        """The place that is being evaluated; for a library's code the user's call of it, if any."""
+        if self.node is None:
+            return None
+        library = is_library_file(self.frame.filename)
+        return self.called_at if library else self.location_of(self.node)
+
+    def place_of(self, node: ast.AST) -> Location | None:
+        """A node's place; for a library's code the user's call of it, if any."""
+        return self.called_at if is_library_file(self.frame.filename) else self.location_of(node)
+
+    def location_of(self, node: ast.AST) -> Location:
+        """A node's place in the user's file."""
+        end = getattr(node, "end_col_offset", None)
+        return Location(
+            self.frame.filename,
+            getattr(node, "lineno", 1),
+            getattr(node, "col_offset", 0) + 1,
+            getattr(node, "end_lineno", None),
+            None if end is None else end + 1,
+        )
+
+    # -- values
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        self.at(node)
+        handle = getattr(self, f"eval_{type(node).__name__}", None)
+        if handle is None:
+            message = f"a {type(node).__name__} expression cannot be traced"
+            raise UntraceableError(message, self.location())
+        value = handle(node)
+        self.at(node)
+        return value
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        return self.lookup(node.id)
+
+    def lookup(self, name: str) -> Any:
+        """The content of a name, in Python's order of scopes."""
+        home = self.frame.home(name)
+        if home is not None:
+            held = home.locals.get(name, UNBOUND)
+            return self.readable(held, name, home.locals)
+        cell = self.frame.find_cell(name)
+        if cell is not None:
+            return self.captured(cell.cell_contents, ("cell", cell), name)
+        held = self.frame.globals.get(name, UNBOUND)
+        if held is not UNBOUND:
+            world = self.frame.globals.get(WORLD)
+            path = ("item", self.frame.globals, name) if world is None else world(name)
+            return held if path is None else self.captured(held, path, name)
+        held = self.frame.find_builtin(name)
+        if held is UNBOUND:
+            raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
+        return held
+
+    def readable(self, held: Any, name: str, namespace: dict[str, Any]) -> Any:
+        """What a local name holds, or the exception that Python would raise."""
+        if held is UNBOUND:
+            message = (
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+            raise AlwaysRaises(UnboundLocalError, (message,))
+        if isinstance(held, Poison):
+            message = f"`{name}` cannot be used here: {held.reason}"
+            raise UntraceableError(message, self.location())
+        if isinstance(held, Maybe):
+            message = (
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+            self.recorder.check(held.flag, UnboundLocalError, (message,))
+            self.recorder.bind(namespace, name, held.value)
+            return held.value
+        return held
+
+    def number(self, x: Any) -> Any:
+        """A value used as a number: an optional one is checked not to be None."""
+        if type(x) is Poison:
+            message = f"this value cannot be used here: {x.reason}"
+            raise UntraceableError(message, self.location())
+        if isinstance(x, Optional):
+            message = "unsupported operand type(s): 'NoneType'"
+            self.recorder.check(x.flag, TypeError, (message,))
+            return x.value
+        return x
+
+    # -- operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        self.at(node)
+        return self.binary(OPERATORS[type(node.op)], a, b)
+
+    def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
+        """An operator on two values."""
+        a, b = self.number(a), self.number(b)
+        if function is operator.mod and type(a) in (str, UnknownText) and mentions_symbols((a, b)):
+            return UnknownText(self.location())  # a text with numbers to come, as an f-string
+        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
+            if function is operator.add:
+                return UnknownText(self.location())
+            self.refuse_text()
+        if isinstance(a, np.ndarray):
+            a = self.recorder.as_symbol(a)
+        if isinstance(b, np.ndarray):
+            b = self.recorder.as_symbol(b)
+        name = function.__name__.strip("_")
+        for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
+            method = self.python_method(x, special)
+            if method is not None and _is_generated(x, method):
+                if type(a) is not type(b):
+                    continue
+                parts = [tuple(vars(o)[f.name] for f in dataclasses.fields(o) if f.compare)
+                         for o in (a, b)]  # fmt: skip
+                return self.binary(function, *parts)
+            if method is not None:
+                value = self.call(method, (x, y), {})
+                if value is not NotImplemented:
+                    return value
+        kind: Any = type(a)
+        if function is operator.ne and kind.__ne__ is object.__ne__:
+            if self.python_method(a, "__eq__") is not None:
+                return self._negated(self.truth(self.binary(operator.eq, a, b)))
+        if function in _ORDERS and type(a) is type(b) and isinstance(a, (tuple, list)):
+            if mentions_symbols((a, b)):
+                return self._in_order(function, a, b)
+        if function in _EQUALITIES and mentions_symbols((a, b)):
+            same = self._same_items(a, b)
+            if same is not None:
+                return same if function is operator.eq else self._negated(same)
+        if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
+            b = self.force(b)  # that many copies
+        if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
+            a = self.force(a)
+        if type(a) is Symbol or type(b) is Symbol:
+            a, b = self._numeric(a, b), self._numeric(b, a)
+            return self.recorder.apply(function, (a, b), {})
+        return self.made(self.native(function, a, b))
+
+    def made(self, x: Any) -> Any:
+        """What code without a Python source has just made: lists and the like are new."""
+        return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
+
+    def statement(self) -> Any:
+        """The statement that is executed, and in which call."""
+        return id(self.frame), id(getattr(self.frame, "statement", None))
+
+    def listed(self, x: Any) -> Any:
+        """What is iterated over by code without a Python source, as a list."""
+        lazy = (iteration.Iterator, iteration.Range, iteration.Enumerated, iteration.Zipped,
+                iteration.Reversed, iteration.Repeated)  # fmt: skip
+        return iteration.items(self, x) if isinstance(x, lazy) else x
+
+    def refuse_text(self) -> NoReturn:
+        """Texts of unknown numbers are for messages only."""
+        message = "the text of a number that is not known yet can only be the message of an error"
+        raise UntraceableError(message, self.location())
+
+    def _numeric(self, x: Any, other: Any) -> Any:
+        """A list beside an array is an array."""
+        if isinstance(x, (list, tuple)) and type(other) is Symbol and other.is_array:
+            return self.recorder.apply(np.array, (x,), {})
+        return x
+
+    def python_method(self, x: Any, name: str) -> Any:
+        """A special method that the user's class defines in Python, or None."""
+        found = getattr(type(x), name, None)
+        return found if isinstance(found, types.FunctionType) and type(x) is not Symbol else None
+
+    def native(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call something on known values; what it raises is raised by the program."""
+        try:
+            return function(*args)
+        except UntraceableError:
+            raise
+        except Exception as error:  # whatever a function of the user's raises
+            raise AlwaysRaises(error) from error
+
+    def raise_always(self, exception: type[BaseException], message: str) -> NoReturn:
+        """End this way through the program in an exception."""
+        raise AlwaysRaises(exception, (message,))
+
+    def binary_add(self, a: Any, b: Any) -> Any:
+        """``a + b`` of ints, which may be symbols."""
+        if isinstance(a, int) and a == 0:
+            return b
+        if isinstance(b, int) and b == 0:
+            return a
+        return self.binary(operator.add, a, b)
+
+    def binary_sub(self, a: Any, b: Any) -> Any:
+        """``a - b`` of ints, which may be symbols."""
+        return a if isinstance(b, int) and b == 0 else self.binary(operator.sub, a, b)
+
+    def binary_mul(self, a: Any, b: Any) -> Any:
+        """``a * b`` of ints, which may be symbols."""
+        return a if isinstance(b, int) and b == 1 else self.binary(operator.mul, a, b)
+
+    def range_length(self, start: Any, stop: Any, step: Any) -> Any:
+        """The length of a range."""
+        return self.recorder.apply(range_length, (start, stop, step), {})
+
+    def shortest(self, lengths: list[Any]) -> Any:
+        """The smallest of several lengths."""
+        known = [n for n in lengths if isinstance(n, int)]
+        others = [n for n in lengths if not isinstance(n, int)]
+        values = {id(n.value) for n in others}
+        if not known and len(values) == 1:
+            return others[0]
+        if not others:
+            return min(known)
+        return self.recorder.apply(min, (*([min(known)] if known else []), *others), {})
+
+    def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    # -- subscripts
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        o, index = self.evaluate(node.value), self.evaluate_index(node.slice)
+        self.at(node)
+        return self.subscript(o, index)
+
+    def evaluate_index(self, node: ast.expr) -> Any:
+        """An index, with slices."""
+        if isinstance(node, ast.Slice):
+            parts = [node.lower, node.upper, node.step]
+            return slice(*(None if p is None else self.number(self.evaluate(p)) for p in parts))
+        if isinstance(node, ast.Tuple):
+            found: list[Any] = []
+            for item in node.elts:
+                if isinstance(item, ast.Starred):
+                    found.extend(iteration.items(self, self.evaluate(item.value)))
+                else:
+                    found.append(self.evaluate_index(item))
+            return tuple(found)
+        return self.number(self.evaluate(node))
+
+    def subscript(self, o: Any, index: Any) -> Any:
+        """``o[index]``."""
+        o = self.number(o)
+        if isinstance(o, np.ndarray):
+            o = self.recorder.as_symbol(o)
+        if type(o) is Symbol:
+            if not o.is_array:
+                if index == ():
+                    return o
+                o = self.recorder.apply(np.asarray, (o,), {})
+            try:
+                return self.recorder.load(o, index)
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
+        method = self.python_method(o, "__getitem__")
+        if method is not None:
+            return self.call(method, (o, index), {})
+        if isinstance(o, iteration.Range):
+            return self.binary_add(o.start, self.binary_mul(self._place(o, index), o.step))
+        if isinstance(o, (iteration.Zipped, iteration.Enumerated, iteration.Iterator)):
+            message = "an iterator has no items that can be taken by an index"
+            raise UntraceableError(message, self.location())
+        index = self.known(index)
+        if isinstance(o, defaultdict) and index not in o:
+            return self.missing(o, index)
+        found = self.native(operator.getitem, o, index)
+        if isinstance(found, (Maybe, Poison)):
+            return self.readable(found, str(index), o)
+        return self.made(found) if isinstance(index, slice) else found
+
+    def _place(self, o: iteration.Range, index: Any) -> Any:
+        """How far an item of a range is from its start."""
+        length = self.range_length(o.start, o.stop, o.step)
+        if isinstance(index, slice) or type(index) is Symbol:
+            message = "only a known item of a range of unknown length can be taken"
+            raise UntraceableError(message, self.location())
+        k = index if index >= 0 else self.binary(operator.add, length, index)
+        fits = self.truth(self.binary(operator.lt if index >= 0 else operator.ge, k,
+                                      length if index >= 0 else 0))  # fmt: skip
+        self.recorder.check(fits, IndexError, ("range object index out of range",))
+        return k
+
+    def set_subscript(self, o: Any, index: Any, value: Any) -> None:
+        """``o[index] = value``."""
+        if type(o) is Symbol or isinstance(o, np.ndarray):
+            try:
+                self.recorder.store(o, index, self.number(value))
+            except IndexError as error:
+                raise AlwaysRaises(error) from error
+            return
+        method = self.python_method(o, "__setitem__")
+        if method is not None:
+            self.call(method, (o, index, value), {})
+            return
+        self.may_change(o)
+        self.recorder.touch(o)
+        if isinstance(o, list) and isinstance(index, slice):
+            value = iteration.items(self, value)
+        self.native(operator.setitem, o, self.known(index), value)
+
+    def known(self, x: Any) -> Any:
+        """A value that must be known beforehand; an input is assumed to keep its value."""
+        if type(x) is Symbol:
+            return self.force(x)
+        if isinstance(x, UnknownText):
+            self.refuse_text()
+        if isinstance(x, tuple):
+            return tuple(self.known(item) for item in x)
+        if isinstance(x, slice):
+            return slice(self.known(x.start), self.known(x.stop), self.known(x.step))
+        return x
+
+    # -- attributes
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        o = self.evaluate(node.value)
+        self.at(node)
+        return self.attribute(o, self.mangled(node.attr))
+
+    def mangled(self, name: str) -> str:
+        """A private name as Python writes it inside a class."""
+        if not name.startswith("__") or name.endswith("__") or not self.frame.classes:
+            return name
+        stem = self.frame.classes[-1].lstrip("_")
+        return f"_{stem}{name}" if stem else name
+
+    # -- displays and comprehensions
+
+    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+        made = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                made.extend(iteration.items(self, self.evaluate(node.value)))
+            else:
+                made.append(self.evaluate(node))
+        return made
+
+    def eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._items(node.elts))
+
+    def eval_List(self, node: ast.List) -> Any:
+        return self.recorder.fresh(self._items(node.elts))
+
+    def eval_Set(self, node: ast.Set) -> Any:
+        return self.recorder.fresh(set(self._items(node.elts)))
+
+    def eval_Dict(self, node: ast.Dict) -> Any:
+        made = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                made.update(self.evaluate(value))
+            else:
+                made[self.known(self.evaluate(key))] = self.evaluate(value)
+        return self.recorder.fresh(made)
+
+    def eval_Lambda(self, node: ast.Lambda) -> Any:
+        return self.closure(node)
+
+    def closure(self, node: Any) -> Closure:
+        """A function that is defined here."""
+        a = node.args
+        frame: Frame | None = self.frame
+        while frame is not None:
+            frame.captured = True
+            frame = frame.outer
+        made = Closure(
+            node,
+            self.frame,
+            tuple(self.evaluate(d) for d in a.defaults),
+            {
+                p.arg: self.evaluate(d)
+                for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)
+                if d is not None
+            },
+        )
+        self.recorder.own(made.held, namespace=True)
+        return made
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        parts, unknown = [], False
+        for part in node.values:
+            if isinstance(part, ast.Constant):
+                parts.append(str(part.value))
+                continue
+            assert isinstance(part, ast.FormattedValue)
+            value = self.evaluate(part.value)
+            if mentions_symbols(value):
+                unknown = True
+                continue
+            convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
+            converted = convert(value)
+            spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
+            parts.append(format(converted, spec))
+        return UnknownText(self.location()) if unknown else "".join(parts)
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            return self.super()
+        if self._is_sum_of_generator(node):
+            return self._sum(node)
+        f = self.evaluate(node.func)
+        args = self._items(node.args)
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is None:
+                kwargs.update(value)
+            else:
+                kwargs[keyword.arg] = value
+        self.at(node)
+        return self.call(f, tuple(args), kwargs)
+
+
+_EQUALITIES = (operator.eq, operator.ne)
+_ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
+
+
+def _is_generated(x: Any, method: Any) -> bool:
+    """Whether a comparison is one that ``dataclass`` has written."""
+    if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
+        return False
+    return hasattr(x, "__dict__") and find_source(method) is None
+
+
+_COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
+
+
+def _is_int(x: Any) -> bool:
+    return type(x) is Symbol and isinstance(x.type, Number) and x.type.dtype.kind in "iu"
+
+
+def range_length(start: int, stop: int, step: int) -> int:
+    """How many numbers a range holds."""
+    return len(range(start, stop, step))
+
+
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.BitAnd: operator.and_,
+}

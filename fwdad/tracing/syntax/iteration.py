@@ -1,0 +1,516 @@
+"""What a loop runs over: how long it is, and its k-th item."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import operator
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import Number
+from fwdad.tracing.numpy_sources.row_by_row import Flat
+from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.symbols import OfTrace
+
+if TYPE_CHECKING:
+    from fwdad.tracing.syntax.expressions import Expressions
+
+
+class Ended(Exception):  # noqa: N818  (no error: there are no more items)
+    """An iterator has no more items.
+
+    Parameters
+    ----------
+    value : object
+        What a generator returns.
+    """
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Iterator(OfTrace):
+    """An iterator of the traced program: an item is traced when it is asked for.
+
+    How far it stands is known where it is used once: in the loop or branch in which it was made,
+    or inside of a branch that is the last to use it.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    run : generator or iterator
+        Traces the items.
+    """
+
+    def __init__(self, tracer: Any, run: Any) -> None:
+        self._run = run
+        regions = tracer.recorder.regions
+        self._place = regions[-1] if regions else None
+        self._busy = False
+
+    def advance(self, tracer: Any, sent: Any = None) -> Any:
+        """The next item.
+
+        Raises
+        ------
+        Ended
+            If there is none.
+        UntraceableError
+            If how far the iterator stands depends on a value.
+        """
+        self._move(tracer)
+        self._busy = True
+        try:
+            return next(self._run) if sent is None else self._run.send(sent)
+        except StopIteration as end:
+            raise Ended(end.value) from None
+        finally:
+            self._busy = False
+
+    def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
+        """Raise an exception where a generator stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(raised)
+        except AlwaysRaises as again:
+            if again is not raised:
+                raise
+        except StopIteration:
+            tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
+
+    def close(self, tracer: Any) -> None:
+        """Leave a generator where it stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(AlwaysRaises(GeneratorExit))
+        except AlwaysRaises as raised:
+            if not raised.is_a(GeneratorExit):
+                raise
+        except StopIteration:
+            return
+        else:
+            tracer.raise_always(RuntimeError, "generator ignored GeneratorExit")
+
+    def _move(self, tracer: Any) -> None:
+        if self._busy:
+            tracer.raise_always(ValueError, "generator already executing")
+        regions = tracer.recorder.regions
+        here = regions[-1] if regions else None
+        if here is self._place:
+            return
+        depths = [k for k, r in enumerate(regions) if r is self._place]
+        since = None if self._place is not None and not depths else sum(depths) + bool(depths)
+        if since is None or any(r.repeats for r in regions[since:]):
+            message = (
+                "an iterator is used inside a loop or branch and was made, or is used again, "
+                "outside of it: how far it stands would depend on values. Make a list of it"
+            )
+            raise UntraceableError(message, tracer.location())
+        self._place = here
+
+
+@dataclass
+class Range:
+    """``range`` with symbolic bounds."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass
+class Count(Range):
+    """``itertools.count`` of ints."""
+
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Enumerated:
+    """``enumerate``."""
+
+    iterable: Any
+    start: Any
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Zipped:
+    """``zip``."""
+
+    iterables: tuple[Any, ...]
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Reversed:
+    """``reversed``."""
+
+    iterable: Any
+    used: bool = False
+    begun: Iterator | None = None
+
+
+ITERATORS = (Count, Enumerated, Zipped, Reversed)
+"""Iterators that one body of a loop can run over, as long as nobody has asked for an item."""
+
+
+@dataclass
+class Repeated:
+    """``itertools.repeat``, perhaps without an end."""
+
+    item: Any
+    times: Any
+
+
+@dataclass
+class Steps:
+    """How to run over something.
+
+    Attributes
+    ----------
+    length : int or Symbol
+        How many items there are.
+    item : callable
+        The item for a counter of ``span``, or for a position if not ``one_body``.
+    span : tuple
+        start, stop and step of the counter.
+    one_body : bool
+        Whether the items are alike, so that one body serves all.
+    more : callable, optional
+        Whether there is a k-th item, asked when its turn has come; else ``length`` tells.
+    """
+
+    length: Any
+    item: Callable[[Any], Any]
+    span: tuple[Any, Any, Any]
+    one_body: bool
+    more: Callable[[int], bool] | None = None
+
+
+def steps(tracer: Expressions, x: Any) -> Steps:
+    """How to run over an iterable.
+
+    Raises
+    ------
+    UntraceableError
+        If it is none that is known.
+    """
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return _one_by_one(tracer, x)
+    _use(tracer, x)
+    if isinstance(x, Repeated):
+        return Steps(x.times, lambda _: x.item, (0, x.times, 1), one_body=True)
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
+    if isinstance(x, range):
+        x = Range(x.start, x.stop, x.step)
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol and x.is_array:
+        return _over_array(tracer, x)
+    over: Callable[[Any, Any], Steps] = _OVER.get(type(x), _over_items)
+    return over(tracer, x)
+
+
+def _over_range(_tracer: Expressions, x: Range) -> Steps:
+    ints = all(isinstance(b, int) for b in (x.start, x.stop, x.step))
+    return Steps(
+        len(range(x.start, x.stop, x.step)) if ints else None,
+        lambda k: k if type(k) is Symbol else x.start + k * x.step,
+        (x.start, x.stop, x.step),
+        one_body=True,
+    )
+
+
+def _over_array(tracer: Expressions, x: Symbol) -> Steps:
+    if not x.type.ndim:
+        message = "iteration over a 0-d array"
+        raise TypeError(message)
+    length = tracer.recorder.length(x, 0)
+    return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
+
+
+def _enumerated(tracer: Expressions, x: Enumerated) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    start = x.start
+    return Steps(
+        inner.length,
+        lambda k: (tracer.binary_add(k, start) if start != 0 else k, inner.item(k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _zipped(tracer: Expressions, x: Zipped) -> Steps:
+    parts = [_from_zero(tracer, p) for p in x.iterables]
+    length = tracer.shortest([p.length for p in parts]) if parts else 0
+    return Steps(
+        length,
+        lambda k: tuple(p.item(k) for p in parts),
+        (0, length, 1),
+        one_body=bool(parts) and all(p.one_body for p in parts),
+    )
+
+
+def _reversed(tracer: Expressions, x: Reversed) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    last = tracer.binary_sub(inner.length, 1)
+    return Steps(
+        inner.length,
+        lambda k: inner.item(tracer.binary_sub(last, k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _over_items(tracer: Expressions, x: Any) -> Steps:
+    """Over what holds its items one by one."""
+    held = sequence(x)
+    if held is None:
+        message = f"a loop over a {type(x).__name__} cannot be traced"
+        raise UntraceableError(message, tracer.location())
+    more = None
+    if isinstance(x, (list, dict, set, deque)):
+        more = functools.partial(_more, tracer, x, held)
+    return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False, more=more)
+
+
+_OVER: dict[type, Callable[[Any, Any], Steps]] = {
+    Range: _over_range, Count: _over_range,
+    Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed,
+}  # fmt: skip
+
+
+def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
+    """Whether there is a k-th item of a container, which may have changed; it is put in place."""
+    if isinstance(x, list):
+        if k < len(x):
+            held[k:] = x[k:]
+        return k < len(x)
+    if len(x) != len(held):
+        kind = "deque mutated" if isinstance(x, deque) else f"{type(x).__name__} changed size"
+        tracer.raise_always(RuntimeError, f"{kind} during iteration")
+    return k < len(held)
+
+
+def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
+    held: list[Any] = []
+
+    def more(_: int) -> bool:
+        try:
+            held[:] = [x.advance(tracer)]
+        except Ended:
+            return False
+        return True
+
+    return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more)
+
+
+def _use(tracer: Expressions, x: Any) -> None:
+    """Note that an iterator is used; what would be left of it then is not followed."""
+    if not isinstance(x, ITERATORS):
+        return
+    if x.used:
+        message = "an iterator that is used a second time cannot be traced: make a list of it"
+        raise UntraceableError(message, tracer.location())
+    x.used = True
+
+
+def iterable(tracer: Expressions, x: Any) -> Any:
+    """What is iterated over: what an object of the user's answers when it is asked."""
+    if isinstance(x, ITERATORS) and x.begun is not None:
+        return x.begun
+    if isinstance(x, enum.EnumMeta):
+        return list(x)
+    method = tracer.python_method(x, "__iter__")
+    if method is None or isinstance(x, Flat):
+        return x
+    answer = tracer.call(method, (x,), {})
+    following = tracer.python_method(answer, "__next__")
+    if following is not None:
+        return Iterator(tracer, _calls(tracer, following, answer))
+    return iterable(tracer, answer)
+
+
+def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
+    """The items that ``__next__`` answers."""
+    ops = tracer.recorder.block.ops
+    while True:
+        before = len(ops)
+        try:
+            item = tracer.call(following, (x,), {})
+        except AlwaysRaises as raised:
+            if raised.is_a(StopIteration):
+                return
+            raise
+        if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
+            message = "where an iterator ends depends on a value, which cannot be traced"
+            raise UntraceableError(message, tracer.location())
+        yield item
+
+
+def iterator(tracer: Expressions, x: Any) -> Iterator:
+    """``iter(x)``."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return x
+    if not isinstance(x, ITERATORS):
+        return Iterator(tracer, walk(tracer, x))
+    x.begun = Iterator(tracer, walk(tracer, replace(x)))
+    return x.begun
+
+
+def is_lazy(tracer: Any, x: Any) -> bool:
+    """Whether the items of something are traced one by one."""
+    begun = isinstance(x, ITERATORS) and x.begun is not None
+    own = tracer.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
+    return isinstance(x, Iterator) or begun or own
+
+
+def walk(tracer: Any, x: Any) -> Any:
+    """The items of an iterable, each traced when it is asked for."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        while True:
+            try:
+                item = x.advance(tracer)
+            except Ended:
+                return
+            yield item
+    found = steps(tracer, x)
+    if found.more is not None:
+        k = 0
+        while found.more(k):
+            yield found.item(k)
+            k += 1
+        return
+    length = _number_of(tracer, found)
+    if isinstance(x, (range, Range)):
+        start, _, step = found.span
+        for k in range(length):
+            yield tracer.binary_add(start, tracer.binary_mul(k, step))
+        return
+    for k in range(length):
+        yield found.item(k)
+
+
+def _number_of(tracer: Expressions, found: Steps) -> int:
+    length = found.length
+    if length is None:
+        length = tracer.range_length(*found.span)
+    return tracer.force(length)
+
+
+def _from_zero(tracer: Expressions, x: Any) -> Steps:
+    """The same with a counter that starts at zero and counts by one."""
+    found = steps(tracer, x)
+    start, stop, step = found.span
+    if (isinstance(start, int) and start == 0) and (isinstance(step, int) and step == 1):
+        return Steps(stop, found.item, found.span, one_body=found.one_body)
+    length = found.length
+    if length is None:
+        length = tracer.range_length(start, stop, step)
+    return Steps(
+        length,
+        lambda k: tracer.binary_add(start, tracer.binary_mul(k, step)),
+        (0, length, 1),
+        one_body=True,
+    )
+
+
+def sequence(x: Any) -> list[Any] | None:
+    """The items of a container whose structure is known, or None."""
+    if isinstance(x, (list, tuple, str, bytes, dict, deque)):
+        return list(x)
+    if isinstance(x, (set, frozenset)):
+        return sorted(x, key=repr)
+    if isinstance(x, (type({}.keys()), type({}.values()), type({}.items()))):
+        return list(x)
+    return None
+
+
+def items(tracer: Expressions, x: Any) -> list[Any]:
+    """All items of an iterable whose length is known, or is assumed to be the traced one.
+
+    Raises
+    ------
+    UntraceableError
+        If the length depends on values.
+    """
+    x = iterable(tracer, x)
+    held = sequence(x)
+    if held is not None:
+        return held
+    if isinstance(x, Iterator):
+        held = []
+        for item in walk(tracer, x):
+            held.append(item)
+            if len(held) > MOST:
+                message = "an iterator without an end, or a very long one, cannot be traced"
+                raise UntraceableError(message, tracer.location())
+        return held
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol and x.is_array:
+        return [tracer.recorder.load(x, k) for k in range(tracer.recorder.known_length(x, 0))]
+    found = steps(tracer, x)
+    length = _number_of(tracer, found)
+    if length >= ENDLESS:
+        message = "an iterator without an end cannot be traced here"
+        raise UntraceableError(message, tracer.location())
+    if isinstance(x, (range, Range)):
+        start, _, step = found.span
+        return [tracer.binary_add(start, tracer.binary_mul(k, step)) for k in range(length)]
+    return [found.item(k) for k in range(length)]
+
+
+MOST = 100_000  # items of an iterator that are traced one by one
+ENDLESS = 1 << 40  # the length of what has no end
+
+
+_TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
+          operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
+_RAISED: dict[Any, tuple[type[BaseException], ...]] = {
+    operator.truediv: (ZeroDivisionError, OverflowError),
+    operator.floordiv: (ZeroDivisionError,),
+    operator.mod: (ZeroDivisionError,),
+    operator.pow: (ZeroDivisionError, OverflowError),
+}
+
+
+def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
+    """Whether an operation may raise one of some exceptions when it runs."""
+    if any(may_raise(o, wanted) for b in op.blocks() for o in b.ops):
+        return True
+    if isinstance(op, Check):
+        raised = op.exception if isinstance(op.exception, type) else type(op.exception)
+        return issubclass(raised, wanted)
+    if isinstance(op, Apply):
+        numbers = all(isinstance(v.type, Number) for v in op.outputs)
+        if isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL):
+            return False
+        found = _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
+    elif isinstance(op, Load):
+        found = (IndexError,)
+    elif isinstance(op, (Store, Update)):
+        found = (IndexError, ValueError, TypeError)
+    else:
+        return False
+    return any(issubclass(f, wanted) or issubclass(w, f) for f in found for w in wanted)

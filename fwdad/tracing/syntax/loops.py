@@ -1,0 +1,225 @@
+"""Loops: one body where there can be one, else unrolled."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.symbol import Symbol
+from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax.comprehensions import Comprehensions
+from fwdad.tracing.syntax.control import TestChangesError, branch, loop, negation
+from fwdad.tracing.syntax.frame import FLOW
+
+UNROLLED_AT_MOST = 64
+
+
+class TraceWarning(UserWarning):
+    """A loop was unrolled, because its iterations are not one body."""
+
+
+class _Silent(threading.local):
+    on = False
+
+
+_SILENT = _Silent()
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Trace without a :class:`TraceWarning`: whoever did not ask for a tape is not told of it."""
+    before, _SILENT.on = _SILENT.on, True
+    try:
+        yield
+    finally:
+        _SILENT.on = before
+
+
+class Loops(Comprehensions):
+    """Executes loops."""
+
+    def run_While(self, node: ast.While) -> None:
+        self.at(node)
+        self.start_loop()
+
+        def body(_: Any) -> Any:
+            self._start_iteration()
+            self.run_block(node.body)
+            return self.leaving()
+
+        def tested(counter: Any) -> Any:
+            self._start_iteration()
+            goes_on = self.truth(self.evaluate(node.test))
+            stops = negation(self.recorder, goes_on)
+            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
+            return self.leaving()
+
+        def run() -> None:
+            ops = len(self.recorder.block.ops)
+            try:
+                loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
+            except TestChangesError:
+                del self.recorder.block.ops[ops:]
+                self.recorder.bind(self.frame.locals, "$stop", False)
+                loop(self.recorder, None, lambda: True, tested)
+                self.recorder.bind(self.frame.locals, "$stop", False)
+
+        ops = len(self.recorder.block.ops)
+        try:
+            self._as_one_body(run, node)
+        except UntraceableError as error:
+            del self.recorder.block.ops[ops:]
+            self.start_loop()
+            self._tell(node, self._run_through(node, error), error)
+        self._end_loop(node.orelse)
+
+    def _run_through(self, node: ast.While, error: UntraceableError) -> int:
+        """Trace the iterations of a ``while`` whose condition is known each time; how many."""
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            while True:
+                goes_on = self.truth(self.evaluate(node.test))
+                if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
+                    raise error
+                if not goes_on:
+                    return
+                count += 1
+                self.run_block(node.body)
+                leaving = self.leaving()
+                if leaving is True:
+                    return
+                if leaving is not False:
+                    branch(self.recorder, leaving, lambda: None, step)
+                    return
+
+        step()
+        return count
+
+    def _stop(self) -> None:
+        """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
+        self.recorder.bind(self.frame.locals, "$stop", True)
+
+    def run_For(self, node: ast.For) -> None:
+        iterable = self.evaluate(node.iter)
+        self.at(node)
+        self.start_loop()
+        steps = iteration.steps(self, iterable)
+        once = isinstance(steps.length, int) and steps.length == 1
+        if once or not steps.one_body:
+            self._unrolled(node, steps)
+        else:
+
+            def body(counter: Any) -> Any:
+                self._start_iteration()
+                self.assign(node.target, steps.item(counter))
+                self.run_block(node.body)
+                return self.leaving()
+
+            length = steps.length
+            known = length if isinstance(length, int) else None
+            self._as_one_body(
+                lambda: loop(self.recorder, steps.span, None, body),
+                node,
+                known,
+                lambda: self._unrolled(node, steps),
+            )
+        self._end_loop(node.orelse)
+
+    def start_loop(self) -> None:
+        """No jump has been made."""
+        for name in ("$break", "$continue"):
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def _start_iteration(self) -> None:
+        """No jump has been made where an iteration begins: the loop would have been left."""
+        for name in (*FLOW, "$stop"):
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def leaving(self) -> Any:
+        """After the body: whether to leave the loop. ``continue`` has done its work."""
+        held = self.frame.locals
+        flags = [held["$break"], held["$return"], held["$stop"]]
+        self.recorder.bind(held, "$continue", False)
+        return self._any_of(flags)
+
+    def _end_loop(self, orelse: list[ast.stmt]) -> None:
+        held = self.frame.locals
+        left = held["$break"]
+        self.recorder.bind(held, "$break", False)
+        if not orelse:
+            return
+        if left is False:
+            done = held["$return"]
+            if done is False:
+                self.run_block(orelse)
+            elif done is not True:
+                branch(self.recorder, done, self.has_returned, lambda: self.run_block(orelse))
+        elif left is not True:
+            branch(
+                self.recorder,
+                negation(self.recorder, left),
+                lambda: self.run_block(orelse),
+                lambda: None,
+            )
+
+    def _as_one_body(
+        self,
+        run: Callable[[], Any],
+        node: ast.stmt,
+        known: int | None = None,
+        unroll: Callable[[], None] | None = None,
+    ) -> None:
+        location = self.location_of(node)
+        ops = len(self.recorder.block.ops)
+        try:
+            run()
+        except UntraceableError as error:
+            if unroll is None or known is None or known > UNROLLED_AT_MOST:
+                if error.lineno is None:
+                    raise UntraceableError(error.msg, location) from error
+                raise
+            del self.recorder.block.ops[ops:]
+            self._tell(node, known, error)
+            self.start_loop()
+            unroll()
+
+    def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
+        """Warn that a loop is unrolled."""
+        location = self.location_of(node)
+        if not _SILENT.on:
+            warnings.warn(
+                f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
+                f"because its iterations are not one body: {error.msg}",
+                TraceWarning,
+                stacklevel=2,
+            )
+
+    def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
+        def run(k: int) -> None:
+            if k > 20 * UNROLLED_AT_MOST:
+                message = "a loop that has no end, or a very long one, cannot be traced"
+                raise UntraceableError(message, self.place_of(node))
+            if k == steps.length if steps.more is None else not steps.more(k):
+                return
+            self.assign(node.target, steps.item(k))
+            self.run_block(node.body)
+            leaving = self.leaving()
+            if leaving is False:
+                run(k + 1)
+            elif leaving is not True:
+                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
+
+        if steps.more is None:
+            steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
+        known = steps.more is not None or isinstance(steps.length, int)
+        if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
+            message = "a loop over this cannot be traced: its length is not known, or too large"
+            raise UntraceableError(message, self.place_of(node))
+        run(0)
