@@ -13,8 +13,8 @@ from fwdad.builder.dispatch import call, on_call
 from fwdad.builder.dual import top_tag
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
-from fwdad.tracing.calls.builtins import builtin
 from fwdad.tracing.calls.sealing import sealed
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.loops import TraceWarning
 
 

@@ -27,7 +27,7 @@ from fwdad.tape.ops import Program, values_in
 from fwdad.tape.passes import optimise
 from fwdad.tape.passes.rewrite import all_used
 from fwdad.tracing.arguments import Flattened
-from fwdad.tracing.calls.calls import CALLED
+from fwdad.tracing.calls.tables import CALLED
 from fwdad.tracing.derivatives.pulled import value_alone, value_and_pullback
 
 _OPTIONS = {"has_aux": False, "outputs": "returned"}

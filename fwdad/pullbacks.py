@@ -27,7 +27,7 @@ from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
-from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.pullbacks import traced_vjp
 from fwdad.tracing.derivatives.pulled import pulled_value, value_alone, value_and_pullback
 

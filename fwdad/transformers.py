@@ -17,7 +17,7 @@ from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
 from fwdad.jacobian_rows import jacrev_at, pullback_at
 from fwdad.linearized import linearized
-from fwdad.tracing.calls.calls import CALLED
+from fwdad.tracing.calls.tables import CALLED
 
 
 def jacfwd(

@@ -16,8 +16,8 @@ from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
 from fwdad.tape.ops import Program
 from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.calls import CALLED
 from fwdad.tracing.calls.recursion import call_program
+from fwdad.tracing.calls.tables import CALLED
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.trees import made_in
 

@@ -33,10 +33,13 @@ from fwdad.tracing.arguments import (
     refuse_subclass,
 )
 from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
+    array_methods,
     builtins,
     containers,
     draws,
+    iterables,
     itertools_calls,
+    numbers,
     numpy_helpers,
     objects,
     writers,

@@ -16,8 +16,8 @@ from fwdad.builder.containers import CONTAINER_METHODS
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import number_type
-from fwdad.tracing.calls.builtins import builtin
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure

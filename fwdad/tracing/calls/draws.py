@@ -12,8 +12,7 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.builtins import builtin
-from fwdad.tracing.calls.calls import METHODS_OF
+from fwdad.tracing.calls.tables import METHODS_OF, builtin
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 _BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)

@@ -11,7 +11,8 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.builtins import builtin, kept
+from fwdad.tracing.calls.iterables import kept
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.iteration import ENDLESS, Count, Iterator, Repeated, Zipped, walk
 

@@ -11,9 +11,8 @@ import numpy as np
 from fwdad.builder.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.builtins import builtin, method
-from fwdad.tracing.calls.calls import CALLED
 from fwdad.tracing.calls.kinds import mentions_symbols
+from fwdad.tracing.calls.tables import CALLED, builtin, method
 from fwdad.tracing.numpy_sources.steps import arange_of_values
 from fwdad.tracing.numpy_sources.table import known, refuse
 from fwdad.tracing.syntax import iteration

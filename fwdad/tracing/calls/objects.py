@@ -14,9 +14,9 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.arguments import new_object
-from fwdad.tracing.calls.builtins import builtin
-from fwdad.tracing.calls.calls import CALLED, Calls
+from fwdad.tracing.calls.calls import Calls
 from fwdad.tracing.calls.kinds import mentions_symbols
+from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.syntax.frame import Closure
 from fwdad.tracing.syntax.merge import is_object
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.builtins import builtin, method
+from fwdad.tracing.calls.tables import builtin, method
 from fwdad.tracing.numpy_sources.row_by_row import check_apart, put_under_mask
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",

@@ -18,7 +18,7 @@ from fwdad.tape.forward import Basis
 from fwdad.tape.forward.rule_table import CONSTANT
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
-from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of
 from fwdad.tracing.trees import Tree, flatten
 

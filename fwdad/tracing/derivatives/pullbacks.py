@@ -23,7 +23,7 @@ from fwdad.tape.passes import inline, optimise
 from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
-from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.tracing.derivatives.pulled import cotangents
 from fwdad.tracing.syntax.symbols import OfTrace

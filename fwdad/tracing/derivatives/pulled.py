@@ -14,7 +14,7 @@ from fwdad.tangents.zero import NoTangent
 from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Type
-from fwdad.tracing.calls.builtins import builtin
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.tracing.trees import Tree, flatten
 

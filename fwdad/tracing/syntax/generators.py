@@ -16,8 +16,7 @@ import numpy as np
 from fwdad.builder.source import children_of
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.builtins import builtin
-from fwdad.tracing.calls.calls import CALLED, MANAGED
+from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
 from fwdad.tracing.syntax import iteration, managers
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure

@@ -1,0 +1,123 @@
+"""Classes: objects that a traced program makes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import inspect
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.source import find_source
+from fwdad.errors import UntraceableError, is_library_file
+from fwdad.tangents import sparse
+from fwdad.tape.symbol import UnknownText
+from fwdad.tracing.calls.inline import InlineCalls
+from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.tracing.syntax.attributes import class_attribute
+from fwdad.tracing.syntax.control import AlwaysRaises
+
+
+class ClassCalls(InlineCalls):
+    """Calls of classes."""
+
+    def call_class(self, cls: type, args: Any, kwargs: Any) -> Any:
+        if cls.__name__ == "prange" and cls.__module__.startswith("numba."):
+            return self.call(range, args, kwargs)
+        if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
+            return self.call_native(cls, args, kwargs)
+        if issubclass(cls, BaseException):
+            return cls(*args, **kwargs)
+        if cls in (np.errstate, warnings.catch_warnings, contextlib.suppress):
+            return self.native(lambda: cls(*args, **kwargs))
+        if issubclass(cls, enum.Enum):
+            return self.native(lambda: cls(*(self.known(a) for a in args), **kwargs))
+        if sparse.is_of_sparse_arrays(cls) and mentions_symbols((args, kwargs)):
+            raise UntraceableError(sparse.UNTRACED, self.location())
+        meta = class_attribute(type(cls), "__call__")
+        if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
+            return self.call(meta, (cls, *args), kwargs)
+        return self.make_instance(cls, args, kwargs)
+
+    def make_instance(self, cls: type, args: Any, kwargs: Any) -> Any:
+        """What ``type.__call__`` does."""
+        init = getattr(cls, "__init__", None)
+        new: Any = cls.__new__
+        if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
+            self.refuse_getattribute(cls)
+        if isinstance(new, types.FunctionType) and find_source(new) is not None:
+            made = self.call(new, (cls, *args), kwargs)
+            if isinstance(made, cls) and issubclass(type(made), cls):
+                init = type(made).__init__  # of a subclass, where __new__ has made one
+            if isinstance(made, cls) and isinstance(init, types.FunctionType):
+                self.call(init, (made, *args), kwargs)
+            return made
+        if isinstance(init, types.FunctionType) and find_source(init) is not None:
+            if new is not object.__new__:
+                message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
+                raise UntraceableError(message, self.location())
+            made = new(cls)
+            if not hasattr(made, "__dict__"):
+                message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
+                raise UntraceableError(message, self.location())
+            known = not mentions_symbols((args, kwargs))
+            if known and is_library_file(init.__code__.co_filename):
+                self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
+                self.recorder.own(made.__dict__, namespace=True)
+                return made
+            self.recorder.own(made.__dict__, namespace=True)
+            self.call(init, (made, *args), kwargs)
+            return made
+        if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
+            return self._make_dataclass(cls, args, kwargs)
+        if cls is str and mentions_symbols((args, kwargs)):
+            return UnknownText(self.location())
+        self.refuse_impure(cls)
+        if cls is functools._lru_cache_wrapper and not callable(args[0]):
+            message = "a cache of calls cannot be traced: what it keeps is not part of a tape"
+            raise UntraceableError(message, self.location())
+        try:
+            made = self.native(lambda: cls(*args, **kwargs))
+        except AlwaysRaises as raised:
+            if not mentions_symbols((args, kwargs)):
+                raise
+            message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
+            raise UntraceableError(message, self.location()) from raised
+        if hasattr(made, "__dict__"):
+            self.recorder.own(made.__dict__, namespace=True)
+        if isinstance(made, CONTAINERS):
+            self.recorder.own(made)
+        return made
+
+    def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
+        """What a generated ``__init__`` does."""
+        fields = cls.__dataclass_fields__
+        if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
+            message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
+            raise UntraceableError(message, self.location())
+        made = cls.__new__(cls)
+        if not hasattr(made, "__dict__"):
+            message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
+            raise UntraceableError(message, self.location())
+        self.recorder.own(vars(made), namespace=True)
+        signature = inspect.signature(cls)
+        given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
+        for field in dataclasses.fields(cls):
+            if field.init and field.name in given:
+                value = given[field.name]
+            elif field.default_factory is not dataclasses.MISSING:
+                value = self.call(field.default_factory, (), {})
+            elif field.default is not dataclasses.MISSING:
+                value = self.bound_outside(field.default, field.name)
+            else:
+                continue
+            vars(made)[field.name] = value
+        finish = getattr(cls, "__post_init__", None)
+        if finish is not None:
+            self.call(finish, (made,), {})
+        return made

@@ -1,0 +1,244 @@
+"""Functions in Python: traced in line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import types
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.source import find_source
+from fwdad.errors import UntraceableError, is_library_file
+from fwdad.rules.registry import find_rule, function_name
+from fwdad.tangents import sparse
+from fwdad.tape.journal import set_content
+from fwdad.tape.ops import Block
+from fwdad.tape.samples import keeps_arguments
+from fwdad.tape.symbol import Symbol
+from fwdad.tracing.calls.kinds import (
+    C_FUNCTIONS,
+    LOOPS,
+    NUMPY_FUNCTION,
+    mentions_symbols,
+    public_function,
+)
+from fwdad.tracing.calls.operations import OperationCalls
+from fwdad.tracing.calls.recursion import RecursionFound, call_program
+from fwdad.tracing.calls.tables import MANAGED
+from fwdad.tracing.numpy_sources.table import SOURCES
+from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.syntax.symbols import Maybe, Optional
+
+INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
+
+_MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
+
+
+def _has_state(x: Any) -> bool:
+    """Whether something is an object with attributes, and no function, class or symbol."""
+    passive = (type, types.ModuleType, types.FunctionType, types.MethodType, np.ufunc, Symbol,
+               Closure, Method, functools.partial, *C_FUNCTIONS, NUMPY_FUNCTION)  # fmt: skip
+    return bool(getattr(x, "__dict__", None)) and not isinstance(x, passive)
+
+
+class InlineCalls(OperationCalls):
+    """Calls of functions whose source is traced."""
+
+    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
+        """What a call of a generator function answers."""
+        raise NotImplementedError
+
+    def call_function(
+        self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
+    ) -> Any:
+        """A function in Python; ``public`` is what it does the work of."""
+        if find_rule(f) is not None or f in LOOPS:
+            return self.call_native(f, args, kwargs)
+        library = is_library_file(f.__code__.co_filename)
+        if f.__code__ is _MANAGER_CODE:
+            return MANAGED[0](self, f, args, kwargs)
+        if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
+            return self.call_native(f, args, kwargs)
+        if sparse.is_of_sparse_arrays(f):
+            raise UntraceableError(sparse.UNTRACED, self.location())
+        written: Any = SOURCES.get(f)
+        if written is not None:
+            f, public = written, f
+        numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
+        source = None if numba else find_source(f)
+        if source is None:
+            message = (
+                f"{function_name(f)} has no source that can be read, and is called with values "
+                "that are not known"
+            )
+            raise UntraceableError(message, self.location())
+        frame = Frame(
+            source.node,
+            f.__code__.co_filename,
+            f.__globals__,
+            cells_of(f),
+            classes=source.classes,
+            owner=cells_of(f).get("__class__"),
+        )
+        options = (f.__defaults__ or (), f.__kwdefaults__ or {})
+        try:
+            bound = self._bind(source.node, *options, args, kwargs)
+        except AlwaysRaises:
+            if public is None:
+                raise
+            return self.recorder.apply(public, args, kwargs)  # with an option that is not known
+        inside = self.frame is not None and is_library_file(self.frame.filename)
+        if library and self.frame is not None and (not inside or public in SOURCES):
+            public = public or public_function(f)
+            run = (frame, source.node, bound, f.__code__)
+            return self._inline_or_apply(public, run, args, kwargs)
+        return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _is_own_object(self, args: Any) -> bool:
+        """Whether a method is called on an object that the traced program has made.
+
+        NumPy's and SciPy's objects that hold no values are not changed by their methods.
+        """
+        if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
+            return False
+        return self.recorder.is_own(getattr(args[0], "__dict__", None))
+
+    def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
+        """A library's function in line; one that cannot be traced is one operation."""
+        block = Block()
+        try:
+            with self.recorder.region(block) as region:
+                y = self._run_frame(*run)
+                if y is NotImplemented:
+                    message = f"these arguments of {function_name(public)} cannot be traced"
+                    raise UntraceableError(message, self.location())  # noqa: TRY301
+                changes = region.changes()
+                region.undo()
+        except UntraceableError as error:
+            if any(map(_has_state, (*args, *kwargs.values()))):
+                raise  # on samples, its methods would change the object itself
+            try:
+                found = self.recorder.apply(public, args, kwargs)
+            except UntraceableError:
+                raise error from None
+            if not keeps_arguments(public, self.recorder.operand((args, kwargs))):
+                raise
+            return found
+        self.recorder.block.ops.extend(block.ops)
+        for o, _, now in changes:
+            self.recorder.touch(o)
+            set_content(o, now)
+        return y
+
+    def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
+        """Call a function that was defined while tracing."""
+        frame = Frame(
+            f.node, f.frame.filename, f.frame.globals, outer=f.frame, classes=f.frame.classes
+        )
+        bound = self._bind(f.node, f.defaults, f.kw_defaults, args, kwargs)
+        return self._run_frame(frame, f.node, bound, f.node)
+
+    def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
+        if id(key) in self.recursive:
+            name = getattr(node, "name", "function")
+            return call_program(
+                self,
+                name,
+                bound,
+                key,
+                lambda given: self._run_body(replace(frame, locals={}), node, given, key),
+            )
+        if sum(key is a for a in self.active) >= INLINED_AT_MOST:
+            raise RecursionFound(key)
+        return self._run_body(frame, node, bound, key)
+
+    def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
+        frame.names = names_of(node)
+        self.recorder.own(frame.locals, namespace=True)
+        frame.locals.update(dict.fromkeys((*FLOW, "$stop"), False))
+        for name, value in bound.items():
+            frame.locals[name] = value
+            if type(value) is Symbol and value.value.name is None:
+                value.value.name = name
+        outer, at, called = self.frame, self.node, self.called_at
+        self.called_at = self.location() if outer is not None else None
+        self.frame = frame
+        self.depth += 1
+        self.active.append(key)
+        try:
+            if self.depth == 1:
+                self.returned = self.location_of(node)
+            if isinstance(node, ast.Lambda):
+                return self.evaluate(node.body)
+            if frame.names.yields:
+                frame.captured = True
+                return self.generator(frame, node, key)
+            self.run_block(node.body)
+            return self._returned(frame)
+        except AlwaysRaises as raised:
+            raised.location = raised.location or self.location()
+            raise
+        finally:
+            self.depth -= 1
+            self.active.pop()
+            if not frame.captured:
+                self.recorder.disown(frame.locals)
+            self.frame, self.node, self.called_at = outer, at, called
+
+    def _returned(self, frame: Frame) -> Any:
+        flag = frame.locals["$return"]
+        if flag is False:
+            return None
+        value = frame.locals["$value"]
+        if isinstance(value, Maybe):  # some ways end without a `return`: None
+            if value.value is None:
+                return None
+            return Optional(value.flag, value.value) if flag is not True else value.value
+        return value
+
+    def _bind(
+        self, node: Any, defaults: tuple[Any, ...], kw: dict[str, Any], args: Any, kwargs: Any
+    ) -> dict[str, Any]:
+        """Arguments bound to parameters, by Python's rules."""
+        a = node.args
+        name = getattr(node, "name", "<lambda>")
+        positional = [p.arg for p in [*a.posonlyargs, *a.args]]
+        bound: dict[str, Any] = {}
+        extra = dict(kwargs)
+        bound.update(zip(positional, args, strict=False))
+        rest = args[len(positional) :]
+        if a.vararg is not None:
+            bound[a.vararg.arg] = tuple(rest)
+        elif rest:
+            message = (
+                f"{name}() takes {len(positional)} positional arguments but {len(args)} were given"
+            )
+            raise AlwaysRaises(TypeError, (message,))
+        only = {p.arg for p in a.posonlyargs}
+        for parameter in [*positional, *(p.arg for p in a.kwonlyargs)]:
+            if parameter in extra and parameter not in only:
+                if parameter in bound:
+                    message = f"{name}() got multiple values for argument {parameter!r}"
+                    raise AlwaysRaises(TypeError, (message,))
+                bound[parameter] = extra.pop(parameter)
+        for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
+            if parameter not in bound:
+                bound[parameter] = self.bound_outside(value, parameter)
+        for parameter, value in kw.items():
+            if parameter not in bound:
+                bound[parameter] = self.bound_outside(value, parameter)
+        missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
+        if missing:
+            message = f"{name}() missing required arguments: {', '.join(missing)}"
+            raise AlwaysRaises(TypeError, (message,))
+        if a.kwarg is not None:
+            bound[a.kwarg.arg] = self.recorder.fresh(extra)
+        elif extra:
+            message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
+            raise AlwaysRaises(TypeError, (message,))
+        return bound

@@ -1,0 +1,108 @@
+"""Library functions that are called: one operation, a store, or a call when tracing."""
+
+from __future__ import annotations
+
+import types
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.rules.registry import function_name
+from fwdad.tape.call_form import positional
+from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tracing.calls.kinds import (
+    CONTAINERS,
+    MUTATING,
+    STATIC_OPTIONS,
+    TEXTS,
+    is_computed,
+    is_known,
+    makes_arrays,
+    mentions_symbols,
+    writes,
+)
+from fwdad.tracing.calls.outside import Outside
+from fwdad.tracing.calls.purity import is_impure
+from fwdad.tracing.calls.ufunc_at import updated_at
+
+# C code that trusts the index arrays that it is given
+_UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
+
+
+class OperationCalls(Outside):
+    """Calls of library functions."""
+
+    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """A method of a list, dict, set or deque."""
+        raise NotImplementedError
+
+    def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
+        args = tuple(self.listed(self.number(a)) for a in args)
+        owner = getattr(f, "__self__", None)
+        if isinstance(owner, CONTAINERS):
+            return self.container_method(owner, f.__name__, args, kwargs)
+        if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
+            return self.container_method(args[0], f.__name__, args[1:], kwargs)
+        if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
+            message = "random numbers are drawn: pass them as an argument"
+            raise UntraceableError(message, self.location())
+        symbolic = mentions_symbols((args, kwargs))
+        if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
+            message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
+            raise UntraceableError(message, self.location())
+        if symbolic and (isinstance(owner, str) or f in TEXTS):
+            return UnknownText(self.location())
+        if not symbolic:
+            self.refuse_impure(f)
+        if not symbolic and not makes_arrays(f):
+            return self.made(self.native(lambda: f(*args, **kwargs)))
+        if not symbolic and is_computed(f):
+            return self.constants(self.native(lambda: f(*args, **kwargs)))
+        if writes(f):
+            target, *others = args
+            target = self.recorder.as_symbol(target)
+            if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
+                others[1] = self.call(np.array, (others[1],), {})
+            if self.recorder.differentiates and f not in MUTATING and not kwargs:
+                if updated_at(self, f, target, others[0], tuple(others[1:])):
+                    return None
+            return self.recorder.mutate(f, (target, *others), kwargs)
+        if isinstance(f, types.FunctionType) or is_known(f):
+            args, kwargs = self._static_options(f, args, kwargs)
+            return self.recorder.apply(f, args, kwargs)
+        message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
+        raise UntraceableError(message, self.location())
+
+    def constants(self, found: Any) -> Any:
+        """What is computed when the program is traced; arrays are made anew whenever it runs."""
+        if isinstance(found, np.ndarray):
+            return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
+        if type(found) in (list, tuple):
+            parts = [self.constants(part) for part in found]
+            return tuple(parts) if type(found) is tuple else self.made(parts)
+        return found
+
+    def refuse_impure(self, f: Any) -> None:
+        """What depends on more than its arguments must be called whenever the program runs."""
+        if is_impure(f):
+            message = (
+                f"{function_name(f)} is called when the program is traced, not when it runs: call "
+                "it outside, and pass what it answers as an argument"
+            )
+            raise UntraceableError(message, self.location())
+
+    def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Axes and the like must be known; those that are inputs are assumed."""
+        made = {
+            key: self.known(value) if key in STATIC_OPTIONS else value
+            for key, value in kwargs.items()
+        }
+        if any(type(a) is Symbol and not a.is_array for a in args[1:]):
+            names = positional(f)
+            args = tuple(
+                self.known(a) if name in STATIC_OPTIONS else a
+                for a, name in zip_longest(args, names[: len(args)])
+            )
+        return args, made

@@ -1,0 +1,41 @@
+"""The tables of what is called by its meaning, and how their entries are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fwdad.tracing.syntax.attributes import METHODS
+
+CALLED: dict[type, Callable[..., Any]] = {}
+"""How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
+
+METHODS_OF: dict[type, Callable[..., Any]] = {}
+"""How methods of objects of some classes are called: ``call(tracer, method, args, kwargs)``."""
+
+MANAGED: list[Callable[..., Any]] = []
+"""How functions under ``contextlib.contextmanager`` are called: one handler."""
+
+BUILTINS: dict[Any, Callable[..., Any]] = {}
+"""Builtins with a meaning of their own: ``handle(tracer, *args, **kwargs)``."""
+
+
+def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give builtins their meaning."""
+
+    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            BUILTINS[function] = handle
+        return handle
+
+    return register
+
+
+def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a method of arrays its meaning."""
+
+    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
+        METHODS[name] = handle
+        return handle
+
+    return register
