@@ -68,7 +68,8 @@ from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
 from fwdad.tracing.syntax.loops import TraceWarning
-from fwdad.tracing.trace import Tape, trace
+from fwdad.tracing.tape import Tape
+from fwdad.tracing.trace import trace
 from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 
 __all__ = [

@@ -14,7 +14,7 @@ from fwdad.rules.registry import function_name
 from fwdad.runners import uses_numba
 from fwdad.tape import whole
 from fwdad.tape.show import show_program
-from fwdad.tracing.trace import Tape
+from fwdad.tracing.tape import Tape
 
 on_call(Jitted)(call_on_duals)
 

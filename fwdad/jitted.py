@@ -22,7 +22,7 @@ from fwdad.tape.passes import optimise
 from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
 from fwdad.tracing.specialise import Shapes, gaining, known_lengths, trace_optimised
-from fwdad.tracing.trace import Tape
+from fwdad.tracing.tape import Tape
 
 whole.install(call, build_frule)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tracing.trace import Tape
+from fwdad.tracing.tape import Tape
 
 AGAIN = object()
 """What a shortcut answers for other arguments, and where the tape does not hold any more."""

@@ -19,7 +19,8 @@ from fwdad.tape.ops import Block, Loop, Op, Program, Value, is_array, walk
 from fwdad.tape.passes import SMALL, inline, optimise, split_arrays
 from fwdad.tape.types import Dimension, Size
 from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths
-from fwdad.tracing.trace import Tape, trace_flat
+from fwdad.tracing.tape import Tape
+from fwdad.tracing.trace import trace_flat
 
 Shapes = tuple[tuple[int, int, int], ...]
 

@@ -12,7 +12,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 from fwdad.tracing.arguments import is_record, new_object
-from fwdad.tracing.syntax.iteration import Iterator
+from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 
 _Build = Callable[[list[Any], bool], Any]

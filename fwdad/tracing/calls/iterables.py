@@ -17,6 +17,16 @@ from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import BUILTINS, builtin
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.control import AlwaysRaises, branch
+from fwdad.tracing.syntax.iterators import (
+    ITERATORS,
+    Ended,
+    Enumerated,
+    Iterator,
+    Range,
+    Repeated,
+    Reversed,
+    Zipped,
+)
 
 
 @builtin(len)
@@ -42,26 +52,26 @@ def _range(tracer: Any, *bounds: Any) -> Any:
             message = f"'{b.type}' object cannot be interpreted as an integer"
             raise AlwaysRaises(TypeError, (message,))
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
-    return iteration.Range(start, stop, step)
+    return Range(start, stop, step)
 
 
 @builtin(enumerate)
 def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
     if not iteration.is_lazy(tracer, iterable):
-        return iteration.Enumerated(iterable, start)
+        return Enumerated(iterable, start)
     items = iteration.walk(tracer, iterable)
     pairs = ((tracer.binary_add(k, start), item) for k, item in enumerate(items))
-    return iteration.Iterator(tracer, pairs)
+    return Iterator(tracer, pairs)
 
 
 @builtin(zip)
 def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
     lazy = any(iteration.is_lazy(tracer, x) for x in xs)
     if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
-        return iteration.Zipped(xs)
+        return Zipped(xs)
     columns = [iteration.walk(tracer, x) for x in xs]
     rows = zip(*columns, strict=strict)
-    return iteration.Iterator(tracer, _raising(tracer, rows))
+    return Iterator(tracer, _raising(tracer, rows))
 
 
 def _raising(tracer: Any, rows: Any) -> Any:
@@ -83,15 +93,15 @@ def _reversed(tracer: Any, x: Any) -> Any:
         return tracer.call(special, (x,), {})
     held = iteration.sequence(x)
     if held is None:
-        return iteration.Reversed(x)
-    return iteration.Iterator(tracer, iter(held[::-1]))
+        return Reversed(x)
+    return Iterator(tracer, iter(held[::-1]))
 
 
 @builtin(map)
 def _map(tracer: Any, f: Any, *xs: Any) -> Any:
     columns = [iteration.walk(tracer, x) for x in xs]
     rows = zip(*columns, strict=False)
-    return iteration.Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
+    return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
 
 
 @builtin(filter)
@@ -111,7 +121,7 @@ def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
             if keep is wanted:
                 yield x
 
-    return iteration.Iterator(tracer, run())
+    return Iterator(tracer, run())
 
 
 @builtin(iter)
@@ -130,7 +140,7 @@ def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
                 return
             yield item
 
-    return iteration.Iterator(tracer, run())
+    return Iterator(tracer, run())
 
 
 @builtin(next)
@@ -141,11 +151,11 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
             message = "`next` with a default, of an object of the user's, cannot be traced"
             raise UntraceableError(message, tracer.location())
         return tracer.call(following, (x,), {})
-    if not isinstance(x, (*iteration.ITERATORS, iteration.Iterator, iteration.Repeated)):
+    if not isinstance(x, (*ITERATORS, Iterator, Repeated)):
         tracer.raise_always(TypeError, f"'{type(x).__name__}' object is not an iterator")
     try:
         return iteration.iterator(tracer, x).advance(tracer)
-    except iteration.Ended as end:
+    except Ended as end:
         if default:
             return default[0]
         arguments = () if end.value is None else (end.value,)

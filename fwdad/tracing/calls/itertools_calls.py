@@ -14,7 +14,8 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.iterables import kept
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax import iteration
-from fwdad.tracing.syntax.iteration import ENDLESS, Count, Iterator, Repeated, Zipped, walk
+from fwdad.tracing.syntax.iteration import ENDLESS, walk
+from fwdad.tracing.syntax.iterators import Count, Iterator, Repeated, Zipped
 
 
 @builtin(itertools.pairwise)

@@ -10,6 +10,7 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tracing.syntax import generators, iteration
 from fwdad.tracing.syntax.expressions import Expressions
 from fwdad.tracing.syntax.frame import FLOW, Frame
+from fwdad.tracing.syntax.iterators import Iterator
 
 
 class Comprehensions(Expressions):
@@ -20,7 +21,7 @@ class Comprehensions(Expressions):
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         frame, run = self._comprehension(node.generators, node.elt)
-        return iteration.Iterator(self, generators.resumed(self, frame, None, run))
+        return Iterator(self, generators.resumed(self, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
         return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))

@@ -21,6 +21,7 @@ from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
+from fwdad.tracing.syntax.iterators import Enumerated, Iterator, Range, Repeated, Reversed, Zipped
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 
 
@@ -186,8 +187,8 @@ class Expressions(Conditions):
 
     def listed(self, x: Any) -> Any:
         """What is iterated over by code without a Python source, as a list."""
-        lazy = (iteration.Iterator, iteration.Range, iteration.Enumerated, iteration.Zipped,
-                iteration.Reversed, iteration.Repeated)  # fmt: skip
+        lazy = (Iterator, Range, Enumerated, Zipped,
+                Reversed, Repeated)  # fmt: skip
         return iteration.items(self, x) if isinstance(x, lazy) else x
 
     def refuse_text(self) -> NoReturn:
@@ -294,9 +295,9 @@ class Expressions(Conditions):
         method = self.python_method(o, "__getitem__")
         if method is not None:
             return self.call(method, (o, index), {})
-        if isinstance(o, iteration.Range):
+        if isinstance(o, Range):
             return self.binary_add(o.start, self.binary_mul(self._place(o, index), o.step))
-        if isinstance(o, (iteration.Zipped, iteration.Enumerated, iteration.Iterator)):
+        if isinstance(o, (Zipped, Enumerated, Iterator)):
             message = "an iterator has no items that can be taken by an index"
             raise UntraceableError(message, self.location())
         index = self.known(index)
@@ -307,7 +308,7 @@ class Expressions(Conditions):
             return self.readable(found, str(index), o)
         return self.made(found) if isinstance(index, slice) else found
 
-    def _place(self, o: iteration.Range, index: Any) -> Any:
+    def _place(self, o: Range, index: Any) -> Any:
         """How far an item of a range is from its start."""
         length = self.range_length(o.start, o.stop, o.step)
         if isinstance(index, slice) or type(index) is Symbol:

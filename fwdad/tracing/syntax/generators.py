@@ -20,6 +20,7 @@ from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
 from fwdad.tracing.syntax import iteration, managers
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure
+from fwdad.tracing.syntax.iterators import Ended, Iterator
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Items = Generator[Any, Any, Any]
@@ -143,7 +144,7 @@ def _value(tracer: Any, node: ast.expr) -> _Items:
         while True:
             try:
                 item = inner.advance(tracer, sent)
-            except iteration.Ended as end:
+            except Ended as end:
                 return end.value
             sent = yield item
     message = "a `yield` inside an expression cannot be traced: give it a name first"
@@ -201,14 +202,14 @@ def _with(tracer: Any, items: list[ast.withitem], node: ast.With) -> _Items:
 class Sender(OfTrace):
     """``send``, ``close`` or ``__next__`` of a generator."""
 
-    def __init__(self, items: iteration.Iterator, name: str) -> None:
+    def __init__(self, items: Iterator, name: str) -> None:
         self.items = items
         self.name = name
 
 
 def attribute(tracer: Any, o: Any, name: str) -> Any:
     """An attribute of an iterator."""
-    if isinstance(o, iteration.Iterator) and name in ("send", "close", "__next__"):
+    if isinstance(o, Iterator) and name in ("send", "close", "__next__"):
         return Sender(o, name)
     message = f"`{name}` of a {type(o).__name__} cannot be traced"
     raise UntraceableError(message, tracer.location())
@@ -220,7 +221,7 @@ def _send(tracer: Any, f: Sender, args: Any, _kwargs: Any) -> Any:
         return None
     try:
         return f.items.advance(tracer, *args)
-    except iteration.Ended as end:
+    except Ended as end:
         arguments = () if end.value is None else (end.value,)
         raise AlwaysRaises(StopIteration, arguments) from None
 
@@ -231,7 +232,7 @@ CALLED[Sender] = _send
 def _managed(tracer: Any, f: Any, args: Any, kwargs: Any) -> managers.OfGenerator:
     """A call of a function under ``contextlib.contextmanager``."""
     items = tracer.call(f.__wrapped__, args, kwargs)
-    if not isinstance(items, iteration.Iterator):
+    if not isinstance(items, Iterator):
         message = f"{f.__name__} is no generator function"
         raise UntraceableError(message, tracer.location())
     return managers.OfGenerator(items)

@@ -19,8 +19,10 @@ from fwdad.tracing.syntax import generators, iteration, managers
 from fwdad.tracing.syntax.control import AlwaysRaises, branch
 from fwdad.tracing.syntax.expressions import OPERATORS
 from fwdad.tracing.syntax.frame import FLOW, Frame
+from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.loops import Loops
 from fwdad.tracing.syntax.matching import Matcher
+from fwdad.tracing.syntax.raising import may_raise
 from fwdad.tracing.syntax.symbols import Maybe
 
 
@@ -34,7 +36,7 @@ class Interpreter(Loops):
     def generator(self, frame: Frame, node: Any, key: Any) -> Any:
         """What a call of a generator function answers."""
         run = generators.executed(self, frame, node)
-        return iteration.Iterator(self, generators.resumed(self, frame, key, run))
+        return Iterator(self, generators.resumed(self, frame, key, run))
 
     def attribute_of_iterator(self, o: Any, name: str) -> Any:
         """``send`` and the like of a generator."""
@@ -329,7 +331,7 @@ class Interpreter(Loops):
         for handler in node.handlers if len(ops) > before else ():
             cls = BaseException if handler.type is None else self.evaluate(handler.type)
             wanted.extend(cls if isinstance(cls, tuple) else (cls,))
-        if wanted and any(iteration.may_raise(op, tuple(wanted)) for op in ops[before:]):
+        if wanted and any(may_raise(op, tuple(wanted)) for op in ops[before:]):
             message = (
                 "a `try` around operations that may raise when the program runs cannot be traced"
             )

@@ -13,9 +13,10 @@ import numpy as np
 
 from fwdad.builder.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax import iterators
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import may_raise
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Leave = Callable[[AlwaysRaises | None], Any]
@@ -26,11 +27,11 @@ class OfGenerator(OfTrace):
 
     Parameters
     ----------
-    items : iteration.Iterator
+    items : iterators.Iterator
         The generator: it yields once.
     """
 
-    def __init__(self, items: iteration.Iterator) -> None:
+    def __init__(self, items: iterators.Iterator) -> None:
         self.items = items
 
 
@@ -50,7 +51,7 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
         if not tracer.truth(leave(raised)):
             raise
         return
-    if suppressed and any(iteration.may_raise(op, suppressed) for op in ops[before:]):
+    if suppressed and any(may_raise(op, suppressed) for op in ops[before:]):
         message = (
             f"`with` of a {type(manager).__name__}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
@@ -111,21 +112,21 @@ def _answers_nothing(node: ast.AST) -> bool:
     return all(isinstance(v, ast.Constant) and not v.value for v in answers)
 
 
-def _next(tracer: Any, items: iteration.Iterator) -> Any:
+def _next(tracer: Any, items: iterators.Iterator) -> Any:
     try:
         return items.advance(tracer)
-    except iteration.Ended:
+    except iterators.Ended:
         raise AlwaysRaises(RuntimeError, ("generator didn't yield",)) from None
 
 
-def _left(tracer: Any, items: iteration.Iterator) -> _Leave:
+def _left(tracer: Any, items: iterators.Iterator) -> _Leave:
     def leave(raised: AlwaysRaises | None) -> bool:
         if raised is not None:
             items.throw(tracer, raised)
             return False
         try:
             items.advance(tracer)
-        except iteration.Ended:
+        except iterators.Ended:
             return False
         raise AlwaysRaises(RuntimeError, ("generator didn't stop",))
 

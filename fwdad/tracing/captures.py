@@ -1,0 +1,163 @@
+"""What a program reads of the world outside: where it stands, and its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Value
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.symbol import UNBOUND, Symbol
+from fwdad.tape.types import ArrayType, Number, number_type
+from fwdad.tracing.arguments import (
+    Flattened,
+    Lengths,
+    is_record,
+    leaf_key,
+    leaf_type,
+    refuse_subclass,
+)
+
+_CAPTURED_AT_MOST = 512
+
+
+def fetch(path: Any) -> Any:
+    """What stands in a place of the world outside."""
+    kind, *where = path
+    if kind == "cell":
+        return where[0].cell_contents
+    if kind == "item":
+        return where[0].get(where[1], UNBOUND)
+    if kind == "structure":
+        return Flattened((where[0],), {}).key
+    if kind == "inside":
+        return _inside(where[0], where[1])
+    if kind == "attribute":
+        return getattr(where[0], where[1], UNBOUND)
+    return where[0]
+
+
+def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
+    """A leaf of a container, UNBOUND if it is not there any more."""
+    for key in keys:
+        try:
+            x = vars(x)[key] if is_record(x) else x[key]
+        except (LookupError, TypeError):
+            return UNBOUND
+    return x
+
+
+@dataclass
+class Capture:
+    """Something of the world outside that a program reads: where it stands, and its input."""
+
+    path: Any
+    value: Value
+    key: Any
+
+    def fetch(self) -> Any:
+        """What is there now."""
+        return fetch(self.path)
+
+
+class Captures:
+    """What is captured, each place and each array once."""
+
+    def __init__(self, recorder: Recorder, arguments: int, lengths: Lengths) -> None:
+        self.recorder = recorder
+        self.arguments = arguments
+        self.lengths = lengths
+        self.found: list[Capture] = []
+        self.structures: list[tuple[Any, Any]] = []
+        self.same: list[tuple[Any, Any]] = []
+        self._by_place: dict[Any, Symbol] = {}
+        self._names: dict[int, list[Any]] = {}  # the places of each array
+        self._containers: dict[int, Any] = {}
+
+    def value(self, x: Any, path: Any, name: str) -> Symbol:
+        refuse_subclass(x, self.recorder.place())
+        place = _place_of(path)
+        if isinstance(x, np.ndarray):
+            place = ("array", id(x))
+            self._note_name(x, path)
+        if place not in self._by_place:
+            k = self.arguments + len(self.found)
+            value = Value(leaf_type(x, k, lengths=self.lengths), name)
+            if isinstance(value.type, Number):
+                self.recorder.examples[value] = (k, x)
+            self.recorder.measure_input(value)
+            self.found.append(Capture(path, value, leaf_key(x)))
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
+
+    def _note_name(self, x: np.ndarray, path: Any) -> None:
+        """Note in how many places an array stands: the tape has one input for all of them."""
+        first, *others = self._names.setdefault(id(x), [path])
+        known = {_place_of(p) for p in (first, *others)}
+        if _place_of(path) not in known:
+            self._names[id(x)].append(path)
+            self.same.append((first, path))
+
+    def assumed(self, arguments: list[Any]) -> list[tuple[int, int, int]]:
+        """The lengths for which the tape is written."""
+        return [
+            (k, axis, n)
+            for k, x in enumerate([*arguments, *(c.fetch() for c in self.found)])
+            if isinstance(x, np.ndarray)
+            for axis, n in enumerate(x.shape)
+            if n > 1 and self.lengths.assumes(x, k, axis)
+        ]
+
+    def container(self, x: Any, path: Any, name: str) -> Any:
+        """A list or dict from outside: its numbers and arrays become inputs, it may not change."""
+        if id(x) not in self._containers:
+            flat = Flattened((x,), {})
+            if len(flat.leaves) > _CAPTURED_AT_MOST:
+                message = (
+                    f"`{name}` is a {type(x).__name__} of more than {_CAPTURED_AT_MOST} numbers "
+                    "from outside: make it an array"
+                )
+                raise UntraceableError(message, self.recorder.place())
+            self.structures.append((("structure", x), flat.key))
+            found: list[Any] = []
+            _find_leaves(x, (), found, set())
+            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in found]
+            (made,), _, _ = flat.rebuild(leaves)
+            self._containers[id(x)] = made
+        return self._containers[id(x)]
+
+    def array(self, x: np.ndarray) -> Symbol:
+        """An array that is a constant of the program: the object itself is kept."""
+        refuse_subclass(x, self.recorder.place())
+        place = ("array", id(x))
+        self._note_name(x, ("object", x))
+        if place not in self._by_place:
+            value = Value(ArrayType(x.dtype, x.shape), "a")
+            self.found.append(Capture(("object", x), value, leaf_key(x)))
+            self.recorder.measure_input(value)
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
+
+
+def _place_of(path: Any) -> Any:
+    return (path[0], id(path[1]), *path[2:])
+
+
+def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
+    """The leaves of a container in the order of :class:`Flattened`, and where they are."""
+    if number_type(x) is not None or isinstance(x, np.ndarray):
+        found.append((keys, x))
+        return
+    if isinstance(x, (list, dict)) or is_record(x):
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+    if isinstance(x, (list, tuple)):
+        for k, item in enumerate(x):
+            _find_leaves(item, (*keys, k), found, seen)
+    elif isinstance(x, dict) or is_record(x):
+        for key, item in (x if isinstance(x, dict) else vars(x)).items():
+            _find_leaves(item, (*keys, key), found, seen)
