@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.rules import lapack as module
 from fwdad.rules.define import call_rule
-from fwdad.rules.lapack import NumpyLapack, SciPyLapack, cholesky_tangent, solve_and_factorize
+from fwdad.rules.lapack import cholesky_tangent, solve_and_factorize
+from fwdad.rules.numpy_lapack import NumpyLapack, agrees, numpy_lapack
+from fwdad.rules.scipy_lapack import SciPyLapack
 from fwdad.tangents.chunk import Chunk
 from tests.rules.linalg_case import Draw
 
@@ -116,7 +118,7 @@ def test_one_factorisation_for_the_primal_and_every_lane(monkeypatch):
         made.append("solve")
         return solve(*args)
 
-    monkeypatch.setattr(module.np.linalg, "solve", counted)
+    monkeypatch.setattr(np.linalg, "solve", counted)
     a, b = draw.regular(5, 5), draw.real(5)
     for n in (1, 2, 5, 32):
         made.clear()
@@ -131,7 +133,7 @@ def test_a_library_without_the_symbols_is_not_used(monkeypatch):
             pass
 
     monkeypatch.setattr(ctypes, "CDLL", Nothing)
-    assert module._numpy_lapack() is None
+    assert numpy_lapack() is None
 
 
 def test_a_library_that_answers_otherwise_is_not_used(library):
@@ -143,8 +145,8 @@ def test_a_library_that_answers_otherwise_is_not_used(library):
             x, factors = library.gesv(a, b)
             return x * (1 + 2**-52), factors
 
-    assert module._agrees(library)
-    assert not module._agrees(Wrong())
+    assert agrees(library)
+    assert not agrees(Wrong())
 
 
 def test_threads_share_nothing():
