@@ -25,7 +25,7 @@ from fwdad.reverse import whole
 from fwdad.tangents.composite import unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import NoTangent, Zero
-from fwdad.tape.ops import leaves_in
+from fwdad.tape.leaves import leaves_in
 from fwdad.tape.whole import Whole
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.pulled import check_scalar, install, pulled_gradient, traced_gradient

@@ -14,7 +14,8 @@ from fwdad.rules.by_position import by_position, told_dtypes
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape.arrays import Arrays
 from fwdad.tape.call_form import tidy, with_named_out
-from fwdad.tape.ops import Apply, Leaves
+from fwdad.tape.leaves import Leaves
+from fwdad.tape.ops import Apply
 from fwdad.tape.symbol import Symbol, UnknownText
 
 

@@ -17,7 +17,8 @@ from fwdad.errors import ChunkMismatchError, Location, UntraceableError, running
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
-from fwdad.tape.ops import Apply, Program, leaves_in
+from fwdad.tape.leaves import leaves_in
+from fwdad.tape.ops import Apply, Program
 from fwdad.tape.types import Type, number_type
 
 _BUILDER: list[Callable[..., Any]] = []

@@ -16,10 +16,10 @@ from fwdad.tape.alias import windows
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.rule_table import MIRRORED, PASSING, ruled_function
 from fwdad.tape.forward.windows import Windows
+from fwdad.tape.leaves import Leaves
 from fwdad.tape.mirroring import is_window, window_or_copy
 from fwdad.tape.ops import (
     Apply,
-    Leaves,
     Load,
     Operand,
     Program,

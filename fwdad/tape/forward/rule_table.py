@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tape.ops import Apply, Leaves
+from fwdad.tape.leaves import Leaves
+from fwdad.tape.ops import Apply
 
 # The operators of numbers and arrays have the rules of NumPy's ufuncs.
 RULE_OF: dict[Any, Callable[..., Any]] = {
