@@ -227,9 +227,9 @@ class UnknownText(str):
 
     place: Location | None
 
-    def __new__(cls, place: Location | None) -> Self:
-        """A text to come."""
-        made = super().__new__(cls, "…")
+    def __new__(cls, place: Location | None, text: str = "…") -> Self:
+        """A text to come; what is known of it, with ``…`` in the place of the rest."""
+        made = super().__new__(cls, text)
         made.place = place
         return made
 
@@ -237,12 +237,17 @@ class UnknownText(str):
         """A number has a text."""
         return True
 
-    def _refused(self, *_: object) -> Any:
+    def known(self) -> str:
+        """What is known of it, as a plain text."""
+        return str.__str__(self)
+
+    def refuse(self, *_: object) -> Any:
+        """Raise an ``UntraceableError``: it is asked for more than a text."""
         message = "the text of a number that is not known yet can only be the message of an error"
         raise UntraceableError(message, self.place)
 
     # what C code would ask of the characters: `len`, `max`, `in`, a key of a dict
-    __len__ = __iter__ = __getitem__ = __contains__ = __hash__ = __eq__ = __ne__ = _refused
+    __len__ = __iter__ = __getitem__ = __contains__ = __hash__ = __eq__ = __ne__ = refuse
 
 
 class Length:

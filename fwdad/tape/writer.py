@@ -33,7 +33,7 @@ from fwdad.tape.ops import (
     values_in,
 )
 from fwdad.tape.samples import CannotInferError
-from fwdad.tape.symbol import UNBOUND, Length, Symbol
+from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
 from fwdad.tape.types import ArrayType, Number, Size, Type, number_type
 
 _FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
@@ -257,8 +257,13 @@ class Writer(Journal, KnownLengths):
         location: Location | None = None,
     ) -> None:
         """Write that an exception is raised unless a condition holds."""
-        given = tuple(self.operand(a) for a in arguments)
+        given = self.exception_arguments(arguments)
         self.emit(Check(self.operand(condition), exception, given, location=location))
+
+    def exception_arguments(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What an exception is made of; of a text what is known, which anybody may then read."""
+        plain = (a.known() if isinstance(a, UnknownText) else a for a in arguments)
+        return tuple(self.operand(a) for a in plain)
 
     # -- types
 

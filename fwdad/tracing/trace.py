@@ -29,6 +29,7 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     objects,
     writers,
 )
+from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.recursion import RecursionFound
 from fwdad.tracing.captures import Captures
 from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
@@ -36,6 +37,7 @@ from fwdad.tracing.results import Results
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.interpreter import Interpreter
 from fwdad.tracing.syntax.merge import container_of
+from fwdad.tracing.syntax.texts import known_part
 from fwdad.tracing.tape import Tape, lie_by_rows
 
 
@@ -211,7 +213,7 @@ def _raise(raised: AlwaysRaises) -> NoReturn:
     """The program raises whatever its arguments are."""
     exception = raised.exception
     if isinstance(exception, type):
-        known = [a if type(a) is not Symbol else "…" for a in raised.arguments]
+        known = [known_part(a) if mentions_symbols(a) else a for a in raised.arguments]
         exception = exception(*known)
         exception.__cause__ = raised
     note_place(exception, raised.location)

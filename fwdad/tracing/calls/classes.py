@@ -21,6 +21,7 @@ from fwdad.tracing.calls.inline import InlineCalls
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.texts import known_part
 
 
 class ClassCalls(InlineCalls):
@@ -76,7 +77,7 @@ class ClassCalls(InlineCalls):
         if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
         if cls is str and mentions_symbols((args, kwargs)):
-            return UnknownText(self.location())
+            return UnknownText(self.location(), known_part(args[0]) if args else "…")
         self.refuse_impure(cls)
         if cls is functools._lru_cache_wrapper and not callable(args[0]):
             message = "a cache of calls cannot be traced: what it keeps is not part of a tape"

@@ -26,6 +26,7 @@ from fwdad.tracing.calls.kinds import (
 from fwdad.tracing.calls.outside import Outside
 from fwdad.tracing.calls.purity import is_impure
 from fwdad.tracing.calls.ufunc_at import updated_at
+from fwdad.tracing.syntax.texts import text_of_method
 
 # C code that trusts the index arrays that it is given
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
@@ -52,7 +53,10 @@ class OperationCalls(Outside):
         if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
             message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
             raise UntraceableError(message, self.location())
-        if symbolic and (isinstance(owner, str) or f in TEXTS):
+        if isinstance(owner, str) and (symbolic or isinstance(owner, UnknownText)):
+            place = self.location()
+            return self.native(lambda: text_of_method(owner, f.__name__, args, kwargs, place))
+        if symbolic and f in TEXTS:
             return UnknownText(self.location())
         if not symbolic:
             self.refuse_impure(f)

@@ -121,7 +121,7 @@ def _raise_on_side(
         held = condition if wanted else negation(recorder, condition)
         recorder.check(held, raised.exception, raised.arguments, location)
         return
-    given = tuple(recorder.operand(a) for a in raised.arguments)
+    given = recorder.exception_arguments(raised.arguments)
     side.block.ops.append(Check(False, raised.exception, given, location=location))
     blocks = (Block(), side.block) if wanted else (side.block, Block())
     recorder.emit(Branch(condition.value, *blocks, location=here))

@@ -23,6 +23,7 @@ from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
 from fwdad.tracing.syntax.iterators import Enumerated, Iterator, Range, Repeated, Reversed, Zipped
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
+from fwdad.tracing.syntax.texts import interpolated, known_part
 
 
 class Expressions(Conditions):
@@ -135,10 +136,10 @@ class Expressions(Conditions):
         """An operator on two values."""
         a, b = self.number(a), self.number(b)
         if function is operator.mod and type(a) in (str, UnknownText) and mentions_symbols((a, b)):
-            return UnknownText(self.location())  # a text with numbers to come, as an f-string
+            return self.native(lambda: interpolated(a, b, self.location()))
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
-            if function is operator.add:
-                return UnknownText(self.location())
+            if function is operator.add and isinstance(a, str) and isinstance(b, str):
+                return UnknownText(self.location(), known_part(a) + known_part(b))
             self.refuse_text()
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
@@ -426,12 +427,18 @@ class Expressions(Conditions):
             value = self.evaluate(part.value)
             if mentions_symbols(value):
                 unknown = True
+                parts.append(known_part(value))
                 continue
             convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
             converted = convert(value)
             spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
+            if mentions_symbols(spec):
+                unknown = True
+                parts.append("…")
+                continue
             parts.append(format(converted, spec))
-        return UnknownText(self.location()) if unknown else "".join(parts)
+        text = "".join(parts)
+        return UnknownText(self.location(), text) if unknown else text
 
     def eval_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:

@@ -97,6 +97,16 @@ def characters_of_a_text(x):
 
 
 @refuses(_TEXT, 1.0, part="the message of an error")
+def start_of_a_text(x):
+    return 2.0 if "1.25 and so on".startswith(str(x)) else x  # here
+
+
+@refuses(_TEXT, 1.0, part="the message of an error")
+def stripped_text(x):
+    return 2.0 if str(x).strip("1.0") else x  # here
+
+
+@refuses(_TEXT, 1.0, part="the message of an error")
 def text_as_a_key(x):
     return {"…": 1.0}.get(str(x), 2.0)  # here
 
