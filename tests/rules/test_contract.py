@@ -26,7 +26,7 @@ LAW = "the law of a function that is registered by name, which has a transpose"
 IN_PLACE = "works in place, as it says, in what its callers have copied"
 PLAIN_ONLY = "only for plain lanes; every other tangent goes through the closed list"
 ALLOWED = {
-    ("lapack", "_numpy_lapack", "try"): "looks for symbols in a library, touches no primal",
+    ("numpy_lapack", "numpy_lapack", "try"): "looks for symbols in a library, touches no primal",
     ("cosine", "_lanes_law", "reads .lanes"): LAW,
     ("fft", "_one_axis_law", "reads .lanes"): LAW,
     ("fft", "_many_axes_law", "reads .lanes"): LAW,
@@ -34,10 +34,10 @@ ALLOWED = {
     ("lapack", "_as_rows", "reads .lanes"): PLAIN_ONLY,
     ("lapack", "cholesky_tangent", "reads .lanes"): PLAIN_ONLY,
     ("products", "_matmul_body", "reads .lanes"): PLAIN_ONLY,
-    ("lapack", "getrs", "writes into an input"): IN_PLACE,
-    ("lapack", "trtrs", "writes into an input"): IN_PLACE,
-    ("lapack", "add_outer", "writes into an input"): IN_PLACE,
-    ("lapack", "add_product", "writes into an input"): IN_PLACE,
+    ("scipy_lapack", "getrs", "writes into an input"): IN_PLACE,
+    ("scipy_lapack", "trtrs", "writes into an input"): IN_PLACE,
+    ("scipy_lapack", "add_outer", "writes into an input"): IN_PLACE,
+    ("scipy_lapack", "add_product", "writes into an input"): IN_PLACE,
 }
 
 
