@@ -19,6 +19,7 @@ from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
+from fwdad.tape.writer import _identity
 from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.trees import Tree, flatten, made_in
 
@@ -143,6 +144,7 @@ class Differentiated:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
         optimise(Program("", block))  # what is computed twice would be kept twice
+        own = self.apart(block, own)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
             self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
@@ -198,6 +200,19 @@ class Differentiated:
         ]
         return block, own, tree
 
+    def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
+        """The arguments, none of them a value that f also reads from outside, or is given twice.
+
+        Else that would be differentiated, too.
+        """
+        taken, found = _from_outside(block), []
+        for x in own:
+            if x.value in taken:
+                x = self.tracer.recorder.apply_typed(_identity, (x,), x.value.type)
+            taken.add(x.value)
+            found.append(x)
+        return found
+
     def differentiated(self, tree: Tree, count: int) -> set[int]:
         """Which leaves of f's value are y's, not those of what came beside it."""
         if not self.has_aux:
@@ -241,9 +256,8 @@ class Differentiated:
 
         ``given`` are the arguments that it writes, ``outside`` what it writes and is not given.
         """
-        recorder, inside = self.tracer.recorder, all_inside(block)
-        used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
-        free = {v for v in used if is_array(v) and v not in inside}
+        recorder = self.tracer.recorder
+        free = {v for v in _from_outside(block) if is_array(v)}
         leaves = {recorder.as_symbol(x).value for x in self.leaves}
         others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
         for v, names in others.items():
@@ -273,6 +287,12 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
     elif isinstance(x, (tuple, list, dict)):
         for item in x.values() if isinstance(x, dict) else x:
             yield from _symbols_in(item)
+
+
+def _from_outside(block: Block) -> set[Value]:
+    """What a block uses, and does not define."""
+    used = {v for op in block.ops for v in all_used(op)} | set(values_in(block.results))
+    return used - all_inside(block)
 
 
 def made_of(at: Differentiated, x: Any) -> Any:
