@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import call, on_call
-from fwdad.builder.dual import top_tag
+from fwdad.builder.calls.dispatch import call, on_call
+from fwdad.builder.duals.tags import top_tag
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracing.calls.sealing import sealed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fwdad.backends.numpy_source import numpy_source
-from fwdad.builder.dispatch import on_call
+from fwdad.builder.calls.dispatch import on_call
 from fwdad.jitted import Jitted
 from fwdad.jitted_on_duals import call_on_duals
 from fwdad.rules.registry import function_name

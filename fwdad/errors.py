@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_EXAMPLES = os.path.join(_PACKAGE, "examples") + os.sep
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
 _LIBRARIES = tuple(
     {
         path + os.sep
@@ -51,7 +51,7 @@ class Location:
 @lru_cache(maxsize=4096)
 def is_library_file(filename: str) -> bool:
     """Whether a file belongs to the standard library, an installed package, or fwdad itself."""
-    if filename.startswith(_PACKAGE):
+    if filename.startswith(PACKAGE):
         return not filename.startswith(_EXAMPLES)
     if filename.startswith(("<frozen", "<fwdad ")):  # the latter: generated from a tape
         return True
@@ -155,7 +155,7 @@ def locate(frame: FrameType | None = None) -> Location | None:
             place = _RUNNING.place or GENERATED[filename][frame.f_lineno - 1]
             if place is not None:
                 return place
-        if fallback is None and not filename.startswith((_PACKAGE, "<frozen", "<fwdad ")):
+        if fallback is None and not filename.startswith((PACKAGE, "<frozen", "<fwdad ")):
             fallback = frame
         frame = frame.f_back
     return _frame_location(fallback) if fallback is not None else None
@@ -185,7 +185,7 @@ NOTE = _Note()
 def _raised_by_user_code() -> bool:
     """Whether the innermost frame outside this package is the user's."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame is not None and not is_library_file(frame.f_code.co_filename)
 

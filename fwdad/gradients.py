@@ -14,8 +14,8 @@ from fwdad.arguments import Argnums, Function, arguments_of, positions_of
 from fwdad.builder.activity import is_active
 from fwdad.builder.arguments import Arguments
 from fwdad.builder.build import run_on_duals
-from fwdad.builder.dispatch import call
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.defects import Untraced
 from fwdad.errors import NOTE, MissingTransposeError
 from fwdad.evaluators import value_and_jacobian

@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.backends.numba_support import have_numba
 from fwdad.builder.build import build_frule
-from fwdad.builder.dispatch import call
+from fwdad.builder.calls.dispatch import call
 from fwdad.errors import FwdadError, note_place, place_of
 from fwdad.runners import Runner
 from fwdad.tape import whole

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.activity import is_active
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import Array, Scalar, explicit, top_tag, with_explicit
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.explicit import explicit, with_explicit
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.duals.tags import top_tag
 from fwdad.builder.run import STATE
 from fwdad.jitted import Jitted
 from fwdad.tangents.chunk import Chunk

@@ -12,8 +12,8 @@ import numpy as np
 from fwdad.arguments import Argnums, Function, arguments_of, width_of
 from fwdad.builder.activity import is_active
 from fwdad.builder.arguments import Arguments, explicit_leaves
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import isinstance_dual
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.defects import Untraced
 from fwdad.errors import NoOutputError, SeedError, UntraceableError
 from fwdad.gradients import in_trees, written_out

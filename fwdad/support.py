@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import HANDLERS, TRANSPARENT, python_inside
-from fwdad.builder.lift import lift
+from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, python_inside
+from fwdad.builder.lifting.lift import lift
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.registry import find_rule, function_name
 

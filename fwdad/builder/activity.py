@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dual import Array, isinstance_dual, top_tag
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.tags import isinstance_dual, top_tag
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 
 
 def is_active(values: Any) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import Run
-from fwdad.builder.dual import explicit, wrap
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.duals.array import wrap
+from fwdad.builder.duals.explicit import explicit
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import UnsupportedTypeError
 from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import Structure, flatten, unflatten

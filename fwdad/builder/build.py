@@ -9,29 +9,34 @@ import numpy as np
 
 from fwdad import errors
 from fwdad.builder import (  # noqa: F401  (they install themselves)
+    hooks,
+    threads,
+)
+from fwdad.builder.calls import (  # noqa: F401  (they install themselves)
     builtins,
     c_functions,
     classes,
     copying,
-    hooks,
     iteration,
     makers,
     matching,
-    operators,
     refusals,
     sparse,
-    threads,
     wrappers,
     writers,
 )
-from fwdad.builder.apply import scalar
-from fwdad.builder.dispatch import call, call_protocol
-from fwdad.builder.dual import OPAQUE, Array, check_alive, isinstance_dual, settled, split
-from fwdad.builder.memory import SHADOWED, find_shadow, forget
-from fwdad.builder.numpy_calls import call_ufunc, write_out
-from fwdad.builder.opaque import make_opaque
+from fwdad.builder.calls.apply import scalar
+from fwdad.builder.calls.dispatch import call, call_protocol
+from fwdad.builder.calls.numpy_calls import call_ufunc, write_out
+from fwdad.builder.duals import operators
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.dual import OPAQUE, check_alive
+from fwdad.builder.duals.explicit import settled
+from fwdad.builder.duals.opaque import make_opaque
+from fwdad.builder.duals.tags import isinstance_dual, split
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow, forget
+from fwdad.builder.memory.undo import UndoLog
 from fwdad.builder.run import STATE, Tag
-from fwdad.builder.undo import UndoLog
 from fwdad.errors import FwdadError
 from fwdad.rules.define import set_builder
 from fwdad.rules.registry import find_rule

@@ -13,7 +13,7 @@ import numpy as np
 
 from fwdad.builder.arguments import Arguments, check_read_again
 from fwdad.builder.build import Run, run_on_duals
-from fwdad.builder.memory import owner_of
+from fwdad.builder.memory.shadow import owner_of
 from fwdad.builder.outcomes import Collector, Outcome
 from fwdad.errors import NoOutputError, UnsupportedTypeError
 from fwdad.tangents.composite import Structure, flatten, is_leaf, opaque_parts, unflatten

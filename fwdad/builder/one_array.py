@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import Run, run_on_duals
-from fwdad.builder.dual import DOUBLE, Array
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.scalar import DOUBLE
 from fwdad.builder.forward import NUMBERS, taken_apart
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.outcomes import Collector, owned
 from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk

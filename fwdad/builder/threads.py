@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fwdad.builder import hooks
-from fwdad.builder.dispatch import call, handler
+from fwdad.builder.calls.dispatch import call, handler
 from fwdad.builder.run import STATE
 from fwdad.errors import FwdadError
 

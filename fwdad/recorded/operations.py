@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dual import Array, Scalar
-from fwdad.builder.memory import owner_of
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.memory.shadow import owner_of
 from fwdad.recorded.tangent import Node
 from fwdad.rules.containers import rebuild, walk
 from fwdad.rules.recording import Operation, transpose_one

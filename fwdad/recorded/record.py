@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dual import Array, isinstance_dual
-from fwdad.builder.memory import keep, let_go, owner_of
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.tags import isinstance_dual
+from fwdad.builder.memory.shadow import keep, let_go, owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import MissingTransposeError, NonlinearTangentError
 from fwdad.recorded.memory import Memory

@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.builder.arguments import Arguments
 from fwdad.builder.build import Run
-from fwdad.builder.dual import isinstance_dual
+from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.forward import run_once
 from fwdad.builder.run import STATE
 from fwdad.errors import ChunkMismatchError, NonScalarOutputError, UnsupportedTypeError

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.apply import lifted
-from fwdad.builder.creation import as_array
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import isinstance_dual, wrap
+from fwdad.builder.calls.apply import lifted
+from fwdad.builder.calls.creation import as_array
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.array import wrap
+from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.hooks.subscripts import getitem, setitem
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import ChunkMismatchError
 from fwdad.recorded.memory import Memory, Saved, View
 from fwdad.recorded.operations import Terms

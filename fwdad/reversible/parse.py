@@ -7,7 +7,7 @@ import copy
 from types import FunctionType
 from typing import Any
 
-from fwdad.builder.source import find_source
+from fwdad.builder.lifting.source import find_source
 from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
 from fwdad.reversible.parse_calls import Calls

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import Array, Scalar, isinstance_dual, split, top_tag, with_explicit
-from fwdad.builder.memory import owner_of
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.explicit import with_explicit
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
+from fwdad.builder.memory.shadow import owner_of
 from fwdad.recorded.tangent import Node, Recorded
 from fwdad.reversible.function import Reversible
 from fwdad.reversible.kinds import Kind

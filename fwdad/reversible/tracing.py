@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.dispatch import call, on_call
+from fwdad.builder.calls.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.function import Bound, Loss, Reversible, growing
 from fwdad.reversible.kinds import Kind, kind_of

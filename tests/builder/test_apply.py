@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import Chunk
-from fwdad.builder import apply
 from fwdad.builder.build import Run
-from fwdad.builder.dual import Array
+from fwdad.builder.calls import apply
+from fwdad.builder.duals.array import Array
 from fwdad.builder.hooks import OPERATORS
 from fwdad.errors import DeadDualError, UndefinedDerivativeError
 from fwdad.rules.registry import RULES

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from fwdad.builder.copying import reduce_ex
+from fwdad.builder.calls.copying import reduce_ex
 from tests.cases.check import check_jacobian, programs, with_widths
 
 PROGRAMS, program = programs()

@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.builder.activity import is_active, is_inert
-from fwdad.builder.lift import LIFTED
+from fwdad.builder.lifting.lift import LIFTED
 from tests.cases.check import check_jacobian, programs, with_widths
 
 CALLS, calls = programs()

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
-from fwdad.builder.lift import _CACHE, LIFTED, lift
+from fwdad.builder.lifting.lift import _CACHE, LIFTED, lift
 
 SCALE = 2.0
 

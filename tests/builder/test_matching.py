@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.builder.lift import lift
+from fwdad.builder.lifting.lift import lift
 from tests.cases.check import check_jacobian, programs, with_widths
 
 PROGRAMS, program = programs()

@@ -9,7 +9,14 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.testing import assert_array_equal
 
 import fwdad
-from fwdad.builder.memory import SHADOWED, Shadow, address, find_shadow, make_shadow, owner_of
+from fwdad.builder.memory.shadow import (
+    SHADOWED,
+    Shadow,
+    address,
+    find_shadow,
+    make_shadow,
+    owner_of,
+)
 from fwdad.builder.run import Tag
 from tests.cases.check import check_jacobian, programs, with_widths
 

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.builder.build import Run
-from fwdad.builder.dual import Array, Scalar
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.scalar import Scalar
 from fwdad.errors import MissingRuleError
 from fwdad.tangents.chunk import Chunk
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.builder.source import find_source
+from fwdad.builder.lifting.source import find_source
 
 
 def found(f):
@@ -38,7 +38,7 @@ def test_lambdas_that_return_constants_on_one_line():
 def test_lambdas_whose_columns_nobody_knows(tmp_path):
     program = (
         "import fwdad, inspect\n"
-        "from fwdad.builder.source import find_source\n"
+        "from fwdad.builder.lifting.source import find_source\n"
         "def make(c):\n"
         "    return lambda x: c * x, lambda x: c + x, lambda x: 2 * x, lambda x: 3 * x\n"
         "*closed, two, three = make(5.0)\n"

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fwdad
-from fwdad.builder.undo import UndoLog
+from fwdad.builder.memory.undo import UndoLog
 
 X = np.array([0.7, 1.3, 0.4])
 

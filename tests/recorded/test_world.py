@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.builder.memory import KEPT, SHADOWED
+from fwdad.builder.memory.shadow import KEPT, SHADOWED
 from fwdad.errors import (
     ChunkMismatchError,
     ChunkOperationError,

@@ -1,7 +1,7 @@
 """What lifted code calls in the place of Python's own syntax; importing this installs it."""
 
-from fwdad.builder import protocols
-from fwdad.builder.dispatch import call
+from fwdad.builder.calls import protocols
+from fwdad.builder.calls.dispatch import call
 from fwdad.builder.hooks.attributes import attr, del_attr, set_attr
 from fwdad.builder.hooks.iteration import iterate, iterate_deep
 from fwdad.builder.hooks.method_calls import method, method_of_one
@@ -24,7 +24,7 @@ from fwdad.builder.hooks.statements import (
     write_global,
 )
 from fwdad.builder.hooks.subscripts import aug_setitem, delitem, getitem, setitem
-from fwdad.builder.lift import install_hooks
+from fwdad.builder.lifting.lift import install_hooks
 
 install_hooks(
     {

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import dual_attributes, methods, opaque
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import OPAQUE, Array, Scalar, leak, wrap
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals import attributes as dual_attributes
+from fwdad.builder.duals import methods, opaque
+from fwdad.builder.duals.array import Array, wrap
+from fwdad.builder.duals.dual import OPAQUE, leak
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import flat, protocols, store
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import Array, explicit
+from fwdad.builder.calls import protocols
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals import flat
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.hooks.known_types import PLAIN
-from fwdad.builder.lift import LIFTED
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.lifting.lift import LIFTED
+from fwdad.builder.memory import store
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.errors import DualLeakError, is_library_file
 
 

@@ -6,7 +6,8 @@ import types
 
 import numpy as np
 
-from fwdad.builder.dual import Array, Scalar
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.scalar import Scalar
 
 PLAIN = {int, float, complex, str, bytes, bool, np.float64, Scalar, tuple, list, dict, type(None)}
 """Their items, iterators and methods are Python's own."""

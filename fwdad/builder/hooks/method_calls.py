@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import methods, protocols
-from fwdad.builder.apply import apply_to_array
-from fwdad.builder.containers import CONTAINER_METHODS, CONTAINERS, log_container
-from fwdad.builder.dispatch import NumpyFunction, call, call_numpy, call_ufunc
-from fwdad.builder.draws import note_generator
-from fwdad.builder.dual import Array, Scalar, explicit
+from fwdad.builder.calls import protocols
+from fwdad.builder.calls.apply import apply_to_array
+from fwdad.builder.calls.dispatch import NumpyFunction, call, call_numpy, call_ufunc
+from fwdad.builder.duals import methods
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.explicit import explicit
+from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.hooks.attributes import attr
 from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import KEYS, PLAIN
 from fwdad.builder.hooks.subscripts import check_key, getitem, setitem
-from fwdad.builder.memory import SHADOWED
+from fwdad.builder.memory.containers import CONTAINER_METHODS, CONTAINERS, log_container
+from fwdad.builder.memory.draws import note_generator
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import RULES
 

@@ -10,17 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
-from fwdad.builder import methods, numpy_calls, protocols, store
 from fwdad.builder.activity import is_active
-from fwdad.builder.apply import primal_part
-from fwdad.builder.containers import CONTAINERS, log_container
-from fwdad.builder.creation import make_array
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import OPAQUE, Array, Scalar, explicit, top_tag
+from fwdad.builder.calls import numpy_calls, protocols
+from fwdad.builder.calls.apply import primal_part
+from fwdad.builder.calls.creation import make_array
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals import array_operators as _array_operators  # noqa: F401  (it gives duals theirs)
+from fwdad.builder.duals import methods
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.dual import OPAQUE
+from fwdad.builder.duals.explicit import explicit
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.duals.tags import top_tag
 from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import NATIVE, has_python
-from fwdad.builder.memory import SHADOWED, find_shadow
+from fwdad.builder.memory import store
+from fwdad.builder.memory.containers import CONTAINERS, log_container
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 
 _DIRECT = {int, float, complex, bool, np.float64, Scalar, Array, np.ndarray}

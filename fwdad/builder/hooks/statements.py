@@ -6,9 +6,9 @@ import functools
 import types
 from typing import Any
 
-from fwdad.builder.dispatch import call
-from fwdad.builder.memory import SHADOWED
-from fwdad.builder.rewrite_expressions import PREFIX
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.lifting.expressions import PREFIX
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder import flat, protocols, store
-from fwdad.builder.apply import primal_part
-from fwdad.builder.containers import CONTAINERS, log_container, log_object
-from fwdad.builder.creation import as_array
-from fwdad.builder.dispatch import call
-from fwdad.builder.dual import Array, Scalar, isinstance_dual, same_terms, top_tag
+from fwdad.builder.calls import protocols
+from fwdad.builder.calls.apply import primal_part
+from fwdad.builder.calls.creation import as_array
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals import flat
+from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.scalar import Scalar, same_terms
+from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import KEYS, NATIVE, PLAIN
-from fwdad.builder.memory import SHADOWED, find_shadow, untouched
+from fwdad.builder.memory import store
+from fwdad.builder.memory.containers import CONTAINERS, log_container, log_object
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import Chunk

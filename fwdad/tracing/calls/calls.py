@@ -6,7 +6,7 @@ import functools
 import types
 from typing import Any
 
-from fwdad.builder.dispatch import python_inside
+from fwdad.builder.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError
 from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule

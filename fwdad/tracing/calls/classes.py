@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import find_source
+from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tangents import sparse
 from fwdad.tape.symbol import UnknownText

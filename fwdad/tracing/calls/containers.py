@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.containers import CONTAINER_METHODS
+from fwdad.builder.memory.containers import CONTAINER_METHODS
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import number_type

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.ufunc_names import NAMED, reduce_arguments
+from fwdad.builder.calls.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.kinds import mentions_symbols

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.builder.source import find_source
+from fwdad.builder.lifting.source import find_source
 from fwdad.errors import Location, UntraceableError, is_library_file
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any
 
-from fwdad.builder.source import Definition, children_of
+from fwdad.builder.lifting.source import Definition, children_of
 from fwdad.tape.symbol import UNBOUND
 
 WORLD = "__fwdad_world__"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import children_of
+from fwdad.builder.lifting.source import children_of
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.source import find_source
+from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tracing.syntax import iterators
 from fwdad.tracing.syntax.attributes import class_attribute

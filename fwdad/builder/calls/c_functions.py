@@ -1,0 +1,135 @@
+"""Calls of functions and methods that are written in C."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.activity import is_active
+from fwdad.builder.calls import numpy_calls, protocols
+from fwdad.builder.calls.callbacks import with_bound_callbacks
+from fwdad.builder.calls.classes import call_class
+from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, is_hashable, on_call
+from fwdad.builder.calls.missing import missing_rule
+from fwdad.builder.duals import flat
+from fwdad.builder.duals.explicit import explicit, with_explicit
+from fwdad.builder.duals.tags import isinstance_dual
+from fwdad.builder.hooks.method_calls import method
+from fwdad.builder.memory.containers import CONTAINER_METHODS
+from fwdad.builder.memory.draws import log_drawn_into, note_generator
+from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.run import STATE
+from fwdad.errors import UnsupportedTypeError
+from fwdad.rules.by_position import by_position
+from fwdad.rules.registry import find_rule
+
+
+@on_call(
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
+    special = HANDLERS.get(f) if is_hashable(f) else None
+    if special is not None:
+        return special(args, kwargs)
+    owner = getattr(f, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        y = _of_object(f, owner, args, kwargs)
+        if y is not _AS_A_FUNCTION:
+            return y
+    elif isinstance(f, (types.MethodDescriptorType, types.WrapperDescriptorType)) and args:
+        y = _of_class(f, args, kwargs)
+        if y is not _AS_A_FUNCTION:
+            return y
+    if SHADOWED and getattr(f, "__module__", None) in ("math", "cmath"):
+        args = tuple([protocols.as_number(a) for a in args])
+    if not is_active((*args, *kwargs.values())):
+        if SHADOWED and f is not np.frombuffer:
+            protocols.check_buffers(args)
+        numpy_calls.log_written(f, args, kwargs)
+        return f(*with_bound_callbacks(f, args), **kwargs)
+    if is_hashable(f) and f in TRANSPARENT:
+        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    rule = find_rule(f)
+    if rule is None and owner is not None:  # a method in C may have a rule under its class
+        rule = find_rule(getattr(type(owner), f.__name__, None))
+        args = args if rule is None else (owner, *args)
+    if rule is not None:
+        return numpy_calls.with_out(rule, args, kwargs)
+    raise missing_rule(f, args, kwargs)
+
+
+def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of an object, or ``_AS_A_FUNCTION`` where it is called like any function."""
+    if isinstance(owner, np.ufunc):
+        if SHADOWED:
+            args = protocols.all_as_numpy_reads(args)
+        return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
+    t = type(owner)
+    if t is types.GeneratorType:
+        return f(*args, **kwargs)
+    if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
+        return method(owner, f.__name__, *args, **kwargs)
+    if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
+        return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
+    if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
+        if f.__name__ == "__call__" and isinstance(owner, type):
+            return call_class(owner, args, kwargs, by_metaclass=False)
+        return f(*args, **kwargs)
+    if isinstance(owner, np.ndarray):
+        explicit(owner)  # a subclass cannot carry tangents
+        if t is np.memmap:
+            return method(np.asarray(owner), f.__name__, *args, **kwargs)
+        if is_active((*args, *kwargs.values())):
+            message = (
+                f"a {t.__name__} cannot carry derivatives: use a plain array, "
+                "numpy.asarray(x), and a['field'] for a field"
+            )
+            raise UnsupportedTypeError(message)
+    if note_generator(owner):
+        log_drawn_into((*args, *kwargs.values()))
+    return _AS_A_FUNCTION
+
+
+def _of_class(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method asked of its class, like ``list.append``; or ``_AS_A_FUNCTION``."""
+    if _writes_container(args[0]):
+        return f(*args, **kwargs)
+    if f is type.__call__:
+        return call_class(args[0], args[1:], kwargs, by_metaclass=False)
+    if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
+        return f(*args, **kwargs)
+    if type(args[0]) in _BY_NAME or isinstance_dual(args[0]):
+        return method(args[0], f.__name__, *args[1:], **kwargs)
+    if note_generator(args[0]):
+        log_drawn_into((*args[1:], *kwargs.values()))
+    return _AS_A_FUNCTION
+
+
+_AS_A_FUNCTION = object()  # it is called as functions are
+
+_BY_NAME = {np.ndarray, np.flatiter, memoryview, flat.Flat, ContextVar}
+"""Types whose methods are known by their names."""
+
+_TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__getattribute__, object.__init_subclass__}
+
+
+def _writes_container(o: Any) -> bool:
+    """Keep a container, or a subclass of one, whose method in C is about to run."""
+    if isinstance(o, _CONTAINERS):
+        if STATE.run is not None:
+            STATE.run.log.container(o)
+        return True
+    return False
+
+
+_CONTAINERS = (list, dict, set, deque, bytearray)

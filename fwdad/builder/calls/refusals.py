@@ -1,0 +1,96 @@
+"""The ways out that lose a tangent, which are refused."""
+
+from __future__ import annotations
+
+import array
+import json
+import pickle
+import struct
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.activity import is_active
+from fwdad.builder.calls import protocols
+from fwdad.builder.calls.dispatch import handler
+from fwdad.builder.duals.dual import OPAQUE, leak
+from fwdad.builder.duals.explicit import explicit
+from fwdad.builder.duals.tags import isinstance_dual
+from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.errors import DualLeakError, UnsupportedTypeError
+
+
+def _some_dual(v: Any) -> Any:
+    """A dual in a value, at any depth of its lists and dicts."""
+    v = explicit(v)
+    if isinstance_dual(v) or type(v) in OPAQUE:
+        return v
+    if isinstance(v, dict):
+        v = list(v.values())
+    if isinstance(v, (list, tuple, set)):
+        return next((d for d in map(_some_dual, v) if d is not None), None)
+    return None
+
+
+def _some_attribute(o: Any, seen: set[int]) -> Any:
+    """A dual array among the attributes of objects, where arrays carry tangents in their memory."""
+    found = _some_dual(o)
+    if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
+        return found
+    seen.add(id(o))
+    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
+    held = getattr(o, "__dict__", None) or {}
+    for item in (*items, *held.values()):
+        found = _some_attribute(item, seen)
+        if found is not None:
+            return found
+    return None
+
+
+def _refuse(function: Any, what: str, *, views: bool = False) -> None:
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for v in (*args, *kwargs.values()):
+            found = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
+            if SHADOWED and not views and type(v) in protocols.BUFFERS:
+                protocols.check_buffer(v)
+            if found is not None:
+                raise DualLeakError(leak(what, found))
+        return function(*args, **kwargs)
+
+
+for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, struct.unpack,
+                  struct.unpack_from, struct.iter_unpack, json.dumps, json.dump,
+                  array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
+    _refuse(_function, "plain data")
+_refuse(memoryview, "a plain buffer", views=True)
+_refuse(np.save, "a file of plain numbers")
+_refuse(np.savez, "a file of plain numbers")
+_refuse(np.savetxt, "a file of plain numbers")
+_refuse(np.frombuffer, "a plain buffer", views=True)
+
+
+_refuse(np.nditer, "a plain array (through nditer)")
+
+
+_refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
+
+
+def _refuse_class(function: Any, what: str) -> None:
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_active((*args, *kwargs.values())):
+            message = f"{what} cannot carry derivatives: use a plain array and numpy.where"
+            raise UnsupportedTypeError(message)
+        return function(*args, **kwargs)
+
+
+_CANNOT_CARRY: dict[Any, str] = {
+    **_refused_classes,
+    np.ma.array: "masked arrays",
+    np.ma.asarray: "masked arrays",
+    np.asmatrix: "numpy.matrix",
+}
+for _function, _what in _CANNOT_CARRY.items():
+    _refuse_class(_function, _what)

@@ -1,0 +1,1 @@
+"""The numbers and arrays that carry tangents."""

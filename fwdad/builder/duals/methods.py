@@ -1,0 +1,368 @@
+"""The methods of dual arrays and scalars, and of plain arrays with tangents."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.activity import is_active
+from fwdad.builder.calls import numpy_calls
+from fwdad.builder.calls.apply import primal_part
+from fwdad.builder.calls.creation import cast, make_array
+from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.array import Array, wrap
+from fwdad.builder.duals.dual import leak
+from fwdad.builder.duals.explicit import explicit, records
+from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.duals.tags import isinstance_dual
+from fwdad.builder.memory import store
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.run import STATE
+from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
+from fwdad.tangents.plain import plain
+
+# methods with the arguments of the function of that name
+FUNCTIONS: dict[str, Any] = {
+    "sum": np.sum, "mean": np.mean, "prod": np.prod, "var": np.var, "std": np.std, "max": np.max,
+    "min": np.min, "cumsum": np.cumsum, "cumprod": np.cumprod, "trace": np.trace,
+    "diagonal": np.diagonal, "take": np.take, "repeat": np.repeat, "squeeze": np.squeeze,
+    "swapaxes": np.swapaxes, "conj": np.conj, "conjugate": np.conjugate,
+    "dot": np.dot, "choose": np.choose, "ravel": np.ravel, "round": np.round,
+}  # fmt: skip
+
+# methods whose value carries no tangent
+CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
+             "is_integer"}  # fmt: skip
+LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostring",
+          "__array__", "__reduce__", "view_bytes",
+          "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
+
+
+def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``o.name(...)`` of a dual."""
+    if name in ("conjugate", "conj") and not args and not kwargs:
+        if plain(o).dtype.kind == "f" if type(o) is not Scalar else is_real(o):
+            return o  # itself, not a copy
+        if type(o) is Scalar:
+            return part_of(np.conjugate, o)
+    operation = _DUNDERS.get(name)
+    if operation is not None:
+        return operation(o, *args)
+    own = METHODS.get(name)
+    if own is not None:
+        return own(o, *args, **kwargs)
+    function = FUNCTIONS.get(name)
+    if function is not None:
+        return call(function, o, *args, **kwargs)
+    if name in CONSTANT:
+        rest = {k: primal_part(v) for k, v in kwargs.items()}
+        return getattr(plain(o), name)(*primal_part(args), **rest)
+    if name in LEAKS:
+        raise DualLeakError(leak(f"plain data (through .{name}())", o))
+    if type(o) is np.ndarray:
+        message = f"ndarray.{name} with an argument that carries a derivative has no frule"
+        raise MissingRuleError(message)
+    return call(attribute(o, name), *args, **kwargs)
+
+
+def attribute(o: Any, name: str) -> Any:
+    """``o.name`` of a dual."""
+    try:
+        return getattr(o, name)
+    except AttributeError:
+        pass
+    return of_primal(o, name)
+
+
+def of_primal(o: Any, name: str) -> Any:
+    """An attribute that only the primal of a dual has: a method that is known, or an error."""
+    if name.startswith("__") or not hasattr(plain(o), name):
+        message = f"{type(plain(o)).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message)
+    if name in METHODS or name in FUNCTIONS or name in CONSTANT or name in LEAKS:
+        return lambda *args, **kwargs: call_method(o, name, args, kwargs)
+    message = f"attribute {name!r} of a value that carries a derivative has no frule"
+    raise MissingRuleError(message)
+
+
+def is_real(o: Any) -> bool:
+    """Whether a scalar is no complex number."""
+    return not isinstance(plain(o), (complex, np.complexfloating))
+
+
+def part_of(function: Any, o: Any) -> Any:
+    """A part of a complex scalar, or its conjugate: Python's number of Python's."""
+    part = call(function, o)
+    return (
+        python_number(part)
+        if isinstance(plain(o), complex) and not isinstance(plain(o), np.generic)
+        else part
+    )
+
+
+def _operation(function: Any, *, reflected: bool) -> Callable[..., Any]:
+    if reflected:
+        return lambda o, other: function(explicit(other), explicit(o))
+    return lambda o, *other: function(explicit(o), *(explicit(x) for x in other))
+
+
+_DUNDERS = {
+    f"__{prefix}{name}__": _operation(getattr(operator, name), reflected=bool(prefix))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+    for prefix in ("", "r")
+} | {
+    f"__{name}__": _operation(getattr(operator, name), reflected=False)
+    for name in ("neg", "abs", "pos")
+}
+
+_INPLACE = {
+    f"__{name}__": name
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")
+}
+INPLACE_HOOKS: dict[str, Any] = {}
+"""The in-place operators, which are built on this module."""
+
+_WRITING = {"sort", "fill", "put", "partition", "itemset", "resize", "setflags", "byteswap",
+            "__setitem__"}  # fmt: skip
+
+
+def call_plain_method(
+    o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
+    shadowed = bool(SHADOWED) and find_shadow(o) is not None
+    if name in _INPLACE:
+        return INPLACE_HOOKS[_INPLACE[name]](o, *args)
+    if name in _WRITING:
+        writer = METHODS.get(name)
+        if writer is not None and (shadowed or is_active((*args, *kwargs.values()))):
+            return writer(o, *args, **kwargs)
+        if STATE.run is not None:
+            STATE.run.log.array(o)
+        return getattr(o, name)(*args, **kwargs)
+    if not shadowed and not is_active((*args, *kwargs.values())):
+        out = kwargs.get("out")
+        if type(out) is np.ndarray and STATE.run is not None:
+            STATE.run.log.array(out)
+        return getattr(o, name)(*args, **kwargs)
+    if shadowed and (name in _VIEWS or (name in ("conj", "conjugate") and o.dtype.kind == "f")):
+        return getattr(o, name)(*args, **kwargs)
+    if shadowed and o.dtype.kind == "V":
+        if name == "copy":
+            return store.load_records(o, Ellipsis)
+        raise UnsupportedTypeError(records(f".{name}() of"))
+    return call_method(_promoted(o), name, args, kwargs)
+
+
+# these give views of a plain array, whose tangents are found by address
+_VIEWS = {"transpose", "swapaxes", "view", "squeeze", "diagonal"}
+
+
+def _promoted(o: np.ndarray) -> Any:
+    return wrap(o, copy=False) if SHADOWED else o
+
+
+METHODS: dict[str, Callable[..., Any]] = {}
+
+
+def _method(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            METHODS[name] = body
+        return body
+
+    return register
+
+
+@_method("reshape")
+def _reshape(o: Any, *shape: Any, order: str = "C", copy: Any = None) -> Any:
+    new = shape[0] if len(shape) == 1 else shape
+    options = {} if copy is None else {"copy": copy}
+    return call(np.reshape, o, new, order=order, **options)
+
+
+@_method("transpose")
+def _transpose(o: Any, *axes: Any) -> Any:
+    return call(np.transpose, o, axes[0] if len(axes) == 1 else axes or None)
+
+
+@_method("clip")
+def _clip(o: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:  # noqa: A002  (NumPy's names)
+    return call(np.clip, o, min, max, **({} if out is None else {"out": out}), **options)
+
+
+@_method("flatten")
+def flatten(o: Any, order: str = "C") -> Any:
+    """A flat copy."""
+    flat = call(np.ravel, o, order=order)
+    return cast(flat, None, copy=True)
+
+
+@_method("copy", "__copy__")
+def copy_of(o: Any, order: str = "C") -> Any:
+    """A copy of an array; a scalar is its own."""
+    if type(o) is Scalar:
+        return o
+    if type(o) is Array:
+        p = o.p.copy() if order == "C" or isinstance_dual(o.p) else o.p.copy(order)
+        return Array(p, o.t, o.tag)
+    return o.copy(order)
+
+
+@_method("__deepcopy__")
+def _deepcopy(o: Any, _memo: Any = None) -> Any:
+    return copy_of(o)
+
+
+@_method("astype")
+def _astype(
+    o: Any,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Any:
+    del subok
+    if np.dtype(dtype).kind == "O" and type(o) is Array:
+        made: Any = np.empty(o.shape, dtype="O")
+        for index in np.ndindex(*o.shape):
+            made[index] = store.load_dual(o, index)
+        return made
+    np.empty(0, plain(o).dtype).astype(dtype, casting=casting)
+    if type(o) is Scalar:
+        return numpy_calls.call_scalar_type(np.dtype(dtype).type, (o,))
+    converted = cast(o, dtype, copy=False)
+    if isinstance_dual(o.p):
+        return converted if converted is not o or not copy else copy_of(o)
+    made = o.p.astype(dtype, order=order, casting=casting, copy=copy)  # in NumPy's own layout
+    return o if made is o.p else Array(made, converted.t, o.tag)
+
+
+@_method("item")
+def _item(o: Any, *index: Any) -> Any:
+    if type(o) is Scalar:
+        return python_number(o)
+    if not index:
+        if plain(o).size != 1:
+            message = "can only convert an array of size 1 to a Python scalar"
+            raise ValueError(message)
+        return python_number(store.load_dual(o, (0,) * plain(o).ndim))
+    if len(index) == 1 and type(index[0]) is tuple:
+        (index,) = index
+    if len(index) == 1 and plain(o).ndim != 1:
+        index = tuple(int(i) for i in np.unravel_index(index[0], plain(o).shape))
+    return python_number(store.load_dual(o, tuple(index)))
+
+
+def python_number(x: Any) -> Any:
+    """A dual NumPy scalar as a dual Python number."""
+    if type(x) is Scalar:
+        return Scalar(python_number(x.p), x.terms, x.tag)
+    return x.item() if isinstance(x, np.generic) else x
+
+
+@_method("tolist")
+def _tolist(o: Any) -> Any:
+    if type(o) is Scalar or plain(o).ndim == 0:
+        return _item(o)
+    return [_tolist(row) if isinstance_dual(row) else row.tolist() for row in o]
+
+
+@_method("view")
+def _view(o: Any, dtype: Any = None, **_types: Any) -> Any:
+    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, np.ndarray)):
+        return store.load_dual(o, Ellipsis)
+    if np.dtype(dtype) == plain(o).dtype:
+        return store.load_dual(o, Ellipsis)
+    raise DualLeakError(leak(f"a view of its bytes as {np.dtype(dtype)}", o))
+
+
+@_method("fill")
+def _fill(o: Any, value: Any) -> None:
+    store.store(o, Ellipsis, value)
+
+
+@_method("sort")
+def _sort(
+    o: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> None:
+    del kind, order, stable
+    store.store(o, Ellipsis, call(np.sort, explicit(o), axis=axis))
+
+
+@_method("partition")
+def _partition(
+    o: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+) -> None:
+    del kind, order
+    store.store(o, Ellipsis, call(np.partition, explicit(o), kth, axis=axis))
+
+
+def with_axes(a: Any) -> Any:
+    """An array, one without axes as a window with one: `np.unravel_index` wants a shape."""
+    return a if plain(a).ndim else call(np.reshape, a, 1)
+
+
+@_method("put")
+def put(o: Any, indices: Any, values: Any, mode: str = "raise") -> None:
+    """Store values at flat places, repeated as NumPy repeats them."""
+    o, flat = with_axes(o), np.asarray(indices)
+    size = plain(o).size
+    if mode == "wrap":
+        flat = flat % size
+    elif mode == "clip":
+        flat = np.clip(flat, 0, size - 1)
+    elif flat.size and (flat.max() >= size or flat.min() < -size):
+        bad = flat[(flat >= size) | (flat < -size)].ravel()[0]
+        message = f"index {bad} is out of bounds for axis 0 with size {size}"
+        raise IndexError(message)
+    values = call(np.ravel, make_array(values) if is_active((values,)) else np.asarray(values))
+    count = flat.size
+    if not count or not plain(values).size:
+        return
+    if plain(values).size != count:
+        values = values[np.arange(count) % plain(values).size]
+    store.store(o, np.unravel_index(flat.ravel() % size, plain(o).shape), values)
+
+
+@_method("__setitem__")
+def _setitem(o: Any, index: Any, value: Any) -> None:
+    store.store(o, index, value)
+
+
+@_method("__getitem__")
+def _getitem(o: Any, index: Any) -> Any:
+    return store.load_dual(o, index) if type(o) is Array else store.load(o, index)
+
+
+def _refused_method(name: str) -> None:
+    @_method(name)
+    def refuse(_o: Any, *_args: Any, **_kwargs: Any) -> Any:
+        message = f"ndarray.{name} of an array whose values carry a derivative has no frule"
+        raise MissingRuleError(message)
+
+
+@_method("setflags")
+def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
+    raw = plain(o)
+    if STATE.run is not None:
+        STATE.run.log.array(raw)
+    raw.setflags(*args, **kwargs)
+
+
+for _name in ("itemset", "byteswap", "resize"):
+    _refused_method(_name)
+
+
+@_method("compress")
+def _compress(o: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return call(np.compress, condition, o, axis, out)
+
+
+@_method("ptp")
+def _ptp(o: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return call(np.ptp, o, axis, out, keepdims)

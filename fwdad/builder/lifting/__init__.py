@@ -1,0 +1,1 @@
+"""From a function's own source to the function with hooks in it."""

@@ -1,0 +1,1 @@
+"""What a run writes: shadow memory, and the log from which the outside world is put back."""

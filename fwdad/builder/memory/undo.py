@@ -1,0 +1,255 @@
+"""The undo log: a derivative call leaves the objects that it found as they were.
+
+At the first write to an object its whole content is kept: once per object, not once per store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from array import array
+from collections import OrderedDict, deque
+from contextvars import ContextVar, Token
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
+from fwdad.errors import AliasedArgumentError
+
+_MISSING = object()
+_PURGE_AT = 512
+
+
+class UndoLog:
+    """What the objects written during one call held before."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, tuple[Any, Any, dict[Any, np.ndarray]]] = {}
+        self.shared: dict[int, tuple[Any, str]] = {}
+        """Arrays that must not be written, each with the message for who does."""
+        self._objects: dict[int, tuple[Any, Any]] = {}
+        self._cells: dict[Any, tuple[Any, Any]] = {}
+        self._contexts: dict[int, tuple[ContextVar[Any], list[Token[Any]]]] = {}
+        self._purge_at = _PURGE_AT
+
+    # -- recording
+
+    def array(self, a: np.ndarray) -> None:
+        """Keep the memory behind an array, and the tangents that it carries."""
+        owner = a if a.base is None else owner_of(a)
+        key = id(owner)
+        if KEPT and key in KEPT:
+            before_write(owner)
+        if key in self._arrays:
+            return
+        if key in self.shared:
+            raise AliasedArgumentError(self.shared[key][1])
+        whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
+        shadow = SHADOWED.get(key)
+        lanes = {} if shadow is None else {tag: buf.copy() for tag, buf in shadow.lanes.items()}
+        kept = np.asarray(whole).copy(order="K")
+        if not whole.flags.writeable:
+            kept.flags.writeable = False
+        self._arrays[key] = (owner, kept, lanes)
+        self._purge()
+
+    def wrote(self, a: np.ndarray) -> bool:
+        """Whether the memory behind an array was written."""
+        return id(owner_of(a)) in self._arrays
+
+    def anything(self) -> bool:
+        """Whether any array was written."""
+        return bool(self._arrays)
+
+    def container(self, o: Any) -> None:
+        """Keep the content of a list, dict, set, deque or bytearray."""
+        key = id(o)
+        if key not in self._objects:
+            self._objects[key] = (o, _content(o))
+            self._purge()
+
+    def attributes(self, o: Any) -> None:
+        """Keep the attributes of an object: its ``__dict__`` and its slots."""
+        key = id(o)
+        if key in self._objects:
+            return
+        held = getattr(o, "__dict__", None)
+        slots = {
+            name: getattr(o, name, _MISSING) for cls in type(o).__mro__ for name in _slot_names(cls)
+        }
+        self._objects[key] = (o, _Attributes(None if held is None else dict(held), slots))
+        self._purge()
+
+    def cell(self, cell: Any) -> None:
+        """Keep what a closure's cell holds."""
+        if id(cell) not in self._cells:
+            try:
+                self._cells[id(cell)] = (cell, cell.cell_contents)
+            except ValueError:
+                self._cells[id(cell)] = (cell, _MISSING)
+
+    def name(self, namespace: dict[str, Any], name: str) -> None:
+        """Keep a global variable."""
+        key = (id(namespace), name)
+        if key not in self._cells:
+            self._cells[key] = ((namespace, name), namespace.get(name, _MISSING))
+
+    def class_attribute(self, cls: type, name: str) -> None:
+        """Keep an attribute of a class."""
+        key = (id(cls), name)
+        if key not in self._cells:
+            self._cells[key] = ((cls, name), cls.__dict__.get(name, _MISSING))
+
+    def context(self, token: Token[Any]) -> None:
+        """Keep the token of a context variable that was set."""
+        self._contexts.setdefault(id(token.var), (token.var, []))[1].append(token)
+
+    def _purge(self) -> None:
+        """Forget what nobody but the log can see any more (scratch made inside the call)."""
+        if len(self._arrays) + len(self._objects) < self._purge_at:
+            return
+        for table in (self._arrays, self._objects):
+            for key in list(table):
+                # references: the tuple, the shadow, and the argument of getrefcount
+                if sys.getrefcount(table[key][0]) <= _ALONE + (key in SHADOWED):
+                    if table is self._arrays:
+                        SHADOWED.pop(key, None)
+                    del table[key]
+        self._purge_at = max(_PURGE_AT, 2 * (len(self._arrays) + len(self._objects)))
+
+    # -- restoring
+
+    def restore(self) -> None:
+        """Put everything back, last write first."""
+        if not (self._arrays or self._objects or self._cells or self._contexts):
+            return
+        for owner, content in reversed(self._objects.values()):
+            _restore_object(owner, content)
+        for target, content in reversed(self._cells.values()):
+            _restore_name(target, content)
+        for owner, content, lanes in reversed(self._arrays.values()):
+            whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
+            if KEPT:
+                before_write(owner)
+            _restore_array(whole, content)
+            shadow: Shadow | None = SHADOWED.get(id(owner))
+            if shadow is not None:
+                for tag in list(shadow.lanes):
+                    if tag in lanes:
+                        shadow.lanes[tag][...] = lanes[tag]
+                    else:
+                        shadow.drop(tag)
+                if not shadow.lanes:
+                    SHADOWED.pop(id(owner), None)
+        for variable, tokens in self._contexts.values():
+            _restore_variable(variable, tokens)
+        self._contexts.clear()
+        self._arrays.clear()
+        self._objects.clear()
+        self._cells.clear()
+
+
+def _content(o: Any) -> Any:
+    """A shallow copy of a container's content, by its base type (a subclass may have no copy)."""
+    if isinstance(o, OrderedDict):
+        return OrderedDict(list(OrderedDict.items(o)))
+    if isinstance(o, dict):
+        return dict(dict.items(o))
+    if isinstance(o, deque):
+        return list(o)
+    for kind in (list, set, bytearray):
+        if isinstance(o, kind):
+            return kind(o)
+    return o[:] if isinstance(o, array) else o.copy()
+
+
+class _Attributes:
+    __slots__ = ("held", "slots")
+
+    def __init__(self, held: dict[str, Any] | None, slots: dict[str, Any]) -> None:
+        self.held = held
+        self.slots = slots
+
+
+def _slot_names(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    names = (n for n in names if n not in ("__dict__", "__weakref__"))
+    return tuple(
+        f"_{cls.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
+        for n in names
+    )
+
+
+def _restore_array(whole: Any, content: np.ndarray) -> None:
+    if whole.shape != content.shape:
+        whole.resize(content.shape, refcheck=False)
+    if not whole.flags.writeable:  # made read-only after it was written
+        whole.flags.writeable = True
+    np.copyto(np.asarray(whole), content, casting="no")
+    if not content.flags.writeable:
+        whole.flags.writeable = False
+
+
+def _restore_object(owner: Any, content: Any) -> None:
+    if isinstance(content, _Attributes):
+        if content.held is not None:
+            owner.__dict__.clear()
+            owner.__dict__.update(content.held)
+        for name, value in content.slots.items():
+            if value is not _MISSING:
+                object.__setattr__(owner, name, value)
+            elif getattr(owner, name, _MISSING) is not _MISSING:
+                object.__delattr__(owner, name)
+    elif isinstance(owner, list):
+        list.__setitem__(owner, slice(None), content)
+    elif isinstance(owner, deque):
+        deque.clear(owner)
+        deque.extend(owner, content)
+    elif isinstance(owner, (OrderedDict, dict, set)):
+        kind: Any = next(k for k in (OrderedDict, dict, set) if isinstance(owner, k))
+        kind.clear(owner)
+        kind.update(owner, content)
+    else:
+        owner[:] = content
+
+
+def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> None:
+    """Give a context variable the value from before its first setting, or none if it had none."""
+    before = tokens[0].old_value
+    if before is not Token.MISSING:
+        variable.set(before)
+        return
+    for token in tokens:
+        if token.old_value is Token.MISSING:
+            with contextlib.suppress(RuntimeError, ValueError):  # reset already, or elsewhere
+                variable.reset(token)
+
+
+def _restore_name(target: Any, content: Any) -> None:
+    if isinstance(target, tuple):
+        namespace, name = target
+        if isinstance(namespace, type):
+            if content is _MISSING:
+                if name in namespace.__dict__:
+                    delattr(namespace, name)
+            else:
+                setattr(namespace, name, content)
+        elif content is _MISSING:
+            namespace.pop(name, None)
+        else:
+            namespace[name] = content
+    elif content is _MISSING:
+        del target.cell_contents
+    else:
+        target.cell_contents = content
+
+
+def _references_when_alone() -> int:
+    table = {0: (object(), None)}
+    counts = [sys.getrefcount(table[key][0]) for key in list(table)]
+    return counts[0]
+
+
+_ALONE = _references_when_alone()
