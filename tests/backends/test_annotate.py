@@ -16,7 +16,7 @@ from fwdad.backends.numpy_source import numpy_source
 from fwdad.errors import Location
 from fwdad.tape.ops import Loop
 from fwdad.tracing.syntax.loops import TraceWarning
-from tests.tracing import branches, loops
+from tests.tracing import branches, iterables, leaving_loops, loops
 
 STEP = 0.5
 
@@ -96,7 +96,8 @@ def test_a_loop_is_where_its_statement_is():
 
 
 def test_the_comments_change_no_code():
-    for case in (*loops.PROGRAMS, *branches.PROGRAMS):
+    tables = (loops, leaving_loops, iterables, branches)
+    for case in (p for table in tables for p in table.PROGRAMS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TraceWarning)
             tape = fwdad.trace(case.f, *case.example)

@@ -9,6 +9,8 @@ from tests.tracing import (
     containers,
     corners,
     generators,
+    iterables,
+    leaving_loops,
     loops,
     numpy_code,
     objects,
@@ -19,6 +21,8 @@ from tests.tracing.agreement import assert_agrees, bits, outcome, wide
 
 TABLES = (
     loops,
+    leaving_loops,
+    iterables,
     branches,
     stores,
     containers,
