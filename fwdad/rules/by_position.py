@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.tangents.plain import plain
+
 _LIBRARIES = {"numpy", "scipy"}
 _UNSIGNED = {  # C functions whose signature Python cannot tell before NumPy 2.4
     np.array: ("object",),
@@ -61,6 +63,8 @@ def by_position(
     of_ufunc = isinstance(getattr(function, "__self__", None), np.ufunc)
     if not of_ufunc and (type(module) is not str or module.partition(".")[0] not in _LIBRARIES):
         return args, kwargs  # the user's functions are not kept alive by a cache
+    if module == "numpy" and "like" in kwargs:
+        kwargs = {**kwargs, "like": _of_whose_kind(kwargs["like"])}
     try:
         names = _OF_UFUNCS.get(function.__name__, ()) if of_ufunc else _required(function)
         wanted = names[len(args) :]
@@ -75,6 +79,14 @@ def by_position(
         return args, kwargs
     rest = {key: a for key, a in kwargs.items() if key not in given}
     return (*args, *(kwargs[name] for name in given)), rest
+
+
+def _of_whose_kind(like: Any) -> Any:
+    """A plain value in the place of ``like=``: it says whose arrays are made, and NumPy's are."""
+    if hasattr(like, "__fwdad_symbolic__"):
+        return np.empty(0) if getattr(like, "is_array", False) else 0.0
+    like = plain(like)
+    return np.empty(0) if type(like) is np.ndarray else like
 
 
 def told_dtypes(ufunc: np.ufunc, given: Sequence[Any], dtype: Any, casting: Any) -> tuple[Any, ...]:

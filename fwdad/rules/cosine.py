@@ -124,6 +124,73 @@ def _transpose(
     )
 
 
+# -- along several axes: the transforms along one, one after the other, whatever their order
+
+_OF_MANY = (
+    "(x, type=2, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, "
+    "orthogonalize=None)"
+)
+
+
+def _many_axes(ndim: int, s: Any, axes: Any) -> list[int]:
+    """The axes of a transform, as SciPy reads ``s`` and ``axes``."""
+    if axes is None:
+        axes = range(ndim if s is None else np.size(s))
+        return [ndim - len(axes) + k for k in axes]
+    return [int(a) % ndim for a in np.ravel(axes)]
+
+
+def _many_axes_law(
+    transform: Any,
+    x_dot: Chunk,
+    type: int = 2,  # noqa: A002  (SciPy's own name)
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Chunk:
+    """Transform all lanes at once, but never along the lane axis; they are never overwritten."""
+    along = [a + 1 for a in _many_axes(x_dot.ndim, s, axes)]
+    return Chunk(
+        transform(x_dot.lanes, type, s, along, norm, workers=workers, orthogonalize=orthogonalize)
+    )
+
+
+def _many_axes_transpose(
+    y_bar: Any,
+    x: Space,
+    type: int = 2,  # noqa: A002  (SciPy's own name)
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+    kind: str,
+    inverse: bool,
+) -> Any:
+    """The adjoint along each axis."""
+    refuse_symbols(y_bar)
+    for axis in _many_axes(x.ndim, s, axes):
+        shape = (*y_bar.shape[:axis], x.shape[axis], *y_bar.shape[axis + 1 :])
+        y_bar = _transpose(
+            y_bar,
+            Space(shape, x.dtype),
+            type,
+            None,
+            axis,
+            norm,
+            orthogonalize=orthogonalize,
+            kind=kind,
+            inverse=inverse,
+        )
+    return into(x, y_bar)
+
+
 for _kind in ("dct", "dst"):
     for _name, _inverse in ((_kind, False), (f"i{_kind}", True)):
         _dotted = f"scipy.fft.{_name}"
@@ -131,4 +198,9 @@ for _kind in ("dct", "dst"):
         when_imported(_dotted, lambda f: law(f)(functools.partial(_lanes_law, f)))
         transpose_by_name(_dotted, argnum=0)(
             functools.partial(_transpose, kind=_kind, inverse=_inverse)
+        )
+        linear(f"{_dotted}n", argnums=0, signature=_OF_MANY)
+        when_imported(f"{_dotted}n", lambda f: law(f)(functools.partial(_many_axes_law, f)))
+        transpose_by_name(f"{_dotted}n", argnum=0)(
+            functools.partial(_many_axes_transpose, kind=_kind, inverse=_inverse)
         )

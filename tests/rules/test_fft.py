@@ -6,6 +6,7 @@ import scipy.fft
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.errors import MissingRuleError
 from fwdad.testing import check_frule, check_transpose
 from tests.rules.linalg_case import Case, Draw, transposes
 
@@ -73,6 +74,17 @@ CASES = [
         for g in (draw.real, draw.complex)
         for shape, options in (((5,), {}), ((2, 5), {"n": 4}), ((5, 3), {"axis": 0, "n": 7}))
     ),
+    *(
+        Case(f, g(*shape), type=form, linear=FIRST, **options)
+        for f in (scipy.fft.dctn, scipy.fft.idctn, scipy.fft.dstn, scipy.fft.idstn)
+        for form, g, shape, options in (
+            (1, draw.real, (4, 3), {}),
+            (2, draw.real, (3, 2, 4), {"axes": (0, -1)}),
+            (2, draw.complex, (3, 4), {"s": (5, 3), "axes": (1, 0)}),
+            (3, draw.real, (2, 3, 4), {"s": (5, -1)}),
+            (4, draw.real, (3, 4), {"axes": 1}),
+        )
+    ),
 ]
 
 
@@ -94,6 +106,14 @@ def test_transposes_in_every_normalisation(name, form, rng):
         for orthogonalize in (None, True, False):
             for x in (draw.real(5), draw.complex(5)):
                 check_transpose(f, x, form, norm=norm, orthogonalize=orthogonalize, rng=rng)
+            many = getattr(scipy.fft, f"{name}n")
+            for x in (draw.real(4, 3), draw.complex(4, 3)):
+                check_transpose(many, x, form, norm=norm, orthogonalize=orthogonalize, rng=rng)
+
+
+def test_one_without_a_rule_is_named():
+    with pytest.raises(MissingRuleError, match=r"(?s)scipy\.fft\.fht.*test_fft"):
+        fwdad.jvp(lambda x: scipy.fft.fht(x, 0.1, 0.5), np.ones(4), np.ones(4))
 
 
 def test_the_lanes_survive_overwriting():

@@ -205,8 +205,7 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
-    if SHADOWED:
-        args = protocols.all_as_numpy_reads(args)
+    args = protocols.all_as_numpy_reads(args) if SHADOWED else protocols.made_arrays(args)
     return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
 
 
@@ -272,6 +271,8 @@ _TRANSPARENT_TYPES = {operator.itemgetter, type(functools.cmp_to_key(max))}
 def python_inside(f: Any) -> types.FunctionType | None:
     """The Python function inside a compiled wrapper, such as Numba's dispatcher."""
     if hasattr(f, "nin"):  # that of a ufunc is for one element
+        return None
+    if type(f).__module__ == "uarray":  # inside is only what tells SciPy's backends of arguments
         return None
     for name in ("py_func", "__wrapped__"):
         inner = getattr(f, name, None)

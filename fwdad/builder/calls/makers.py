@@ -16,6 +16,7 @@ from fwdad.builder.calls.dispatch import call, handler
 from fwdad.builder.duals import methods
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.explicit import explicit, settled
+from fwdad.builder.duals.flat import Flat
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory import store
@@ -23,6 +24,16 @@ from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
+
+
+@handler(Flat.__array__)
+def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    """``x.flat`` as NumPy's functions read it: a window, or what nobody may write into."""
+    base = args[0].base
+    read = methods.with_axes(base).reshape(-1)
+    if not np.may_share_memory(plain(read), plain(base)):
+        plain(read).flags.writeable = False
+    return read
 
 
 def _creation(function: Any) -> None:
@@ -40,7 +51,18 @@ def _creation(function: Any) -> None:
             args = (given, *args[1:])
         own = getattr(type(args[0]), "__array__", None) if args else None
         if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
-            return call(function, call(own, args[0]), *args[1:], **kwargs)
+            given = call(own, args[0])
+            if type(args[0]) is not Flat:
+                return call(function, given, *args[1:], **kwargs)
+            # NumPy takes what it answers for a copy, which it is not
+            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+            made = (
+                given
+                if dtype is None
+                else methods.call_method(given, "astype", (dtype,), {"copy": False})
+            )
+            missing = kwargs.get("ndmin", 0) - 1
+            return np.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
         if not is_active(args) and not _holds_duals(args):
             return function(*args, **kwargs)
         values, *rest = args

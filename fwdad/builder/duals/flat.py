@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fwdad.builder.duals.array import Array
+from fwdad.builder.duals.dual import leak
 from fwdad.builder.duals.methods import flatten, put, with_axes
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.errors import DualLeakError
 from fwdad.tangents.plain import plain
 
 
@@ -50,6 +52,10 @@ class Flat:
     def copy(self) -> Any:
         """A flat copy."""
         return flatten(self.base)
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        """C code that asks for numbers; the dispatcher has another way."""
+        raise DualLeakError(leak("a plain array", self.base))
 
 
 def flat_load(flat: Any, index: Any) -> Any:

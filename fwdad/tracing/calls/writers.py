@@ -193,12 +193,17 @@ def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = recorder.apply(np.arange, (count,), {})
         value = recorder.load(flat, places % recorder.length(flat, 0))
         at = recorder.apply(np.ravel, (at,), {})
+    recorder.store(into, _places(recorder, into, at), value)
+
+
+def _places(recorder: Any, into: Any, at: Any) -> tuple[Any, ...]:
+    """The index of elements that are counted row by row."""
     index: tuple[Any, ...] = ()
     for axis in range(into.type.ndim - 1, 0, -1):
         n = recorder.length(into, axis)
         index = (recorder.apply(np.remainder, (at, n), {}), *index)
         at = recorder.apply(np.floor_divide, (at, n), {})
-    recorder.store(into, (at, *index), value)
+    return (at, *index)
 
 
 @builtin(np.put_along_axis)
@@ -206,6 +211,9 @@ def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int 
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(arr), _value(tracer, indices), _value(tracer, values)
     rank = into.type.ndim
+    if axis is None and _is_array(at) and at.type.ndim == 1:
+        recorder.store(into, _places(recorder, into, at), value)
+        return
     if axis is None or not _is_array(at) or at.type.ndim != rank:
         recorder.mutate(np.put_along_axis, (into, at, value, axis), {})
         return

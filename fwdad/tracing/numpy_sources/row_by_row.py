@@ -11,11 +11,16 @@ import numpy as np
 class Flat:
     """``a.flat``: the elements of an array, row by row."""
 
+    in_words = "`a.flat`"
+
     def __init__(self, array):
         self.array = array
 
     def __len__(self):
         return self.array.size
+
+    def copy(self):
+        return np.ravel(self.array).copy()
 
     def __getitem__(self, k):
         found = np.ravel(self.array)[k]

@@ -1,0 +1,143 @@
+"""``like=`` of what makes arrays, ``a.flat`` as an argument, ``put_along_axis`` without an axis."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import fwdad
+from fwdad.errors import DualLeakError, FwdadError
+
+X = np.array([0.5, 1.25, 2.0])
+
+
+def differences(f, x):
+    steps = 1e-6 * np.eye(x.size).reshape(x.size, *x.shape)
+    columns = [(f(x + step) - f(x - step)) / 2e-6 for step in steps]
+    return np.stack(columns, -1).reshape(*columns[0].shape, *x.shape)
+
+
+def check(f, x, *, traced=True):
+    expected = differences(f, x)
+    for mode in ("forward", "reverse"):
+        assert_allclose(fwdad.jacobian(f, x, mode=mode), expected, rtol=1e-8, atol=1e-8)
+    if traced:
+        assert_allclose(fwdad.jit(f, backend="numpy")(x), f(x), rtol=1e-14)
+        for call in (fwdad.jacfwd, fwdad.jacrev):
+            compiled = fwdad.jit(call(f), backend="numpy")
+            assert_allclose(compiled(x), expected, rtol=1e-8, atol=1e-8)
+
+
+def written(x):
+    work = np.zeros(3, like=x)
+    work[1] = x[0] ** 2
+    return np.zeros(3, like=work) + work
+
+
+LIKE = {
+    "zeros": lambda x: np.zeros(3, like=x) + x,
+    "ones": lambda x: np.ones(3, like=x) * x,
+    "empty": lambda x: len(np.empty((2, 2), like=x)) * x,
+    "full": lambda x: np.full(3, x[0], like=x) * x,
+    "eye": lambda x: np.eye(3, like=x) @ x,
+    "identity": lambda x: np.identity(3, like=x) @ x,
+    "tri": lambda x: np.tri(3, like=x) @ x,
+    "arange": lambda x: np.arange(3, like=x) * x,
+    "array": lambda x: np.array([x[0], 2.0], like=x) * x[1],
+    "asarray": lambda x: np.asarray([1.0, 2.0], like=x) * x[1],
+    "fromiter": lambda x: np.fromiter([1.0, 2.0], float, like=x) * x[1],
+    "written": written,
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_like(name):
+    check(LIKE[name], X)
+
+
+def test_like_a_number_is_an_error_of_numpy():
+    def f(x):
+        return np.zeros(3, like=x[0]) + x
+
+    for call in (f, lambda x: fwdad.jacobian(f, x), fwdad.jit(f, backend="numpy")):
+        with pytest.raises(TypeError, match="array-like that implements"):
+            call(X)
+
+
+M = np.array([[0.5, 1.25], [2.0, 0.75]])
+FLAT = {
+    "array": lambda x: np.array((x * x).flat),
+    "asarray": lambda x: np.asarray((x * x).flat) * 2,
+    "dtype": lambda x: np.array((x * x).T.flat, float),
+    "ndmin": lambda x: np.array((x * x).flat, ndmin=2),
+    "sum": lambda x: np.atleast_1d(np.sum((x * x).flat)),
+    "sin": lambda x: np.sin((x * x).flat),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_flat(name):
+    check(FLAT[name], M, traced=False)
+    with pytest.raises(FwdadError, match=r"a\.flat"):
+        fwdad.jit(FLAT[name], backend="numpy")(M)
+
+
+class Held:
+    """An array by another name."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+
+def test_object_with_an_array_as_an_argument_of_a_ufunc():
+    check(lambda x: np.multiply(Held(x), np.sin(Held(x * x))), X, traced=False)
+
+
+def test_flat_in_a_list():
+    with pytest.raises(DualLeakError):
+        fwdad.jacobian(lambda x: np.concatenate([(x * x).flat, x[0]]), M)
+
+
+def test_array_of_flat_is_a_window():
+    def f(x, turned):
+        y = (x * x).T if turned else x * x
+        np.array(y.flat)[1] = x[0, 0] ** 3
+        return y
+
+    assert f(M, False)[0, 1] == 0.125
+    check(lambda x: f(x, False), M, traced=False)
+    for call in (f, lambda x, turned: fwdad.jacobian(f, x, args=(turned,))):
+        with pytest.raises(ValueError, match="read-only"):
+            call(M, True)
+
+
+def put(x, indices):
+    y = np.outer(x, x)
+    np.put_along_axis(y, np.array(indices), x[:2], axis=None)
+    return y
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [-1, 3], [2, 2]])
+def test_put_along_no_axis(indices):
+    check(lambda x: put(x, indices), X)
+
+
+def test_put_along_no_axis_raises():
+    for indices, error in (([1, 9], IndexError), ([[1, 5]], ValueError)):
+        for call in (put, fwdad.jit(put, backend="numpy")):
+            with pytest.raises(error):
+                call(X, indices)
+        with pytest.raises(error):
+            fwdad.jacobian(put, X, args=(indices,))
+
+
+def test_put_along_no_axis_of_a_vector():
+    def f(x):
+        y = x * x
+        np.put_along_axis(y, np.array([2, 0]), x[1], axis=None)
+        return y
+
+    check(f, X)
+    assert_array_equal(f(X), [1.25, 1.5625, 1.25])
