@@ -99,6 +99,11 @@ class Residuals(Memory):
             self._rewrite(op, resolver)
             region.block.ops.extend(resolver.take())
             region.block.ops.append(op)
+        for v, bar in list(region.bars.items()):  # which the region may answer as it is
+            if type(bar) is Symbol and self.structure.home.get(bar.value) is region.source:
+                found = resolver.value(bar.value)
+                region.block.ops.extend(resolver.take())
+                region.bars[v] = Symbol(found, self.recorder) if isinstance(found, Value) else found
 
     def _prune(self, region: Region, start: int, results: tuple[Operand, ...]) -> None:
         """Leave out what nobody uses: it would have its operands kept."""
