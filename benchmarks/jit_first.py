@@ -77,7 +77,12 @@ def _in_child(row: str, tool: str) -> First:
     with tempfile.TemporaryDirectory() as folder:
         caches = {
             name: str(Path(folder) / name)
-            for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+            for name in (
+                "FWDAD_CACHE_DIR",
+                "NUMBA_CACHE_DIR",
+                "TORCHINDUCTOR_CACHE_DIR",
+                "XDG_CACHE_HOME",
+            )
         }
         done = subprocess.run(  # noqa: S603 (this module itself)
             [sys.executable, "-m", "benchmarks.jit_first", tool, row],
