@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DualLeakError
 from fwdad.reverse.lowering import is_index_array
 from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
@@ -104,13 +103,8 @@ class Memory(Rules):
 
     def _keeps_numbers(self, op: Store | Update) -> None:
         """Raise if an active value goes into an array whose dtype has no derivatives."""
-        if op.array.type.dtype.kind not in "fc" and self.structure.any_active(op.value):
-            message = (
-                "a value that carries a derivative is stored into an array of "
-                f"{op.array.type.dtype} and would lose it; make the array one of floats, or say "
-                "fwdad.stop_gradient(x)"
-            )
-            raise DualLeakError(message, op.location)
+        if self.structure.any_active(op.value):
+            op.check_derivatives_fit()
 
     def _update(self, op: Update) -> None:
         self._restore(op)

@@ -188,18 +188,21 @@ def prod_frule(primals, tangents, *, axis, initial, where, **options):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.prod(a, axis=axis, initial=initial, where=where, **options)
-    where = given(where, True)
     if isinstance(a_dot, Zero):
         return y, ZERO
+    rows, rows_dot = rows_of_factors(a, a_dot, axis, given(where, True))
+    with np.errstate(all="ignore"):
+        others = products_of_others(rows) * given(initial, 1)
+    return y, cast(_shaped(np.sum(others * rows_dot, axis=-1), y), plain(y).dtype)
+
+
+def rows_of_factors(a, a_dot, axis, where):
+    """Factors and their tangents along the last axis; one where they are masked."""
     shape = np.shape(plain(a))
     if where is not True:
         where = np.broadcast_to(where, shape)
         a, a_dot = np.where(where, a, 1), np.where(where, a_dot, ZERO)
-    rows = with_reduced_last(a, axis, len(shape))
-    rows_dot = with_reduced_last(a_dot, axis, len(shape))
-    with np.errstate(all="ignore"):
-        others = products_of_others(rows) * given(initial, 1)
-    return y, cast(_shaped(np.sum(others * rows_dot, axis=-1), y), plain(y).dtype)
+    return with_reduced_last(a, axis, len(shape)), with_reduced_last(a_dot, axis, len(shape))
 
 
 def products_of_others(rows):

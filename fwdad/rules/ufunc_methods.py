@@ -13,6 +13,7 @@ from fwdad.rules.reductions import (
     NO_VALUE,
     given,
     reduced_axes,
+    rows_of_factors,
     tangent_of_extreme,
     with_reduced_last,
 )
@@ -129,12 +130,7 @@ def divide_reduce_frule(primals, tangents, *, axis, where, initial, **options):
     y = np.divide.reduce(a, axis=axis, where=where, initial=initial, **options)
     if isinstance(a_dot, Zero):
         return y, ZERO
-    shape = np.shape(plain(a))
-    if where is not True:
-        where = np.broadcast_to(where, shape)
-        a, a_dot = np.where(where, a, 1), np.where(where, a_dot, ZERO)
-    rows = with_reduced_last(a, axis, len(shape))
-    rows_dot = with_reduced_last(a_dot, axis, len(shape))
+    rows, rows_dot = rows_of_factors(a, a_dot, axis, where)
     steps = list(_steps(np.divide, rows, rows_dot, given(initial, None)))
     if not steps:
         return y, ZERO

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from fwdad.errors import Location
+from fwdad.errors import DualLeakError, Location
 from fwdad.tape.types import INT, ArrayType, Type
 
 
@@ -201,51 +201,55 @@ class Load(Op):
         self.index = map_values(f, self.index)
 
 
+class ElementWrite(Op):
+    """What writes a value into elements of an array: a store, or an update."""
+
+    array: Value
+    index: tuple[Operand, ...]
+    value: Operand
+
+    def operands(self) -> list[Operand]:
+        """Array, index and value."""
+        return [self.array, self.index, self.value]
+
+    def replace(self, f: Callable[[Value], Operand]) -> None:
+        """Rewrite array, index and value."""
+        self.array = f(self.array)
+        self.index = map_values(f, self.index)
+        self.value = map_values(f, self.value)
+
+    def writes(self) -> list[Value]:
+        """The array."""
+        return [self.array]
+
+    def check_derivatives_fit(self) -> None:
+        """Raise if the array's dtype has no derivatives; the value carries one."""
+        if self.array.type.dtype.kind not in "fc":
+            message = (
+                "a value that carries a derivative is stored into an array of "
+                f"{self.array.type.dtype} and would lose it; make the array one of floats, or say "
+                "fwdad.stop_gradient(x)"
+            )
+            raise DualLeakError(message, self.location)
+
+
 @dataclass(eq=False)
-class Store(Op):
+class Store(ElementWrite):
     """``a[index] = value``."""
 
     array: Value
     index: tuple[Operand, ...]
     value: Operand
 
-    def operands(self) -> list[Operand]:
-        """Array, index and value."""
-        return [self.array, self.index, self.value]
-
-    def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite array, index and value."""
-        self.array = f(self.array)
-        self.index = map_values(f, self.index)
-        self.value = map_values(f, self.value)
-
-    def writes(self) -> list[Value]:
-        """The array."""
-        return [self.array]
-
 
 @dataclass(eq=False)
-class Update(Op):
+class Update(ElementWrite):
     """``a[index] op= value`` in place; with ``operator.add`` or ``sub`` it accumulates."""
 
     array: Value
     index: tuple[Operand, ...]
     function: Callable[[Any, Any], Any]
     value: Operand
-
-    def operands(self) -> list[Operand]:
-        """Array, index and value."""
-        return [self.array, self.index, self.value]
-
-    def replace(self, f: Callable[[Value], Operand]) -> None:
-        """Rewrite array, index and value."""
-        self.array = f(self.array)
-        self.index = map_values(f, self.index)
-        self.value = map_values(f, self.value)
-
-    def writes(self) -> list[Value]:
-        """The array."""
-        return [self.array]
 
 
 @dataclass(eq=False)

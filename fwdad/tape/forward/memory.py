@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DualLeakError, UntraceableError
+from fwdad.errors import UntraceableError
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -232,37 +232,34 @@ class Memory(Windows):
         lanes = self.recorder.load(shadow, (slice(None), *index))
         return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
 
-    def _store(self, op: Store) -> None:
-        t = self.tangent_of(op.value)
-        self._keeps_numbers(op, t)
+    def _is_written_alone(self, op: Store | Update, t: Any) -> bool:
+        """Make the lanes that a write of a tangent needs; whether it is all written then."""
+        if isinstance(t, Chunk):
+            op.check_derivatives_fit()
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_stored(op.array)
         if op.array in self.windows:
             self._place_store(op, t if isinstance(t, Chunk) else None)
-            return
-        if op.array in self.shadow:
-            index = tuple(self._symbols(i) for i in op.index)
-            self._alignable(index)
-            shadow = self.shadow[op.array]
-            lanes: Any = 0.0
-            if isinstance(t, Chunk):
-                lanes = self._aligned(t, op.array.type, op.index)
-                if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
-                    lanes = self.recorder.apply(np.real, (lanes,), {})
+            return True
+        if op.array not in self.shadow:
             self._copy(op)
-            self.recorder.store(shadow, (slice(None), *index), lanes)
-            return
-        self._copy(op)
+            return True
+        return False
 
-    def _keeps_numbers(self, op: Store | Update, t: Any) -> None:
-        """Raise if an active value goes into an array whose dtype has no derivatives."""
-        if isinstance(t, Chunk) and op.array.type.dtype.kind not in "fc":
-            message = (
-                "a value that carries a derivative is stored into an array of "
-                f"{op.array.type.dtype} and would lose it; make the array one of floats, or say "
-                "fwdad.stop_gradient(x)"
-            )
-            raise DualLeakError(message, op.location)
+    def _store(self, op: Store) -> None:
+        t = self.tangent_of(op.value)
+        if self._is_written_alone(op, t):
+            return
+        index = tuple(self._symbols(i) for i in op.index)
+        self._alignable(index)
+        shadow = self.shadow[op.array]
+        lanes: Any = 0.0
+        if isinstance(t, Chunk):
+            lanes = self._aligned(t, op.array.type, op.index)
+            if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
+                lanes = self.recorder.apply(np.real, (lanes,), {})
+        self._copy(op)
+        self.recorder.store(shadow, (slice(None), *index), lanes)
 
     def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
         """Lanes that broadcast against an indexed array as the value itself does."""
@@ -285,14 +282,7 @@ class Memory(Windows):
 
     def _update(self, op: Update) -> None:
         t = self.tangent_of(op.value)
-        self._keeps_numbers(op, t)
-        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
-            self._shadow_stored(op.array)
-        if op.array in self.windows:
-            self._place_store(op, t if isinstance(t, Chunk) else None)
-            return
-        if op.array not in self.shadow:
-            self._copy(op)
+        if self._is_written_alone(op, t):
             return
         index = tuple(self._symbols(i) for i in op.index)
         self._alignable(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -173,45 +174,46 @@ class Rules(Memory):
             return
         if rule.kind == "elementwise":
             if len(op.args) > len(rule.partials) or op.kwargs:
-                named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
-                self._only_primals(op, rule, named)
-            mark = len(self.recorder.block.ops), self.recorder.mark()
-            try:
-                self._elementwise(op, rule)
-            except (MissingRuleError, DualLeakError, AgainError):
-                raise
-            except Exception as error:  # whatever a rule's body raises on symbols
-                if self.again:
-                    raise AgainError from error
-                self._rewind(mark)
-                named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
-                self._whole(op, rule, (tuple(map(self.tangent_of, op.args)), named), error)
+                self._only_primals(op, rule)
+            self._written_or_whole(op, rule, self._elementwise)
             return
-        dots = tuple(self.tangent_of(a) for a in op.args)
+        self._only_primals(op, rule)
+        self._written_or_whole(op, rule, self._by_body)
+
+    def _by_body(self, op: Apply, rule: Any) -> None:
+        """Write what the body of a rule does."""
+        dots, named = self._dots_of(op)
+        bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+        given, _ = rule.binder.bind(dots, named)
+        y, y_dot = rule.body(bound, tuple(_tangent(t) for t in given), **options)
+        self._answer(op.outputs, y, y_dot)
+
+    def _dots_of(self, op: Apply) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The tangents of a call's arguments."""
         named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
-        self._only_primals(op, rule, named)
+        return tuple(self.tangent_of(a) for a in op.args), named
+
+    def _written_or_whole(self, op: Apply, rule: Any, write: Callable[[Apply, Any], None]) -> None:
+        """Write a rule down by its operations, or whole where its body cannot be."""
         mark = len(self.recorder.block.ops), self.recorder.mark()
         try:
-            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
-            given, _ = rule.binder.bind(dots, named)
-            y, y_dot = rule.body(bound, tuple(_tangent(t) for t in given), **options)
-            self._answer(op.outputs, y, y_dot)
+            write(op, rule)
         except (MissingRuleError, DualLeakError, AgainError):
             raise
         except Exception as error:  # whatever a rule's body raises on symbols
             if self.again:
                 raise AgainError from error
             self._rewind(mark)
-            self._whole(op, rule, (dots, named), error)
+            self._whole(op, rule, self._dots_of(op), error)
 
     def _rewind(self, mark: tuple[int, Any]) -> None:
         """Take back what an attempt has written into the open block."""
         del self.recorder.block.ops[mark[0] :]
         self.recorder.forget(mark[1])
 
-    def _only_primals(self, op: Apply, rule: Any, named: dict[str, Any]) -> None:
+    def _only_primals(self, op: Apply, rule: Any) -> None:
         """Refuse derivatives in what the rule takes as an option."""
-        _, options = rule.of_call(tuple(self.tangent_of(a) for a in op.args), dict(named))
+        _, options = rule.of_call(*self._dots_of(op))
         for name, t in options.items():
             if isinstance(t, (Chunk, Undefined)) or (
                 isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)

@@ -39,8 +39,8 @@ class Comprehensions(Expressions):
         finally:
             self.frame = outer
 
-    def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
-        """The frame of a comprehension, and what evaluates its elements there."""
+    def _frame_inside(self) -> Frame:
+        """A frame that sees the names of the one that is traced."""
         frame = Frame(
             self.frame.node,
             self.frame.filename,
@@ -49,6 +49,11 @@ class Comprehensions(Expressions):
             classes=self.frame.classes,
         )
         self.recorder.own(frame.locals, namespace=True)
+        return frame
+
+    def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
+        """The frame of a comprehension, and what evaluates its elements there."""
+        frame = self._frame_inside()
         for clause in clauses:
             for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):
@@ -91,14 +96,7 @@ class Comprehensions(Expressions):
         names = {n.id for g in generator.generators for n in ast.walk(g.target)
                  if isinstance(n, ast.Name)}  # fmt: skip
         total = "$sum"
-        frame = Frame(
-            self.frame.node,
-            self.frame.filename,
-            self.frame.globals,
-            outer=self.frame,
-            classes=self.frame.classes,
-        )
-        self.recorder.own(frame.locals, namespace=True)
+        frame = self._frame_inside()
         frame.names.own |= {*names, total}
         frame.locals.update({total: 0, **dict.fromkeys((*FLOW, "$stop"), False)})
         statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
