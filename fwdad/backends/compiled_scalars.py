@@ -19,8 +19,9 @@ from fwdad.backends.checks import require
 types: Any = _types
 
 NO_FLOAT = "a fractional power of a negative number is complex"
-_DOMAIN = (ValueError, "math domain error")
-_RANGE = (OverflowError, "math range error")
+DOMAIN = (ValueError, "math domain error")
+RANGE = (OverflowError, "math range error")
+"""What functions of :mod:`math` raise."""
 
 
 def _of_two(kinds: Any, made: Any, write: Callable[..., Any]) -> Any:
@@ -96,7 +97,7 @@ def in_domain(context, builder, r, x):
     """The result of a function of :mod:`math`, which raises where it is not defined."""
     with _unless_finite(builder, r):
         wrong = builder.or_(_nan_made(builder, r, x), _infinity_made(builder, r, x))
-        _refuse(context, builder, wrong, *_DOMAIN)
+        _refuse(context, builder, wrong, *DOMAIN)
     return r
 
 
@@ -104,8 +105,8 @@ def in_domain(context, builder, r, x):
 def in_range(context, builder, r, x):
     """The result of a function of :mod:`math` that can overflow."""
     with _unless_finite(builder, r):
-        _refuse(context, builder, _nan_made(builder, r, x), *_DOMAIN)
-        _refuse(context, builder, _infinity_made(builder, r, x), *_RANGE)
+        _refuse(context, builder, _nan_made(builder, r, x), *DOMAIN)
+        _refuse(context, builder, _infinity_made(builder, r, x), *RANGE)
     return r
 
 
@@ -137,8 +138,8 @@ def math_power(context, builder, a, b):
         is_pole = builder.fcmp_ordered("==", a, a.type(0.0))
         overflows = _infinity_made(builder, r, a, b)
         wrong = builder.or_(_nan_made(builder, r, a, b), builder.and_(overflows, is_pole))
-        _refuse(context, builder, wrong, *_DOMAIN)
-        _refuse(context, builder, overflows, *_RANGE)
+        _refuse(context, builder, wrong, *DOMAIN)
+        _refuse(context, builder, overflows, *RANGE)
     return r
 
 

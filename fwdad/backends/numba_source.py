@@ -16,6 +16,7 @@ import numpy as np
 
 from fwdad.backends import (
     array_choices,  # noqa: F401
+    array_extremes,  # noqa: F401
     array_functions,
     array_linalg,  # noqa: F401 (their handlers are registered)
     array_matrices,  # noqa: F401
@@ -56,6 +57,7 @@ from fwdad.backends.regions import Plan
 from fwdad.backends.repeats import repeated
 from fwdad.backends.simd import compiled_lanes
 from fwdad.backends.strips import ahead_of, write_ahead
+from fwdad.backends.vector_bodies import vector_body, write_body
 from fwdad.backends.vector_loops import runs_in_vectors
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.ops import (
@@ -273,7 +275,11 @@ class NumbaWriter(StoreWriter):
             self._open = []  # what iterations share, those of one thread share
         self._open.append(loop)
         around, self.in_vectors = self.in_vectors, runs_in_vectors(op)
-        super()._loop(op)
+        body = None if spread is not None else vector_body(self, op)
+        if body is not None:
+            write_body(self, op, body)
+        else:
+            super()._loop(op)
         self.in_vectors = around
         self._open.pop()
         self._open = outer

@@ -67,9 +67,9 @@ def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
     """
     if not vector_math.register_bits() or w.program.parallel or any(w.program.written):
         return None
-    if loop.span is None or loop.leaves or loop.checkpoint or not _is_long(loop.span):
+    if loop.span is None or loop.leaves or loop.checkpoint or not is_long(loop.span):
         return None
-    calls = [op for op in loop.body.ops if _is_function(op)]
+    calls = [op for op in loop.body.ops if is_function(op)]
     if not calls:
         return None
     made = {v: op for op in loop.body.ops for v in op.outputs}
@@ -86,8 +86,14 @@ def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
     return found if found.calls else None
 
 
-def _is_long(span: tuple[Operand, Operand, Operand]) -> bool:
-    """Whether a range goes up by ones from a number that is not negative, far enough."""
+def is_long(span: tuple[Operand, Operand, Operand]) -> bool:
+    """Whether a range goes up by ones from a number that is not negative, far enough.
+
+    Parameters
+    ----------
+    span : tuple of operands
+        Start, stop and step.
+    """
     start, stop, step = span
     known = all(type(x) is int for x in (start, step))
     if not known or step != 1 or start < 0:
@@ -95,7 +101,14 @@ def _is_long(span: tuple[Operand, Operand, Operand]) -> bool:
     return stop - start >= _FEWEST if type(stop) is int else isinstance(stop, Value)
 
 
-def _is_function(op: Op) -> bool:
+def is_function(op: Op) -> bool:
+    """Whether an operation is a function of one number that the C library has for vectors.
+
+    Parameters
+    ----------
+    op : Op
+        Any.
+    """
     if not isinstance(op, Apply) or len(op.args) != 1 or op.kwargs or len(op.outputs) != 1:
         return False
     name, t = library_name(op.function), op.outputs[0].type
@@ -117,7 +130,7 @@ def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
         if len(op.index) != op.array.type.ndim or op.array.type.dtype != _DOUBLE:
             return False
         *outer, last = op.index or (None,)
-        shift = _shift(ahead, last)
+        shift = shift_of(ahead, last)
         rest = [op.array, outer] if shift is not None else [op.array, op.index]
         loads[op] = shift
         return not ahead.inside.intersection(values_in(rest)) and Ellipsis not in op.index
@@ -128,8 +141,16 @@ def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
     return known and all(_is_known(ahead, a, loads) for a in op.args)
 
 
-def _shift(ahead: Ahead, i: Operand) -> int | None:
-    """How far an index is from the counter, if it is never negative."""
+def shift_of(ahead: Ahead, i: Operand) -> int | None:
+    """How far an index is from the counter, if it is never negative; else None.
+
+    Parameters
+    ----------
+    ahead : Ahead
+        The loop.
+    i : operand
+        An index in its body.
+    """
     if i is ahead.counter:
         return 0
     op = ahead.made.get(i) if isinstance(i, Value) else None

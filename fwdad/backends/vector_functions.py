@@ -15,6 +15,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from fwdad.backends import vector_math
+from fwdad.backends.checks import require
+from fwdad.backends.compiled_scalars import DOMAIN, RANGE
+from fwdad.backends.vector_exp import exponential, has_feature
 from fwdad.backends.vectors import (
     FLOATS,
     VectorType,
@@ -24,6 +27,7 @@ from fwdad.backends.vectors import (
     llvm_type,
     mask_of_floats,
     same_float,
+    splat,
     spread,
     vector_read,
     vector_write,
@@ -74,6 +78,8 @@ def _of_library(name: str) -> Any:
         if symbol is None:
             message = f"no vector function {name} of {t}"
             raise NotImplementedError(message)
+        if name == "exp" and t.dtype == types.float64 and has_feature("fma"):
+            return exponential(builder, *args)
         return _call(builder, symbol, t, *args)
 
     doc = f"``{name}`` of each element, by the C library's vector function: exact to 4 ulp."
@@ -210,6 +216,72 @@ def vector_total(_typing, vector):
     return vector.dtype(vector), code
 
 
+@intrinsic
+def vector_added(_typing, total, vector, stop, i):
+    """``total`` and those of W numbers that are below stop, added up one after the other."""
+    if total != types.float64 or vector != VectorType(types.float64, getattr(vector, "n", 0)):
+        return None
+
+    def code(context, builder, sig, args):
+        start, given, n = args[0], args[1], sig.args[1].n
+        stop, i = (context.cast(builder, args[k], sig.args[k], types.intp) for k in (2, 3))
+        left = builder.sub(stop, i)
+        count = ir.VectorType(left.type, n)
+        lanes = ir.Constant(count, list(range(n)))
+        there = builder.icmp_signed("<", lanes, splat(builder, left, n))
+        given = builder.select(there, given, constant(sig.args[1], -0.0))  # x + -0.0 is x
+        held = cgutils.alloca_once(builder, given.type)
+        builder.store(given, held)
+        # read from memory, which LLVM is not to see through: to take a register apart takes longer
+        pointers = ir.FunctionType(ir.VoidType(), [held.type])
+        builder.asm(pointers, "", "r,~{memory}", [held], True)
+        items = builder.bitcast(held, start.type.as_pointer())
+        for k in range(n):
+            start = builder.fadd(start, builder.load(builder.gep(items, [_INT32(k)])))
+        return start
+
+    return total(total, vector, stop, i), code
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a bit of a mask is set."""
+    n = mask.type.count
+    bits = builder.bitcast(mask, ir.IntType(n))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
+    """A test of results of a function of :mod:`math`, and of what it was given."""
+
+    def made(_typing, r, x):
+        if not isinstance(r, VectorType) or r != x or same_float(r) is None:
+            return None
+
+        def lower(context, builder, _sig, args):
+            result, given = args
+            odd = _is_nan(builder, builder.fsub(result, result))  # of what is not finite
+            with builder.if_then(_any(builder, odd), likely=False):
+                for wrong, (exception, message) in raised:
+                    fails = _any(builder, wrong(builder, r, result, given))
+                    require(context, builder, builder.not_(fails), exception, message)
+            return context.get_dummy_value()
+
+        return types.void(r, x), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "Raise what a function of :mod:`math` raises if one of W results is such."
+    return intrinsic(made)
+
+
+def _nan_made(builder: Any, _t: VectorType, r: Any, x: Any) -> Any:
+    return builder.and_(_is_nan(builder, r), builder.not_(_is_nan(builder, x)))
+
+
+def _infinity_made(builder: Any, t: VectorType, r: Any, x: Any) -> Any:
+    infinite = _compared_with_inf("==")(builder, t, r)
+    return builder.and_(infinite, _compared_with_inf("<")(builder, t, x))
+
+
 def _items(builder: Any, vector: Any, n: int) -> list[Any]:
     return [builder.extract_element(vector, _INT32(k)) for k in range(n)]
 
@@ -290,6 +362,9 @@ FUNCTIONS: dict[str, Any] = {
         _of_row("<", "vector_smallest"),
         _place(">", "vector_place_of_largest"),
         _place("<", "vector_place_of_smallest"),
+        vector_added,
+        _checked("vector_in_domain", (_nan_made, DOMAIN), (_infinity_made, DOMAIN)),
+        _checked("vector_in_range", (_nan_made, DOMAIN), (_infinity_made, RANGE)),
         _converted(types.float64, "vector_float64"),
         _converted(types.float32, "vector_float32"),
         *(_function(2, same_float, c, doc, f"vector_{f}") for f, (c, doc) in _TWO.items()),

@@ -62,7 +62,8 @@ def llvm_type(vector: VectorType) -> ir.Type:
     return ir.VectorType(_item(vector.dtype), vector.n)
 
 
-def _splat(builder: Any, x: Any, n: int) -> Any:
+def splat(builder: Any, x: Any, n: int) -> Any:
+    """W times a number that LLVM code has."""
     unset = ir.Constant(ir.VectorType(x.type, n), ir.Undefined)
     first = builder.insert_element(unset, x, _INT32(0))
     mask = ir.Constant(ir.VectorType(_INT32, n), [0] * n)
@@ -81,7 +82,7 @@ def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
     made = context.cast(builder, x, t, like.dtype)
     if like.dtype == types.boolean:
         made = builder.trunc(made, _BIT) if made.type != _BIT else made
-    return _splat(builder, made, like.n)
+    return splat(builder, made, like.n)
 
 
 def common(*given: Any) -> VectorType | None:
@@ -259,7 +260,7 @@ def vector_read(_typing, width, stop, a, *index):
         def one_by_one(stop):
             item = _stored_type(a.dtype)
             held = cgutils.alloca_once(builder, ir.VectorType(item, n))
-            builder.store(_splat(builder, builder.load(pointer, align=_ANY), n), held)
+            builder.store(splat(builder, builder.load(pointer, align=_ANY), n), held)
             items = builder.bitcast(held, item.as_pointer())
             _each(builder, pointer, stride, _count(builder, at[-1], stop, n),
                   lambda k, place: builder.store(builder.load(place, align=_ANY),

@@ -8,6 +8,7 @@ from fwdad.tape.ops import Call, Program
 from fwdad.tape.passes.copies import drop_copies
 from fwdad.tape.passes.cse import cse
 from fwdad.tape.passes.dead import dead
+from fwdad.tape.passes.extremes import find_extremes
 from fwdad.tape.passes.fold import fold
 from fwdad.tape.passes.hoist import hoist
 from fwdad.tape.passes.in_place import read_in_place
@@ -16,7 +17,7 @@ from fwdad.tape.passes.lengths import share_lengths
 from fwdad.tape.passes.simplify import simplify
 from fwdad.tape.passes.small import SMALL, split_arrays
 
-PASSES = (fold, simplify, cse, share_lengths, dead, drop_copies, read_in_place)
+PASSES = (fold, simplify, cse, find_extremes, share_lengths, dead, drop_copies, read_in_place)
 _ROUNDS = 20  # nested loops settle from the inside to the outside, one round a level
 
 
@@ -74,6 +75,6 @@ def called_from(program: Program) -> list[Program]:
 
 
 __all__ = [
-    "PASSES", "SMALL", "called_from", "cse", "dead", "drop_copies", "fold", "hoist", "inline",
-    "optimise", "read_in_place", "share_lengths", "simplify", "split_arrays",
+    "PASSES", "SMALL", "called_from", "cse", "dead", "drop_copies", "find_extremes", "fold",
+    "hoist", "inline", "optimise", "read_in_place", "share_lengths", "simplify", "split_arrays",
 ]  # fmt: skip
