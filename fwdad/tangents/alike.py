@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -10,11 +12,12 @@ def alike(x: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    x : ndarray
+    x : ndarray or dual
         Elements that are several of its own are apart in the copy.
     """
     if type(x) is not np.ndarray:
-        return x.copy("K")
+        copied: Any = getattr(type(x), "copied_alike", None)  # a dual has one
+        return x.copy("K") if copied is None else copied(x)
     if x.flags.c_contiguous:
         return x.copy()
     if x.flags.f_contiguous:

@@ -32,6 +32,7 @@ class KnownLengths:
         self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
         self.rewinds = 0
         self._measured: dict[Size, tuple[Value, int]] = {}
+        self.inputs: set[Value] = set()  # arguments, and what is read from outside
         self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
         self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
         self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
@@ -76,7 +77,8 @@ class KnownLengths:
             self._measured.setdefault(d, place)
 
     def measure_input(self, value: Value) -> None:
-        """Note the lengths of an array that the program is given."""
+        """Note what the program is given, and the lengths of arrays."""
+        self.inputs.add(value)
         self.measure(value)
         for axis, d in enumerate(value.type.shape):
             if isinstance(d, Size):

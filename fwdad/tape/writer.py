@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,6 +69,8 @@ class Writer(Journal, KnownLengths):
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
         self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
+        self.copied: set[Value] = set()  # of those: inputs of which it is seen how their copy lies
+        self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
         self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
@@ -105,6 +107,14 @@ class Writer(Journal, KnownLengths):
         for value in op.outputs:
             self._definitions[value] = op
             self.measure(value)
+
+    def made_by(self, value: Value) -> Op | None:
+        """The operation that has defined a value; None of an input."""
+        return self._definitions.get(value)
+
+    def in_order(self, ops: Container[Op]) -> list[Op]:
+        """These operations, as they were written."""
+        return [op for op in dict.fromkeys(self._definitions.values()) if op in ops]
 
     def is_merged(self, value: Value) -> bool:
         """Whether a value is what a branch or loop leaves behind."""

@@ -91,7 +91,7 @@ def shortcut(
     if tape.rows is not None:
         rows = " and ".join(f"{inputs[k]}.flags.c_contiguous" for k in arrays) or "True"
         checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return again"]
-        for k in tape.alone.intersection(arrays) if tape.rows is False else ():
+        for k in tape.copied.intersection(arrays) if not tape.rows else ():
             checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return again"]
     same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
     leaves = ", ".join(inputs)

@@ -51,6 +51,8 @@ class Tape:
     alone : frozenset of int
         Inputs that the program writes into, or of which a function that it differentiates writes
         into a copy: an array that shares memory with one would be another one, too.
+    copied : frozenset of int
+        Of these the inputs of which it would be seen if their copies did not lie as they do.
     cut : Cut or None
         Of a value and its way back: what is needed to run them one after the other.
     same_objects : list of tuple
@@ -68,6 +70,7 @@ class Tape:
     split: int = 0
     prints: bool = False
     alone: frozenset[int] = frozenset()
+    copied: frozenset[int] = frozenset()
     cut: Any = None
     rows: bool | None = None
     same_objects: list[tuple[Any, Any]] = field(default_factory=list)
@@ -122,9 +125,7 @@ class Tape:
 
     def lies_otherwise(self, leaves: list[Any]) -> bool:
         """Whether an input that is copied, and written, lies as its copy does not."""
-        if self.rows is not False or not self.program.quiet:
-            return False
-        return not lie_by_rows([leaves[k] for k in self.alone])
+        return not lie_by_rows([leaves[k] for k in self.copied])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tape, without tracing again.

@@ -173,6 +173,7 @@ def _trace(
             for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
             if held or p in recorder.alone
         ),
+        frozenset(k for k, p in enumerate(program.block.params) if p in recorder.copied),
         recorder.cut,
         same_objects=captures.same,
     )

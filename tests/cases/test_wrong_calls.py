@@ -35,6 +35,8 @@ WRONG = [
     lambda x, a: np.rollaxis(a, 2),
     lambda x, a: np.resize(a, (-1, 2)),
     lambda x, a: np.percentile(a, 150.0),
+    lambda x, a: (np.putmask(a, x > 0, x[0]), a)[1],
+    lambda x, a: (np.place(a, x[:2] > 0, x), a)[1],
     lambda x, a: a[0, 3] * x,
     lambda x, a: a[3] * x,
     lambda x, a: a[0, 0, 0] * x,

@@ -81,6 +81,82 @@ def test_memory_that_lies_otherwise():
     assert gradient[1, 2] == pytest.approx(slope, rel=1e-8)
 
 
+WITH_GAPS = np.linspace(-1.0, 1.0, 24).reshape(4, 6)[::2, ::-2]
+"""Its ``ravel`` is a copy, and so has to be that of a copy of it."""
+
+
+def fills_a_copy(x):
+    q = x.ravel()
+    q[0] = 5.0 * x[1, 1]
+    return q.sum() * x[0, 0]
+
+
+def of_a_transposed_array(x):
+    return fwdad.grad(fills_a_copy)(x.T * 2.0)
+
+
+def of_columns(x):
+    return fwdad.grad(fills_a_copy)((x * 1.5)[:, ::2])
+
+
+def directions_of_columns(x):
+    return fwdad.jvp(fills_a_copy, (x * 1.5)[:, ::2], np.ones((2, 2)))[1]
+
+
+def pulled_back_to_a_transposed_array(x):
+    return fwdad.vjp(fills_a_copy, (x * 1.5).T)[1](1.0)
+
+
+def test_every_way_copies_arguments_as_they_lie():
+    x, v = WITH_GAPS, np.cos(np.arange(6.0)).reshape(2, 3)
+
+    def written_out(x):
+        q = x.flatten()
+        q[0] = 5.0 * x[1, 1]
+        return q.sum() * x[0, 0]
+
+    assert not np.shares_memory(x, x.ravel())
+    value, gradient = fwdad.value_and_grad(written_out)(x)
+    y, J = fwdad.linearize(fills_a_copy, x)
+    assert y == value == fills_a_copy(x)
+    assert_allclose(J.rmatvec(np.ones(1)), gradient.ravel(), rtol=1e-13)
+    assert_allclose(J.matvec(v.ravel()), [np.sum(gradient * v)], rtol=1e-13)
+    assert_allclose(fwdad.grad(fills_a_copy)(x), gradient, rtol=1e-13)
+    assert_allclose(fwdad.vjp(fills_a_copy, x)[1](1.0), gradient, rtol=1e-13)
+    second = fwdad.hvp(written_out, x, v)
+    product = lambda x: fwdad.hvp(fills_a_copy, x, v)  # noqa: E731
+    nested = fwdad.grad(lambda x: np.sum(v * fwdad.grad(fills_a_copy)(x)))
+    for found in (product(x), fwdad.jit(product, backend="numpy")(x), nested(x)):
+        assert_allclose(found, second, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "g",
+    [of_a_transposed_array, of_columns, directions_of_columns, pulled_back_to_a_transposed_array],
+)
+def test_what_is_differentiated_inside_may_lie_otherwise(g):
+    """A copy on a tape would lie row by row: refused there, and recorded as it runs."""
+    x = np.ascontiguousarray(WITH_GAPS)
+    with pytest.raises(UntraceableError, match=r"copy of it"):
+        fwdad.jit(g, backend="numpy")(x)
+    step = np.zeros_like(x)
+    step[1, 1] = 1e-5
+    slope = (np.sum(g(x + step) ** 2) - np.sum(g(x - step) ** 2)) / 2e-5
+    assert fwdad.grad(lambda x: np.sum(g(x) ** 2))(x)[1, 1] == pytest.approx(slope, rel=1e-7)
+
+
+def test_what_is_differentiated_inside_and_lies_row_by_row():
+    g = lambda x: fwdad.grad(fills_a_copy)(x * 2.0)  # noqa: E731
+    x = np.ascontiguousarray(WITH_GAPS)
+    assert_allclose(fwdad.jit(g, backend="numpy")(x), g(x), rtol=1e-13)
+
+
+def test_a_tape_for_arguments_that_lie_otherwise():
+    tape = fwdad.trace(fwdad.grad(fills_a_copy), np.ascontiguousarray(WITH_GAPS))
+    with pytest.raises(TypeError):
+        tape(WITH_GAPS)
+
+
 def test_a_store_through_a_window_that_cannot_be_followed():
     def f(x):
         y = x * 1.0

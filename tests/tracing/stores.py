@@ -382,6 +382,42 @@ def diagonal_is_filled(a):
     return y, np.diag(y[:2, :2])
 
 
+@program((V,), (W,))
+def diagonal_of_longer_and_shorter_values(a):
+    y, tall = np.outer(a, a), np.zeros((len(a), 2))
+    np.fill_diagonal(y[:2], a)
+    np.fill_diagonal(y[:, 1:], [a[0], 7.0])
+    np.fill_diagonal(tall, np.outer(a, a)[1:])
+    return y, tall
+
+
+@program((V,), (3 * V,))
+def masks_of_another_shape(a):
+    y = a.reshape(2, 2) * 2
+    np.place(y, a > 1, a * a)
+    np.place(y, a < 0, a[1])
+    np.putmask(y, [True, False, False, True], a.reshape(4, 1))
+    np.putmask(y, a > 2, 0.5)
+    return y
+
+
+@program((V,), (W,))
+def masks_of_another_size(a):
+    y = np.outer(a, a)
+    np.putmask(y, a > 0, 0.5)
+    return y
+
+
+@program((V,), (W,))
+def product_into_out(a):
+    y = np.zeros(len(a))
+    np.outer(a, a).dot(a, out=y)
+    z = a + 1j
+    w = z.conjugate(z)
+    w[0] = 5.0
+    return y, z
+
+
 @program((V, 2), (W, 3), (V, 0))
 def augmented_element_in_a_loop(a, n):
     for i in range(n):

@@ -60,6 +60,7 @@ PROGRAMS = {
     "pad by symmetry": lambda x: np.pad(rows(x), ((3, 1), (2, 7)), mode="symmetric"),
     "pad around": lambda x: np.pad(x, (8, 7), mode="wrap"),
     "percentile": lambda x: np.percentile(x, [25, 50, 90]),
+    "percentile as a number": lambda x: x[0] * isinstance(np.percentile(x, 37), float),
     "percentile of rows": lambda x: np.percentile(rows(x), 40, axis=1, keepdims=True),
     "percentile at active places": lambda x: np.percentile(x, 20 * x[3]),
     "quantile": lambda x: np.quantile(x, 0.3),

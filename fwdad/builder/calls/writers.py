@@ -48,9 +48,10 @@ def _putmask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active((a, values)):
         numpy_calls.log_written(np.putmask, (a,), {})
         return np.putmask(a, mask, values)
-    chosen = np.flatnonzero(np.broadcast_to(mask, plain(a).shape))
+    np.putmask(np.empty(plain(a).shape), mask, 0.0)  # NumPy's own complaint
+    chosen = np.flatnonzero(mask)
     values = _flat_values(values)
-    if chosen.size:
+    if chosen.size and plain(values).size:
         picked = values[chosen % plain(values).size]
         _store_elements(a, chosen, picked)
     return None
@@ -63,14 +64,16 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active((a, values)):
         numpy_calls.log_written(np.place, (a,), {})
         return np.place(a, mask, values)
+    flat_values = _flat_values(values)
+    numbers = np.zeros(plain(flat_values).size)
+    np.place(np.empty(plain(a).shape), mask, numbers)  # NumPy's own complaint
     chosen = np.flatnonzero(mask)
     lies = all(isinstance(v, np.ndarray) and plain(v).flags.carray for v in (a, values))
     if lies and plain(a).ndim and flat.reads_while_it_writes(a, values):  # else NumPy copies first
         flat.store_in_order(a, np.unravel_index(chosen, plain(a).shape), values)
         return None
-    values = _flat_values(values)
     if chosen.size:
-        picked = values[np.arange(chosen.size) % plain(values).size]
+        picked = flat_values[np.arange(chosen.size) % plain(flat_values).size]
         _store_elements(a, chosen, picked)
     return None
 

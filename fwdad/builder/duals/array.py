@@ -10,6 +10,7 @@ from fwdad.builder.duals.dual import Dual
 from fwdad.builder.duals.scalar import Scalar, number, parts_of
 from fwdad.builder.memory.shadow import SHADOWED, Shadow, find_shadow, untouched
 from fwdad.builder.run import STATE, Tag
+from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 
@@ -110,6 +111,10 @@ class Array(Dual):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def copied_alike(self) -> Array:
+        """A copy that lies as the array does, gaps included."""
+        return Array(alike(self.p), self.t, self.tag)
+
     @property
     def t(self) -> Any:
         """The tangent: what the array was made with, or what its memory holds since a store."""
@@ -176,7 +181,7 @@ def wrap(a: np.ndarray, *, copy: bool) -> Any:
         ``a`` (or a copy) if its memory carries none.
     """
     shadow = find_shadow(a)
-    value: Any = a.copy() if copy else a
+    value: Any = alike(a) if copy else a
     if shadow is None:
         return value
     if len(shadow.lanes) == 1:

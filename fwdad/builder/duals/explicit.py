@@ -10,6 +10,7 @@ from fwdad.builder.duals.array import Array, _read, wrap
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.errors import UnsupportedTypeError
+from fwdad.tangents.alike import alike
 
 
 def explicit(x: Any) -> Any:
@@ -68,7 +69,7 @@ def settled(y: Any) -> Any:
     shadow = find_shadow(y)
     if shadow is not None:
         tangents |= {tag: _read(shadow, tag, y) for tag in shadow.seen()}
-    value: Any = y.copy()
+    value: Any = alike(y)
     for tag in sorted(tangents, key=lambda t: t.order):
         value = Array(value, tangents[tag], tag)
     return value

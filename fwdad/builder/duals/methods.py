@@ -207,7 +207,7 @@ def copy_of(o: Any, order: str = "C") -> Any:
     if type(o) is Scalar:
         return o
     if type(o) is Array:
-        p = o.p.copy() if order == "C" or isinstance_dual(o.p) else o.p.copy(order)
+        p = copy_of(o.p, order) if isinstance_dual(o.p) else o.p.copy(order)
         return Array(p, o.t, o.tag)
     return o.copy(order)
 

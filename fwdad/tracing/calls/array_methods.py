@@ -133,7 +133,9 @@ def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
 
 @method("conj")
 @method("conjugate")
-def _conjugate(tracer: Any, a: Symbol) -> Any:
+def _conjugate(tracer: Any, a: Symbol, out: Any = None) -> Any:
+    if out is not None:
+        return tracer.call(np.conjugate, (a,), {"out": out})
     if a.is_array:
         return a.conj()
     made = tracer.recorder.apply(np.conjugate, (a,), {})
@@ -151,8 +153,8 @@ def _nonzero(tracer: Any, a: Any) -> Any:
 
 
 @method("dot")
-def _dot(tracer: Any, a: Symbol, b: Any) -> Any:
-    return tracer.call(np.dot, (a, b), {})
+def _dot(tracer: Any, a: Symbol, b: Any, out: Any = None) -> Any:
+    return tracer.call(np.dot, (a, b), {} if out is None else {"out": out})
 
 
 @method("tolist")

@@ -13,6 +13,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import CALLED, builtin, method
+from fwdad.tracing.numpy_sources.row_by_row import check_apart
 from fwdad.tracing.numpy_sources.steps import arange_of_values
 from fwdad.tracing.numpy_sources.table import known, refuse
 from fwdad.tracing.syntax import iteration
@@ -219,6 +220,10 @@ def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
         return
     n = tracer.call(min, (recorder.length(into, 0), recorder.length(into, 1)), {})
     at = recorder.apply(np.arange, (n,), {})
+    if type(value) is Symbol and value.type.ndim:  # its items in turn, as `a.flat` takes them
+        tracer.call(check_apart, (into, value), {})
+        flat = recorder.apply(np.ravel, (value,), {})
+        value = recorder.load(flat, at % recorder.length(flat, 0))
     recorder.store(into, (at, at), value)
 
 

@@ -18,6 +18,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import builtin, method
 from fwdad.tracing.numpy_sources.row_by_row import check_apart, put_under_mask
+from fwdad.tracing.syntax.control import AlwaysRaises
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
              "and_", "or_", "xor")  # fmt: skip
@@ -120,10 +121,25 @@ def _partition(
     tracer.recorder.store(a, Ellipsis, made)
 
 
+def _mask_of(tracer: Any, function: Any, into: Symbol, mask: Any) -> Any:
+    """A mask in the shape of what it is for: its elements are counted, it is not broadcast."""
+    chosen = tracer.recorder.as_symbol(_value(tracer, mask))
+    if chosen.type.shape == into.type.shape:
+        return chosen
+    sizes = [tracer.attribute(x, "size") for x in (chosen, into)]
+    message = f"{function.__name__}: mask and data must be the same size"
+    holds = tracer.call(operator.eq, tuple(sizes), {})
+    if holds is False:
+        raise AlwaysRaises(ValueError, (message,))
+    tracer.recorder.check(holds, ValueError, (message,), tracer.location())
+    return tracer.call(np.reshape, (chosen, tracer.attribute(into, "shape")), {})
+
+
 @builtin(np.putmask)
 def _putmask(tracer: Any, a: Any, mask: Any, values: Any) -> None:
     recorder = tracer.recorder
-    into, chosen, value = recorder.as_symbol(a), _value(tracer, mask), _value(tracer, values)
+    into, value = recorder.as_symbol(a), _value(tracer, values)
+    chosen = _mask_of(tracer, np.putmask, into, mask)
     if not _is_array(value) or value.type.shape == into.type.shape:
         recorder.store_where(into, value, chosen)
     else:
@@ -145,7 +161,7 @@ def _check_apart(tracer: Any, a: Any, v: Any) -> None:
 def _place(tracer: Any, arr: Any, mask: Any, vals: Any) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(arr), _value(tracer, vals)
-    chosen = recorder.as_symbol(_value(tracer, mask))
+    chosen = recorder.as_symbol(_mask_of(tracer, np.place, into, mask))
     if not _is_array(value):
         recorder.store_where(into, value, chosen)
         return

@@ -21,6 +21,7 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tape.writer import _identity
 from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
+from fwdad.tracing.derivatives.copied_arguments import check_orders
 from fwdad.tracing.trees import Tree, flatten, made_in
 
 
@@ -160,6 +161,7 @@ class Differentiated:
         for symbol in outer:
             param = Value(recorder.resolved(symbol.type), symbol.value.name)
             block.params.append(param)
+            recorder.given[param] = symbol.value
             inner.append(Symbol(param, recorder))
         args = list(self.args)
         for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
@@ -193,6 +195,7 @@ class Differentiated:
         changed = [*given, *outside]
         self._check_apart(changed)
         self._check_one_name(given, outside, block)
+        check_orders(recorder, self.f, block, changed)
         recorder.alone.update(changed)
         own = [
             recorder.apply(np.ndarray.copy, (x,), {}) if w else x

@@ -101,7 +101,8 @@ def _placed(y, q, rank, axis, keepdims):
         axes = tuple(range(rank)) if axis is None else (axis % rank,)
         for k in axes:
             y = np.expand_dims(y, k + np.ndim(q))
-    return y
+        return y
+    return y if np.ndim(y) else y[()]  # np.where answers an array for one number
 
 
 # -- how numbers are spread, and go together
