@@ -432,6 +432,10 @@ def _take(w, op, a, indices, axis=None, mode="raise"):
     if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
         message = "of such arguments"
         raise TypeError(message)
+    kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
+    if kind == "b":  # zeros and ones here
+        message = "at truth values"
+        raise TypeError(message)
     (out,) = op.outputs
     if axis is None and a.type.ndim != 1:
         message = "of a matrix as a vector"

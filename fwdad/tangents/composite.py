@@ -235,8 +235,8 @@ def _custom_or_tuple(node: Structure, children: list[Any], *, tangent: bool) -> 
         out: Any = tuple.__new__(cls, children)
     except TypeError:  # a structure sequence written in C, such as os.stat_result
         return cls(children)
-    for name, value in node.data.items():
-        object.__setattr__(out, name, value)
+    if node.data:  # a property may have the name of what is held under it
+        out.__dict__.update(node.data)
     return out
 
 
@@ -430,7 +430,7 @@ def map_tree(f: Callable[[Any, Any], Any], x: Any, t: Any) -> Any:
 
 
 def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
-    """The attributes of objects without a tangent type, at any depth, that hold leaves.
+    """The attributes of tuples and of objects without a tangent type that hold leaves.
 
     Yields
     ------
@@ -450,7 +450,7 @@ def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
             nodes.extend(node.children if id(node) not in seen else ())
             seen[id(node)] = node
             o = node.value
-            held = getattr(o, "__dict__", None) if node.kind == "static" else None
+            held = getattr(o, "__dict__", None) if node.kind in ("static", "tuple") else None
             if not held or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
                 continue
             seen[id(o)] = o

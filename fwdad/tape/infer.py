@@ -194,6 +194,9 @@ def _is_data_typed_if_real(function: Callable[..., Any]) -> bool:
 
 def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
     if isinstance(first, (tuple, list)):
+        if getattr(first, "__dict__", None):
+            message = f"it answers a {type(first).__name__}, which holds more than its items"
+            raise CannotInferError(message)
         if len(first) != len(second):
             message = "the number of its results depends on a length that is not known"
             raise CannotInferError(message)

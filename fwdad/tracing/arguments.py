@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.tape.types import ArrayType, Size, Type, number_type
 
 Build = Callable[[list[Any], dict[int, Any]], Any]
@@ -85,6 +85,7 @@ class Flattened:
         return leaf_key(x), lambda leaves, _: leaves[k]
 
     def _tuple(self, x: Any) -> tuple[Hashable, Build]:
+        refuse_attributes(x)
         keys, builds = self._all(x)
         cls = type(x)
         if hasattr(x, "_fields"):
@@ -123,6 +124,16 @@ class Flattened:
     def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
         made = [self._take(item) for item in items]
         return tuple(key for key, _ in made), [build for _, build in made]
+
+
+def refuse_attributes(x: Any, place: Location | None = None) -> None:
+    """A tuple of a class that holds more than its items, as what ``scipy.stats`` answers."""
+    if getattr(x, "__dict__", None):
+        message = (
+            f"a {type(x).__name__} is a tuple with attributes beside its items, which cannot be "
+            "traced: take its items, or call what answers it without `jit`"
+        )
+        raise UntraceableError(message, place)
 
 
 def new_object(cls: Any) -> Any:

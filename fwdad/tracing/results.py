@@ -13,7 +13,7 @@ from fwdad.errors import Location, UntraceableError
 from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.tracing.arguments import new_object
+from fwdad.tracing.arguments import new_object, refuse_attributes
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
@@ -136,6 +136,7 @@ class Results:
             flag, value = self._take(x.flag), self._take(x.value)
             return lambda run: value(run) if flag(run) else None
         if isinstance(x, tuple):
+            refuse_attributes(x, self.place)
             parts = [self._take(item) for item in x]
             cls = type(x)
             if hasattr(x, "_fields"):

@@ -1,4 +1,4 @@
-"""``like=`` of what makes arrays, ``a.flat`` as an argument, ``put_along_axis`` without an axis."""
+"""``like=`` of what makes arrays, ``a.flat`` as an argument, places of ``put`` and ``take``."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,8 @@ def test_put_along_no_axis(indices):
 
 
 def test_put_along_no_axis_raises():
-    for indices, error in (([1, 9], IndexError), ([[1, 5]], ValueError)):
+    masks = [True, False, True]
+    for indices, error in (([1, 9], IndexError), ([[1, 5]], ValueError), (masks, IndexError)):
         for call in (put, fwdad.jit(put, backend="numpy")):
             with pytest.raises(error):
                 call(X, indices)
@@ -141,3 +142,29 @@ def test_put_along_no_axis_of_a_vector():
 
     check(f, X)
     assert_array_equal(f(X), [1.25, 1.5625, 1.25])
+
+
+MASK = np.array([True, False, True])
+
+
+def taken(x, m):
+    return np.take(np.outer(x, x), m, axis=1) @ np.take(x, m)
+
+
+def put_at(x, m):
+    y = x * x
+    np.put(y, m, x[2])
+    y.put([False], x[0] ** 3)
+    return y
+
+
+@pytest.mark.parametrize("f", [taken, put_at])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_truth_values_as_places_are_zeros_and_ones(f, backend):
+    if backend == "numba":
+        pytest.importorskip("numba")
+    assert_allclose(fwdad.jit(f, backend=backend)(X, MASK), f(X, MASK), rtol=1e-14)
+    expected = differences(lambda x: f(x, MASK), X)
+    for call in (fwdad.jacfwd, fwdad.jacrev):
+        for g in (call(f), fwdad.jit(call(f), backend=backend)):
+            assert_allclose(g(X, MASK), expected, rtol=1e-8, atol=1e-8)

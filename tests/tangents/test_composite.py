@@ -451,3 +451,26 @@ def test_errors_are_pickled():
         flatten(np.ma.ones(2), strict=True)
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
+
+
+class Fit(tuple):  # noqa: SLOT001  (it has an attribute)
+    """What is held is seen through a property of the same name."""
+
+    def __new__(cls, items, error):
+        made = super().__new__(cls, items)
+        made.__dict__["error"] = error
+        return made
+
+    error = property(lambda self: self.__dict__["error"])
+
+
+def test_a_tuple_with_an_attribute():
+    x = Fit([2.0, 3.0], 0.5)
+    slope = fwdad.grad(lambda fit: fit[0] * fit[1] * fit.error)(x)
+    assert type(slope) is Fit
+    assert tuple(slope) == (1.5, 1.0)
+    y = fwdad.jvp(lambda a: Fit([a, 2 * a], 0.5), 1.0, 3.0)
+    assert [tuple(part) for part in y] == [(1.0, 2.0), (3.0, 6.0)]
+    for call in (fwdad.derivative, fwdad.jacobian):
+        with pytest.raises(UnsupportedTypeError, match="attribute 'error' carries a derivative"):
+            call(lambda a: Fit([a, 2 * a], a**2), 1.0)

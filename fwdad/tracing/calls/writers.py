@@ -191,6 +191,8 @@ def _put_method(tracer: Any, a: Symbol, indices: Any, values: Any, mode: str = "
 def _put(tracer: Any, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(a), _value(tracer, ind), _value(tracer, v)
+    if type(at) is Symbol and at.type.dtype.kind == "b":  # zeros and ones here
+        at = recorder.apply(np.add, (at, 0), {})
     if mode not in ("raise", "wrap", "clip"):
         recorder.mutate(np.put, (into, at, value), {"mode": mode})
         return
@@ -227,6 +229,8 @@ def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int 
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(arr), _value(tracer, indices), _value(tracer, values)
     rank = into.type.ndim
+    if type(at) is Symbol and at.type.dtype.kind not in "iu":
+        tracer.raise_always(IndexError, "`indices` must be an integer array")
     if axis is None and _is_array(at) and at.type.ndim == 1:
         recorder.store(into, _places(recorder, into, at), value)
         return

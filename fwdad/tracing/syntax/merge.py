@@ -13,7 +13,7 @@ from fwdad.tape.ops import Missing
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, Type, join, number_type
-from fwdad.tracing.arguments import new_object
+from fwdad.tracing.arguments import new_object, refuse_attributes
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 
 Build = Callable[[list[Any]], Any]
@@ -126,6 +126,7 @@ class Merger:
     def _alike(self, a: Any, b: Any) -> Build | None:
         """Two contents of the same class."""
         if isinstance(a, tuple) and len(a) == len(b):
+            refuse_attributes(a, self.recorder.place())
             parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
             return lambda symbols: _sequence(a, [part(symbols) for part in parts])
         if isinstance(a, slice):
@@ -202,6 +203,7 @@ class Merger:
         if t is not None:
             return self._leaf(x, Missing(t), t) if first else self._leaf(Missing(t), x, t)
         if isinstance(x, tuple):
+            refuse_attributes(x, self.recorder.place())
             parts = [self._one_sided(item, first=first) for item in x]
             return lambda symbols: _sequence(x, [part(symbols) for part in parts])
         held = container_of(x)

@@ -4,6 +4,8 @@ import collections
 import copy
 import dataclasses
 
+import scipy.stats
+
 import fwdad
 from tests.tracing.refused.table import Refused, V
 
@@ -149,3 +151,11 @@ def into_both(x, y):
 )
 def mutated_beside(a):
     return fwdad.jacfwd(into_both, outputs="mutated")(a * 1, a * 1)  # here
+
+
+_FITTED = "tuples with attributes beside their items (what `scipy.stats.linregress` answers)"
+
+
+@refuses(_FITTED, V, part="LinregressResult is a tuple with attributes")
+def result_of_statistics(a):
+    return scipy.stats.linregress(a, a**2).slope  # here
