@@ -49,7 +49,7 @@ def copy_windows(block: Block) -> None:
 
 
 def _is_window(r: object, op: Loop, roots: Roots) -> bool:
-    return isinstance(r, Value) and r not in op.carried and r not in roots[r]
+    return isinstance(r, Value) and r not in op.carried and r not in roots.get(r, {r})
 
 
 def _copy(home: Block, op: Loop, k: int, roots: Roots) -> None:

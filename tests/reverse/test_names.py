@@ -86,6 +86,22 @@ def test_copies(f):
     assert_allclose(gradient(W, S[:1]), fwdad.jacobian(f, W, args=(S[:1],), mode="forward"))
 
 
+def begins_outside(w, v):
+    m = np.outer(w, w)
+    m[0, 1] *= 2.0
+    total = 0.0
+    for row in m:
+        total += np.sum(v * row**2)
+        v = row
+    return total
+
+
+def test_a_name_that_begins_with_an_array_from_outside():
+    gradient = fwdad.jit(fwdad.grad(begins_outside), backend="numpy")
+    expected = fwdad.jacobian(begins_outside, W, args=(W**2,), mode="forward")
+    assert_allclose(gradient(W, W**2), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize(
     "f", [overwritten, overwritten_later, overwritten_in_a_loop, written_through]
 )
