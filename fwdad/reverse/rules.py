@@ -22,7 +22,7 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.zero import ZERO, Undefined, Zero
-from fwdad.tape.effects import own_function
+from fwdad.tape.effects import own_function, type_of_operand
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.placing import place_lanes, pulled_places
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
@@ -117,7 +117,7 @@ class Rules(Windows):
             self.recorder.mutate(push, (bars, y_bar), {})
         else:
             x = op.args[1]
-            self.add(x, self._popped(bars, x.type))
+            self.add(x, self._popped(bars, type_of_operand(x)))
 
     def bar_stack(self, stack: Value) -> Symbol:
         """The stack of the cotangents of what is on a stack."""

@@ -154,7 +154,14 @@ def memory(operand: Operand, roots: Roots) -> set[Value]:
     return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
 
 
-def _block(block: Block, roots: Roots) -> None:
+def memory_here(block: Block) -> Roots:
+    """As :func:`memory_of`, where what a loop carries is memory of its own: of one iteration."""
+    roots: Roots = {p: {p} for p in block.params}
+    _block(block, roots, here=True)
+    return roots
+
+
+def _block(block: Block, roots: Roots, *, here: bool = False) -> None:
     for op in block.ops:
         if isinstance(op, Apply):
             arrays = [v for v in op.outputs if type(v.type) is ArrayType]
@@ -164,10 +171,14 @@ def _block(block: Block, roots: Roots) -> None:
         elif isinstance(op, Load) and op.view:
             roots[op.outputs[0]] = memory(op.array, roots)
         elif isinstance(op, Branch):
-            _block(op.then, roots)
-            _block(op.other, roots)
+            _block(op.then, roots, here=here)
+            _block(op.other, roots, here=here)
             for v, a, b in zip(op.outputs, op.then.results, op.other.results, strict=True):
                 roots[v] = memory([a, b], roots)
+        elif isinstance(op, Loop) and here:
+            roots.update((v, {v}) for v in (*op.carried, *op.outputs))
+            for inner in op.blocks():
+                _block(inner, roots, here=True)
         elif isinstance(op, Loop):
             _loop(op, roots)
         elif isinstance(op, Call):

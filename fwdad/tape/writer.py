@@ -74,6 +74,11 @@ class Writer(Journal, KnownLengths):
         self.cut: Any = None  # what is told of a program that is to be cut in two
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
+        self.in_checkpoint = False  # whether what is written now is run again, perhaps
+        self.blocks = [self.block]  # those that are open, the innermost last
+        self.first_block = 0  # of the function that is traced into a program of its own
+        self.lists: list[Any] = []  # those that grow when the program runs
+        self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
 
@@ -86,6 +91,7 @@ class Writer(Journal, KnownLengths):
         mark = self.mark()
         self.block = block
         self.regions.append(made)
+        self.blocks.append(block)
         try:
             yield made
         except BaseException:  # what is refused inside leaves nothing behind
@@ -93,10 +99,26 @@ class Writer(Journal, KnownLengths):
             raise
         finally:
             self.regions.pop()
+            self.blocks.pop()
             self.block = outer
             self.forget(mark)  # what is defined inside is not known outside
             if self.regions:
                 self.regions[-1].fresh |= made.fresh
+
+    @contextmanager
+    def alone_inside(self, *, seen: bool = True) -> Iterator[None]:
+        """Write, into the block that was opened last, what is a program of its own.
+
+        Lists that grow outside do not grow in there; they can be read if they are ``seen``.
+        """
+        outer = self.blocks, self.first_block
+        if not seen:
+            self.blocks = self.blocks[-1:]
+        self.first_block = len(self.blocks) - 1
+        try:
+            yield
+        finally:
+            self.blocks, self.first_block = outer
 
     # -- operations
 
@@ -149,6 +171,17 @@ class Writer(Journal, KnownLengths):
         here = {v for op in self.block.ops for v in op.outputs}
         pairs = ((one, other), (other, one))
         return any(not p.isdisjoint(self.carried) and not q <= here for p, q in pairs)
+
+    @property
+    def latest(self) -> Op | None:
+        """The operation that was written last into the open block."""
+        return self.block.ops[-1] if self.block.ops else None
+
+    def cut_behind(self, op: Op | None) -> None:
+        """Take out what was written into the open block after an operation; None: all."""
+        ops = self.block.ops
+        while ops and ops[-1] is not op:
+            ops.pop()
 
     def adopt(self, ops: list[Op]) -> None:
         """Append operations that were written into another block."""

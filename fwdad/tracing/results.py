@@ -15,6 +15,7 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.arguments import new_object, refuse_attributes
 from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
 
@@ -58,6 +59,7 @@ class Results:
         self._recorder = recorder
         self._arguments = {id(container_of(x)): k for k, x in enumerate(arguments)}
         self._memo: dict[int, Take] = {}
+        self._kept: list[Any] = []  # so that no other object gets its address
         self._refers = False
         self.single = False
         self.place: Location | None = None  # of the `return`
@@ -115,6 +117,8 @@ class Results:
         if isinstance(x, Poison):
             message = f"the value that is returned cannot be traced: {x.reason}"
             raise UntraceableError(message, self.place)
+        if isinstance(x, Items):
+            return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)):
             kind = "a function that is defined" if isinstance(x, Closure) else "what is made"
             message = f"{kind} in a traced program, a {type(x).__name__}, cannot be returned"
@@ -156,6 +160,24 @@ class Results:
             self._memo[id(held)] = lambda run: run.made[id(held)]
             self._memo[id(held)] = self._made(x, held)
         return self._memo[id(held)]
+
+    def _listed(self, x: Items) -> Take:
+        """A list that grows when the program runs: one object a run, as other lists are."""
+        if id(x) not in self._memo:
+            take, key = self._take(x.rows()), id(x)
+            self._kept.append(x)
+
+            def fill(run: Run) -> Any:
+                if key not in run.made:
+                    rows = take(run)
+                    copied = rows.ndim > 1
+                    run.made[key] = (
+                        rows.tolist() if x.python else [r.copy() if copied else r for r in rows]
+                    )
+                return run.made[key]
+
+            self._memo[id(x)] = fill
+        return self._memo[id(x)]
 
     def _made(self, x: Any, held: Any) -> Take:
         """A container that the traced program makes: one object a run, however often it is met."""

@@ -16,6 +16,7 @@ from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
+from fwdad.tracing.appended import check_items
 from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths, leaf_type
 from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     array_methods,
@@ -34,7 +35,8 @@ from fwdad.tracing.calls.recursion import RecursionFound
 from fwdad.tracing.captures import Captures
 from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
 from fwdad.tracing.results import Results
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.control import AlwaysRaises, NotOneBodyError
+from fwdad.tracing.syntax.growing import ListGrows
 from fwdad.tracing.syntax.interpreter import Interpreter
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.texts import known_part
@@ -80,15 +82,20 @@ def trace_flat(
     ``rows`` if those of the example do.
     """
     recursive: dict[int, Any] = {}
+    lists: dict[Any, Any] = {}
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
     while True:
         try:
-            tape = _trace(f, flat, recursive, lengths, threads, equal=equal, rows=by_rows)
+            tape = _trace(f, flat, (recursive, lists), lengths, threads, equal=equal, rows=by_rows)
             if rows and told_orders(tape.program) is not None:
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:
                 return tape
             by_rows = False  # what is captured lies otherwise
+        except (NotOneBodyError, ListGrows) as found:
+            if found.place is None or (found.place in lists and found.item is None):
+                raise
+            lists[found.place] = found.item
         except RecursionFound as found:
             if id(found.key) in recursive:
                 message = "calls are nested too deep to be traced"
@@ -123,7 +130,7 @@ def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
 def _trace(
     f: Callable[..., Any],
     flat: Flattened,
-    recursive: dict[int, Any],
+    found: tuple[dict[int, Any], dict[Any, Any]],
     lengths: Lengths,
     threads: int,
     *,
@@ -135,7 +142,7 @@ def _trace(
     recorder.threads = threads
     recorder.assumes = True
     tracer = Interpreter(recorder)
-    tracer.recursive = recursive
+    tracer.recursive, tracer.growing = found
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = _inputs(recorder, flat, lengths, equal=equal)
     captures = Captures(recorder, len(inputs), lengths)
@@ -153,6 +160,7 @@ def _trace(
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.returned
     rebuild.answer(y)
+    check_items(recorder.block, recorder.lists)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)

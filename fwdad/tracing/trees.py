@@ -12,6 +12,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 from fwdad.tracing.arguments import is_record, new_object
+from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 
@@ -70,6 +71,8 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
             items = {key: take(item) for key, item in node.items()}
             cls = type(node) if isinstance(node, collections.OrderedDict) else dict
             return lambda values, t: cls((key, p(values, t)) for key, p in items.items())
+        if isinstance(node, Items):
+            node.refused("answering from a function that is differentiated, or giving to one,")
         if isinstance(node, Iterator):
             message = "an iterator is handed on to, or answered by, a program of its own"
             raise UntraceableError(message)

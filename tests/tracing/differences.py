@@ -45,6 +45,25 @@ def widened_to_a_number_of_numpy(x, n):
     return 1 / s
 
 
+@differs("Lists that grow when the program runs")
+def positive_rows(x):
+    rows = []
+    for row in np.outer(x, x):
+        if row[0] > 0:
+            rows.append(row)
+    return np.array(rows)
+
+
+@differs("Lists that grow when the program runs")
+def places_and_the_argument(x):
+    places, held = [], []
+    for k in range(len(x)):
+        if x[k] > 0:
+            places.append(k)
+            held.append(x)
+    return np.array(places), held
+
+
 @differs("Output")
 def prints_and_warns(x):
     print("x is", x)

@@ -240,6 +240,31 @@ def test_known_values(backend):
     raised(trace(f, a, 0), a, 1, error=TypeError)
 
 
+# -- lists that grow
+
+
+def test_lists_that_grow(backend):
+    rows = fwdad.jit(programs.positive_rows, backend=backend)
+    assert_array_equal(rows(V), programs.positive_rows(V))
+    x = np.array([0.0, 1.25, 2.0])
+    assert programs.positive_rows(x).shape == (0,)
+    assert rows(x).shape == (0, 3)
+    gradient, differentiated = ways(lambda x: np.sum(programs.positive_rows(x)), backend)
+    for found in (gradient, differentiated):
+        assert_array_equal(found(x), np.zeros(3))
+        assert_array_equal(found(V), np.full(3, 2 * np.sum(V)))
+    f = programs.places_and_the_argument
+    compiled = fwdad.jit(f, backend=backend)
+    (places, held), (own, own_held) = compiled(V), f(V)
+    assert_array_equal(places, own)
+    assert_array_equal(held, own_held)
+    assert own_held[0] is V
+    assert not any(np.shares_memory(a, V) for a in held)
+    assert f(-V)[0].dtype == float
+    assert compiled(-V)[0].dtype == int
+    assert compiled(-V)[0].shape == (0,)
+
+
 # -- NaN among what is sorted
 
 

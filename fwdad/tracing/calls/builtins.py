@@ -12,11 +12,12 @@ from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.attributes import class_of
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.growing import Items
 
 
 @builtin(isinstance)
 def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
-    if isinstance(x, (Symbol, Closure, Method)):
+    if isinstance(x, (Symbol, Closure, Method, Items)):
         return issubclass(class_of(x), classes)
     return isinstance(x, classes)
 

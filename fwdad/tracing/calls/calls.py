@@ -11,6 +11,7 @@ from fwdad.errors import UntraceableError
 from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol
+from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
 from fwdad.tracing.calls.kinds import C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
@@ -41,6 +42,11 @@ class Calls(ClassCalls):
             return self.call(f.func, (*first, *args), {**given, **kwargs})
         if kwargs:
             args, kwargs = by_position(f, args, kwargs)
+        if growing_arrays.is_among(args, kwargs):
+            answer = growing_arrays.in_numpy(f, args, kwargs)
+            if answer is not NotImplemented:
+                return answer
+            args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
         try:
             handle = BUILTINS.get(f)
         except TypeError:

@@ -17,6 +17,7 @@ from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import BUILTINS, builtin
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.control import AlwaysRaises, branch
+from fwdad.tracing.syntax.growing import Items, copied, extreme, summed
 from fwdad.tracing.syntax.iterators import (
     ITERATORS,
     Ended,
@@ -37,6 +38,8 @@ def _len(tracer: Any, x: Any) -> Any:
         if not x.type.ndim:
             raise AlwaysRaises(TypeError, ("len() of unsized object",))
         return tracer.recorder.length(x, 0)
+    if isinstance(x, Items):
+        return x.length()
     special = tracer.python_method(x, "__len__")
     if special is not None:
         return tracer.call(special, (x,), {})
@@ -164,7 +167,7 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
 
 @builtin(list)
 def _list(tracer: Any, x: Any = ()) -> Any:
-    return tracer.recorder.fresh(list(iteration.items(tracer, x)))
+    return copied(x) if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
 
 
 @builtin(tuple)
@@ -190,6 +193,8 @@ def _set(tracer: Any, x: Any = ()) -> Any:
 
 @builtin(sum)
 def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
+    if isinstance(xs, Items):
+        return tracer.call(summed, (xs, start), {})
     total = start
     for x in iteration.items(tracer, xs):
         total = tracer.binary(operator.add, total, x)
@@ -200,6 +205,8 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
     own = getattr(builtins, name)
 
     def handle(tracer: Any, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Items):
+            return extreme(tracer, own, args[0], key, kwargs)
         values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
         if not values:
             if "default" in kwargs:

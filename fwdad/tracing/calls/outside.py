@@ -34,6 +34,7 @@ class Outside(Attributes):
         self.called_at: Any = None  # where the user's code called the library's that is traced
         self.depth = 0
         self.returned: Any = None  # the place of the last `return` of the function itself
+        self.growing: dict[Any, Any] = {}  # where lists are made that grow, the type of their items
         self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
         self.active: list[Any] = []  # code objects and definitions that are being traced
         self.recursive: dict[int, Any] = {}  # those that become programs of their own

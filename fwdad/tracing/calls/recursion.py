@@ -11,6 +11,7 @@ from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Block, Call, Loop, Operand, Program, Value, map_values, values_in, walk
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Size, Type, join
+from fwdad.tracing.appended import check_items
 from fwdad.tracing.syntax.control import AlwaysRaises, converted
 from fwdad.tracing.trees import Tree, flatten, signature
 
@@ -106,7 +107,7 @@ def _define(
         block = Block(params=[Value(keep(t)) for t in types])
         mark = recorder.mark()
         try:
-            with recorder.region(block) as region:
+            with recorder.region(block) as region, recorder.alone_inside(seen=False):
                 region.repeats = True
                 for p in block.params:
                     recorder.measure(p)
@@ -114,6 +115,7 @@ def _define(
                 if region.changes():
                     message = f"{definition.program.name} calls itself and changes a container"
                     raise UntraceableError(message, tracer.location())
+                check_items(block, recorder.lists)
                 found, made = flatten(y)
                 symbols = [recorder.as_symbol(leaf) for leaf in found]
         finally:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.attributes import METHODS
 
-CALLED: dict[type, Callable[..., Any]] = {}
+CALLED: dict[type, Callable[..., Any]] = {growing.Bound: growing.call_bound}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
 
 METHODS_OF: dict[type, Callable[..., Any]] = {}

@@ -20,6 +20,7 @@ from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tape.writer import _identity
+from fwdad.tracing.appended import check_items
 from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.derivatives.copied_arguments import check_orders
 from fwdad.tracing.trees import Tree, flatten, made_in
@@ -169,7 +170,7 @@ class Differentiated:
         mark = recorder.mark()
         derives, recorder.derives = recorder.derives, False
         outside, recorder.differentiates = recorder.differentiates, True
-        with recorder.region(block) as region:
+        with recorder.region(block) as region, recorder.alone_inside():
             y = self.tracer.call(self.f, tuple(args), self.kwargs)
             if region.changes():
                 message = (
@@ -177,6 +178,7 @@ class Differentiated:
                     "container from outside"
                 )
                 raise UntraceableError(message, self.tracer.location())
+        check_items(block, recorder.lists)
         recorder.differentiates = outside
         recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))

@@ -18,6 +18,7 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.numpy_sources.row_by_row import Flat
+from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.symbols import OfTrace, Optional, Poison
@@ -49,6 +50,8 @@ class Attributes:
             return o.attribute(self, name)
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
+        if isinstance(o, growing.Items):
+            return growing.attribute(self, o, name)
         if isinstance(o, OfTrace):
             return self.attribute_of_iterator(o, name)
         if self.python_method(o, "__getattribute__") is not None:
@@ -300,6 +303,8 @@ class BoundArrayMethod:
 
 def class_of(x: Any) -> type:
     """``type(x)``, also of what is not known and of what stands for something of Python's."""
+    if isinstance(x, growing.Items):
+        return list
     if isinstance(x, (Closure, Method)):
         return types.FunctionType if isinstance(x, Closure) else types.MethodType
     if type(x) is not Symbol:

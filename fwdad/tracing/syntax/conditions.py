@@ -14,6 +14,7 @@ from fwdad.tape.types import BOOL, Number
 from fwdad.tracing.calls.calls import Calls
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.control import branch, truth
+from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.symbols import Optional, Poison
 
 
@@ -49,6 +50,8 @@ class Conditions(Calls):
             return self.truth(self.call(method, (x,), {}))
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
+        if isinstance(x, Items):
+            x = x.length()
         return truth(self.recorder, x)
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -146,6 +149,8 @@ class Conditions(Calls):
         if type(container) is Symbol and container.is_array:
             met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
             return self.python_bool(met)
+        if isinstance(container, Items):
+            container.refused("`in` of")
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
         if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
             held = iteration.sequence(container)

@@ -48,6 +48,9 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, 
 class NotOneBodyError(UntraceableError):
     """A loop's iterations differ in structure."""
 
+    item = None
+    place: Any = None  # where the list is made that has another length on another way
+
 
 class TestChangesError(Exception):
     """The condition of a ``while`` changes something: it is part of the body."""
@@ -208,7 +211,10 @@ def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, An
         f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
         "another: its length must be the same on all ways"
     )
-    raise NotOneBodyError(message, recorder.place())
+    error = NotOneBodyError(message, recorder.place())
+    made, place = recorder.places.get(id(o), (None, None))
+    error.place = place if made is o else None
+    raise error
 
 
 def converted(
@@ -325,6 +331,8 @@ def loop(
     here = recorder.place()
     carried = _Carried([], [], [], Size())
     checkpoint, recorder.checkpoint = recorder.checkpoint, None  # it is for the outermost loops
+    outer = recorder.in_checkpoint
+    recorder.in_checkpoint |= checkpoint is not None
     try:
         for _ in range(_ATTEMPTS):
             attempt = _trace_body(recorder, span, test, body, carried)
@@ -337,6 +345,7 @@ def loop(
                 return Symbol(made.exec_count, recorder)
     finally:
         recorder.checkpoint = checkpoint
+        recorder.in_checkpoint = outer
     message = "the types of what this loop carries do not settle"
     raise NotOneBodyError(message, recorder.place())
 

@@ -17,7 +17,7 @@ from fwdad.errors import Location, UntraceableError, is_library_file
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
-from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax import growing, iteration
 from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
@@ -141,6 +141,8 @@ class Expressions(Conditions):
             if function is operator.add and isinstance(a, str) and isinstance(b, str):
                 return UnknownText(self.location(), known_part(a) + known_part(b))
             self.refuse_text()
+        if isinstance(a, growing.Items) or isinstance(b, growing.Items):
+            return growing.operated(self, function, a, b)
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):
@@ -205,6 +207,8 @@ class Expressions(Conditions):
 
     def python_method(self, x: Any, name: str) -> Any:
         """A special method that the user's class defines in Python, or None."""
+        if isinstance(x, growing.Items):
+            return None
         found = getattr(type(x), name, None)
         return found if isinstance(found, types.FunctionType) and type(x) is not Symbol else None
 
@@ -296,6 +300,8 @@ class Expressions(Conditions):
         method = self.python_method(o, "__getitem__")
         if method is not None:
             return self.call(method, (o, index), {})
+        if isinstance(o, growing.Items):
+            return o.item(index)
         if isinstance(o, Range):
             return self.binary_add(o.start, self.binary_mul(self._place(o, index), o.step))
         if isinstance(o, (Zipped, Enumerated, Iterator)):
@@ -333,6 +339,8 @@ class Expressions(Conditions):
         if method is not None:
             self.call(method, (o, index, value), {})
             return
+        if isinstance(o, growing.Items):
+            o.refused("changing an item of")
         self.may_change(o)
         self.recorder.touch(o)
         if isinstance(o, list) and isinstance(index, slice):
@@ -380,7 +388,19 @@ class Expressions(Conditions):
         return tuple(self._items(node.elts))
 
     def eval_List(self, node: ast.List) -> Any:
-        return self.recorder.fresh(self._items(node.elts))
+        items = self._items(node.elts)
+        self.at(node)
+        return self.list_of(items)
+
+    def list_of(self, items: list[Any]) -> Any:
+        """A new list, made at the place that is being evaluated."""
+        where = self.location()
+        place = None if where is None else (where.filename, where.line, where.column)
+        if place in self.growing:
+            return growing.Growing(self, items, self.growing[place], place)
+        made = self.recorder.fresh(items)
+        self.recorder.places[id(made)] = (made, place)
+        return made
 
     def eval_Set(self, node: ast.Set) -> Any:
         return self.recorder.fresh(set(self._items(node.elts)))

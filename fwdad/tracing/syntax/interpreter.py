@@ -15,7 +15,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing.calls import containers
 from fwdad.tracing.calls.kinds import CONTAINERS
-from fwdad.tracing.syntax import generators, iteration, managers
+from fwdad.tracing.syntax import generators, growing, iteration, managers
 from fwdad.tracing.syntax.control import AlwaysRaises, branch
 from fwdad.tracing.syntax.expressions import OPERATORS
 from fwdad.tracing.syntax.frame import FLOW, Frame
@@ -145,6 +145,9 @@ class Interpreter(Loops):
             made = self.call(method, (held, value), {})
             if made is not NotImplemented:
                 return made
+        if isinstance(held, growing.Items) and function is operator.add:
+            growing.extend(self, held, value)
+            return held
         if isinstance(held, (list, dict, set)):
             self.may_change(held)
             self.recorder.touch(held)
@@ -183,6 +186,8 @@ class Interpreter(Loops):
         if method is not None:
             self.call(method, (o, index), {})
             return
+        if isinstance(o, growing.Items):
+            o.refused("`del` of an item of")
         if not isinstance(o, CONTAINERS):
             message = f"`del` of an item of a {type(o).__name__} cannot be traced"
             raise UntraceableError(message, self.location())

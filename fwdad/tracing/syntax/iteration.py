@@ -82,7 +82,7 @@ def steps(tracer: Expressions, x: Any) -> Steps:
         x = tracer.recorder.as_symbol(x)
     if type(x) is Symbol and x.is_array:
         return _over_array(tracer, x)
-    over: Callable[[Any, Any], Steps] = _OVER.get(type(x), _over_items)
+    over: Callable[[Any, Any], Steps] = OVER.get(type(x), _over_items)
     return over(tracer, x)
 
 
@@ -149,7 +149,7 @@ def _over_items(tracer: Expressions, x: Any) -> Steps:
     return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False, more=more)
 
 
-_OVER: dict[type, Callable[[Any, Any], Steps]] = {
+OVER: dict[type, Callable[[Any, Any], Steps]] = {
     Range: _over_range, Count: _over_range,
     Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed,
 }  # fmt: skip

@@ -60,20 +60,20 @@ class Loops(Comprehensions):
             return self.leaving()
 
         def run() -> None:
-            ops = len(self.recorder.block.ops)
+            before = self.recorder.latest
             try:
                 loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
             except TestChangesError:
-                del self.recorder.block.ops[ops:]
+                self.recorder.cut_behind(before)
                 self.recorder.bind(self.frame.locals, "$stop", False)
                 loop(self.recorder, None, lambda: True, tested)
                 self.recorder.bind(self.frame.locals, "$stop", False)
 
-        ops = len(self.recorder.block.ops)
+        before = self.recorder.latest
         try:
             self._as_one_body(run, node)
         except UntraceableError as error:
-            del self.recorder.block.ops[ops:]
+            self.recorder.cut_behind(before)
             self.start_loop()
             self._tell(node, self._run_through(node, error), error)
         self._end_loop(node.orelse)
@@ -177,7 +177,7 @@ class Loops(Comprehensions):
         unroll: Callable[[], None] | None = None,
     ) -> None:
         location = self.location_of(node)
-        ops = len(self.recorder.block.ops)
+        before = self.recorder.latest
         try:
             run()
         except UntraceableError as error:
@@ -185,10 +185,10 @@ class Loops(Comprehensions):
                 if error.lineno is None:
                     raise UntraceableError(error.msg, location) from error
                 raise
-            del self.recorder.block.ops[ops:]
-            self._tell(node, known, error)
+            self.recorder.cut_behind(before)
             self.start_loop()
             unroll()
+            self._tell(node, known, error)
 
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
         """Warn that a loop is unrolled."""

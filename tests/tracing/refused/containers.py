@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+import fwdad
 from tests.tracing.refused.table import Body, Refused, V
 
 PROGRAMS = refuses = Refused()
@@ -14,23 +15,22 @@ PROGRAMS = refuses = Refused()
 # -- lengths that depend on values
 
 
-@refuses("a list or dict that grows in a loop", 1.0, 100, part="grows or shrinks")
-def list_in_a_loop(x, n):
-    found = []
+@refuses("a list among the arguments that grows in a loop", [1.0], 100, part="grows or shrinks")
+def list_in_a_loop(found, n):
     for k in range(n):
-        found.append(x * k)  # here
-    return found
+        found.append(k)  # here
+    return found[0]
 
 
-@refuses("a list or dict that grows on one side of a branch", 3.0, part="grows or shrinks")
-def list_on_one_side(x):
-    found = [x]
-    if x > 1:
-        found.append(x)
-    return found
+@refuses("a dict that grows in a loop", 1.0, 100, part="is needed to trace it")
+def dict_in_a_loop(x, n):
+    found = {}
+    for k in range(n):
+        found[k] = x * k  # here
+    return found[0]
 
 
-@refuses("a list or dict that grows on one side of a branch", 3.0, part="grows or shrinks")
+@refuses("a dict that grows on one side of a branch", 3.0, part="grows or shrinks")
 def dict_on_one_side(x):
     found = {}
     if x > 1:
@@ -76,6 +76,162 @@ def key_by_value(a):
 )
 def item_of_a_list(a):
     return [a[0], a[1], a[2], a[3]][int(np.argmax(a))]  # here
+
+
+# -- lists that grow when the program runs
+
+_ITEMS = (
+    "in a list that grows when the program runs: tuples and other items that are neither numbers "
+    "nor arrays"
+)
+_LENGTHS = "arrays of different lengths, or of a length that is not known behind the loop"
+_WHERE = "of such a list: where it grows, other items than `out[-1]`"
+_METHODS = "`out[k] = v`, `pop` and other methods than `append`, `extend` and `copy`"
+_OPERATORS = "`in` and `==`, `+` with another list"
+_ANSWERED = "a derivative of a function that answers such a list"
+
+
+@refuses(_ITEMS, V, part="a tuple as an item")
+def tuples_on_a_list(a):
+    out = []
+    for x in a:
+        out.append((x, x * x))  # here
+    return out[0][0]
+
+
+@refuses(_ITEMS, V, part="items of different kinds")
+def kinds_on_a_list(a):
+    out = []
+    for x in a:
+        out.append(x)
+        out.append(a * x)  # here
+    return out[0]
+
+
+@refuses(_LENGTHS, V, part="a length that is not known")
+def windows_on_a_list(a):
+    out = []
+    for k in range(len(a)):
+        out.append(a[:k])
+    return np.concatenate(out)  # here
+
+
+@refuses(_LENGTHS, V, part="the same shape")
+def arrays_of_two_lengths(a):
+    out = []
+    for _ in range(len(a)):
+        out.append(a)
+        out.append(np.concatenate((a, a)))
+    return np.concatenate(out)  # here
+
+
+@refuses(_WHERE, V, part="where it grows")
+def item_before_the_last(a):
+    out = [a[0], a[1]]
+    while out[-1] < 100:
+        out.append(out[-1] + out[-2])  # here
+    return out[-1]
+
+
+@refuses(_METHODS, V, part="changing an item")
+def set_item(a):
+    out = []
+    for x in a:
+        out.append(x)
+    out[0] = 1.0  # here
+    return out[0]
+
+
+@refuses(_METHODS, V, part="`pop` of a list that grows")
+def taken_off(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return out.pop()  # here
+
+
+@refuses(_METHODS, V, part="`del` of an item")
+def deleted(a):
+    out = []
+    for x in a:
+        out.append(x)
+    del out[0]  # here
+    return out[0]
+
+
+@refuses(_OPERATORS, V, part="`in` of a list that grows")
+def is_in(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return 1.0 if 0.5 in out else 0.0  # here
+
+
+@refuses(_OPERATORS, V, part="`add` with a list that grows")
+def added(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return len([a[0]] + out)  # here
+
+
+@refuses("an array that is appended to such a list and written afterwards", V, part="append a copy")
+def written_on_a_list(a):
+    y = a * 1.0
+    out = []
+    for x in a:
+        y *= x
+        out.append(y)  # here
+    return np.array(out)
+
+
+@refuses("an item of such a list that is an array and is written", V, part="is written")
+def written_item(a):
+    out = []
+    for x in a:
+        out.append(a * x)
+    out[0][1] = 7.0  # here
+    return np.array(out)
+
+
+@refuses("appending to such a list under `checkpoint`", V, part="`checkpoint`")
+def under_checkpoint(a):
+    def squares(a):
+        out = []
+        for x in a:
+            out.append(x * x)  # here
+        return np.sum(np.array(out))
+
+    return fwdad.checkpoint(squares)(a)
+
+
+@refuses(
+    "appending to such a list from outside in a function that is differentiated",
+    V,
+    part="is differentiated, and appends",
+)
+def appended_by_a_derivative(a):
+    out = []
+    for x in a:
+        out.append(x)
+
+    def f(w):
+        out.append(w[0])  # here
+        return np.sum(w * w)
+
+    return fwdad.jacobian(f, a)
+
+
+@refuses(_ANSWERED, V, part="answering from a function that is differentiated")
+def answered_by_a_derivative(a):
+    def f(w):
+        out = []
+        for x in w:
+            if x > 0:
+                out.append(x * x)
+        return out
+
+    return fwdad.jacobian(f, a)  # here
 
 
 # -- by values
