@@ -189,7 +189,10 @@ def shape_text(w: Writer, shape: Operand) -> list[str]:
 def filled(w: Writer, op: Apply, lengths: list[str], fill: Operand) -> None:
     """Write a new array with the same number everywhere."""
     out = op.outputs[0]
-    value = w.stored(w.atom(w.number(fill)), out.type.dtype)
+    number = w.number(fill)
+    if number.kind == "i" and not is_array(fill):
+        number = w.converted(number, out.type.dtype, item=False)
+    value = w.stored(w.atom(number), out.type.dtype)
     w.new_array(out, lengths)
     index = w.open_loops(lengths)
     w.line(f"{w.name(out)}[{w.at(index)}] = {value}")
@@ -367,7 +370,8 @@ def fill_new(w: Writer, name: str, t: Any, a: Operand) -> None:
             w.close_loops(index)
         else:
             place = w.at([str(k) for k in at])
-            w.line(f"{name}[{place}] = {w.stored(item, t.dtype)}")
+            made = w.converted(item, t.dtype, item=True)
+            w.line(f"{name}[{place}] = {w.stored(made, t.dtype)}")
 
 
 def _flat(w: Writer, a: Operand, at: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:

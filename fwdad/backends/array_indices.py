@@ -240,10 +240,13 @@ def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
 # -- what is stored
 
 
-def _stored_value(w: Writer, p: _Places, value: Operand) -> Any:
+def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | None = None) -> Any:
     """A function from the indices of the loops to what is stored there, as a term."""
     if not is_array(value) or not value.type.ndim:
-        item = w.atom(w.number(value))
+        item = w.number(value)
+        if dtype is not None and not is_array(value):
+            item = w.converted(item, dtype, item=False)
+        item = w.atom(item)
         return lambda _: item
     rank = len(p.dims)
     if value.type.ndim > rank:
@@ -290,7 +293,7 @@ def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
     """Store into places, or combine with what is there, one after the other."""
     assert p.window.value is not None
     dtype = p.window.value.type.dtype
-    item = _stored_value(w, p, value)
+    item = _stored_value(w, p, value, None if function else dtype)
     with _each(w, p) as (loop, target):
         text = item(loop)
         if function is None:
@@ -353,7 +356,10 @@ def _store_masked(w: Writer, op: Store | Update, mask: Value, function: Any) -> 
         w.line(f"{count} = 0")
         value = Term(f"{source}[{count} * {step}]", ATOM, numpy_number(op.value.type.dtype))
     else:
-        value = w.atom(w.number(op.value))
+        value = w.number(op.value)
+        if function is None and not is_array(op.value):
+            value = w.converted(value, dtype, item=False)
+        value = w.atom(value)
     loop = w.open_loops(lengths)
     target = f"{array}[{w.at(loop)}]"
     w.line(f"if {where}[{w.at(loop)}]:")

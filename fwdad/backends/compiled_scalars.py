@@ -154,8 +154,8 @@ def to_int(_typing, x):
         message = "cannot convert float NaN to integer"
         _refuse(context, builder, _is_nan(builder, x), ValueError, message)
         fits = builder.and_(
-            builder.fcmp_ordered("<", x, x.type(9.2e18)),
-            builder.fcmp_ordered(">", x, x.type(-9.2e18)),
+            builder.fcmp_ordered("<", x, x.type(2.0**63)),
+            builder.fcmp_ordered(">=", x, x.type(-(2.0**63))),
         )
         message = "a float is too large for a 64-bit int"
         require(context, builder, fits, OverflowError, message)
@@ -214,6 +214,61 @@ def int_remainder(_context, builder, a, b):
     return _floored(builder, a, _divisor(builder, b))[1]
 
 
+@_of_ints
+def int_fmod(_context, builder, a, b):
+    """``np.fmod(a, b)`` of ints: the remainder has the sign of ``a``; 0 for a zero divisor."""
+    return builder.srem(a, _divisor(builder, b))
+
+
+def _of_one_type(write: Callable[..., Any]) -> Any:
+    """An intrinsic of two ints of one type, which its result has, too."""
+
+    def typed(_typing, a, b):
+        if a != b or not isinstance(a, types.Integer):
+            return None
+
+        def code(_context, builder, sig, args):
+            inside = builder.icmp_unsigned("<", args[1], args[1].type(a.bitwidth))
+            return write(builder, sig.return_type, *args, inside)
+
+        return a(a, b), code
+
+    return intrinsic(typed)
+
+
+@_of_one_type
+def left_shift(builder, _type, a, b, inside):
+    """``a << b`` of NumPy's ints: 0 where all bits are shifted out."""
+    return builder.select(inside, builder.shl(a, b), a.type(0))
+
+
+@_of_one_type
+def right_shift(builder, t, a, b, inside):
+    """``a >> b`` of NumPy's ints: the sign where all bits are shifted out."""
+    if not t.signed:
+        return builder.select(inside, builder.lshr(a, b), a.type(0))
+    return builder.ashr(a, builder.select(inside, b, b.type(t.bitwidth - 1)))
+
+
+@intrinsic
+def int_within(_typing, x, low, high):
+    """An int of Python's that NumPy takes for one of a dtype, from ``low`` to ``high``."""
+    ends = (types.unliteral(t) for t in (low, high))
+    if x != types.int64 or not all(isinstance(t, types.Integer) for t in ends):
+        return None
+
+    def code(context, builder, sig, args):
+        x, low, high = (
+            context.cast(builder, a, t, types.int64) for t, a in zip(sig.args, args, strict=True)
+        )
+        fits = builder.and_(builder.icmp_signed(">=", x, low), builder.icmp_signed("<=", x, high))
+        message = "a Python integer is out of bounds for the dtype"
+        require(context, builder, fits, OverflowError, message)
+        return x
+
+    return types.int64(x, low, high), code
+
+
 def _divides(context, builder, b):
     message = "integer division or modulo by zero"
     _refuse(context, builder, _is(builder, b, 0), ZeroDivisionError, message)
@@ -251,7 +306,7 @@ def smaller(_context, builder, a, b):
 
 
 __all__ = [
-    "float_power", "in_domain", "in_range", "int_floor_divide", "int_remainder", "larger",
-    "math_power", "python_int_divide", "python_int_remainder", "room_for", "smaller",
-    "to_int",
+    "float_power", "in_domain", "in_range", "int_floor_divide", "int_fmod", "int_remainder",
+    "int_within", "larger", "left_shift", "math_power", "python_int_divide",
+    "python_int_remainder", "right_shift", "room_for", "smaller", "to_int",
 ]  # fmt: skip

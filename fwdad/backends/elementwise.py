@@ -21,6 +21,7 @@ from fwdad.tape.types import Number, number_type
 
 _FLOAT64 = np.dtype(float)
 _INT64 = np.dtype(np.int64)
+_UINT64 = np.dtype(np.uint64)
 _BOOL = np.dtype(bool)
 _DTYPES = {np.dtype(t) for t in (bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16,
                                  np.uint32, np.uint64, np.float32, np.float64, np.complex64,
@@ -116,6 +117,43 @@ def cast(term: Term, dtype: np.dtype[Any], *, python: bool = False) -> Term:
     return Term(f"np.{dtype}({source})", ATOM, wanted, bits=term.bits)
 
 
+def number_cast(term: Term, dtype: np.dtype[Any]) -> Term:
+    """A number as NumPy converts one beside an array, or a scalar, of another dtype.
+
+    Python's ints raise where they do not fit.
+    """
+    if not (term.type.python and term.kind == "i" and dtype.kind in "iu" and dtype != _INT64):
+        return cast(term, dtype)
+    low, high = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**63 - 1)
+    if term.constant is not None:
+        if not low <= term.constant <= high:
+            message = f"the int {term.constant} as {dtype}"
+            raise CannotCompileError(message)
+        return cast(term, dtype)
+    wanted = Number(dtype, python=False)
+    return Term(f"np.{dtype}(int_within({term.text}, {low}, {high}))", ATOM, wanted, bits=term.bits)
+
+
+def stored_cast(term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
+    """A number as NumPy stores it into an array: what the array cannot hold raises.
+
+    So do Python's floats, and NumPy's numbers where they are stored as an item of ints with a sign.
+    """
+    if dtype.kind not in "iu" or term.type.dtype == dtype:
+        return cast(term, dtype)
+    if not (term.type.python or (item and dtype.kind == "i")) or term.kind in "bc":
+        return cast(term, dtype)
+    if (term.kind == "f" and (term.constant is not None or dtype == _UINT64)) or (
+        term.type.dtype == _UINT64
+    ):
+        message = f"{term.type} that is stored as {dtype}"
+        raise CannotCompileError(message)
+    as_int = Number(_INT64, python=True)
+    if term.kind == "f":
+        return number_cast(Term(f"to_int({term.text})", ATOM, as_int), dtype)
+    return number_cast(cast(term, _INT64)._replace(type=as_int), dtype)
+
+
 # -- which function it is
 
 _OPERATORS: dict[Any, np.ufunc] = {
@@ -156,6 +194,19 @@ def loop_types(ufunc: np.ufunc, types: Sequence[Number]) -> tuple[np.dtype[Any],
         raise CannotCompileError(message) from error
 
 
+def needed_dtypes(ufunc: np.ufunc, types: Sequence[Any]) -> list[np.dtype[Any] | None]:
+    """For each argument the dtype into which an int of Python's must fit, or None."""
+    weak = [isinstance(t, Number) and t.python and t.dtype.kind == "i" for t in types]
+    if not any(weak) or ufunc in _COMPARISONS:
+        return [None] * len(types)
+    given = [t if isinstance(t, Number) else numpy_number(t.dtype) for t in types]
+    wanted = loop_types(ufunc, given)
+    return [
+        d if is_weak and d.kind in "iu" and d != _INT64 else None
+        for d, is_weak in zip(wanted, weak, strict=False)
+    ]
+
+
 # -- expressions of NumPy's types
 
 # those that are written as the operators of the same name are; the others need a function
@@ -178,10 +229,10 @@ _FROM_MATH = {
 }  # fmt: skip
 # ufuncs that Numba has under the same name, with the same meaning for floats
 _OF_NUMBA = {
-    np.exp2, np.cbrt, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.fmod, np.isnan,
+    np.exp2, np.cbrt, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.isnan,
     np.isfinite, np.isinf, np.signbit, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp,
     np.logaddexp2, np.deg2rad, np.rad2deg, np.degrees, np.radians, np.nextafter, np.spacing,
-    np.conjugate, np.square, np.left_shift, np.right_shift, np.ldexp,
+    np.conjugate, np.square, np.ldexp,
 }  # fmt: skip
 _OF_NUMBA_COMPLEX = {
     np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh,
@@ -210,7 +261,9 @@ def _arithmetic(ufunc: np.ufunc, term: Term, dtype: np.dtype[Any]) -> Term:
     plain = ufunc in (np.add, np.subtract, np.multiply) or ufunc in _COMPARISONS
     if plain and dtype == _FLOAT64 and term.type.dtype == _INT64:
         return term._replace(type=numpy_number(dtype))
-    return cast(term, dtype)
+    if ufunc in _COMPARISONS and dtype.kind in "iu" and term.type.python:
+        return term  # compared as it is, also where it does not fit
+    return number_cast(term, dtype)
 
 
 def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str, int]:
@@ -247,6 +300,10 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
             message = f"np.{name} of unsigned ints"
             raise CannotCompileError(message)
         return f"{prefix}_{name}({args})", ATOM
+    if ufunc is np.fmod and kind in "if":
+        return f"{'np.fmod' if kind == 'f' else 'int_fmod'}({args})", ATOM
+    if ufunc in (np.left_shift, np.right_shift):
+        return f"{name}({args})", ATOM
     if ufunc in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not):
         return _bool_text(ufunc, [cast(t, _BOOL) for t in terms])
     if kind == "f" and ufunc in _FROM_MATH:
@@ -459,7 +516,9 @@ def conversion_term(cls: Any, terms: Sequence[Term], result: Number) -> Term | N
         return Term(f"to_int({cast(x, _FLOAT64).text})", ATOM, result)
     if x.kind == "c" and result.dtype.kind in "iuf":
         return None
-    return cast(x, result.dtype, python=result.python)
+    if not result.python:
+        return stored_cast(x, result.dtype, item=False)
+    return cast(x, result.dtype, python=True)
 
 
 def round_term(terms: Sequence[Term], result: Number) -> Term | None:

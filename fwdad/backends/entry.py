@@ -299,6 +299,8 @@ class _Entry:
         """
         if not isinstance(error, Exception):
             raise error
+        if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
+            return self.plain.run(*leaves)  # nothing has run: the arguments were not taken
         new = isinstance(error, TypeError) and self._is_new(leaves)
         if new and self._serves(leaves):
             return self._fast(*leaves)
@@ -335,9 +337,13 @@ def _report(what: str, error: Exception) -> None:
 
 
 def signature_of(leaves: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Numba's types of some arguments; None where it has none: another byte order, for one."""
+    """Numba's types of some arguments; None where it has none: another byte order, for one.
+
+    Python's ints are of 64 bits with a sign: of one with more Numba would make another type, in
+    which the program's arithmetic wraps.
+    """
     try:
-        return tuple(numba.typeof(x) for x in leaves)
+        return tuple(numba.int64 if type(x) is int else numba.typeof(x) for x in leaves)
     except (ValueError, numba.core.errors.NumbaError):
         return None
 

@@ -11,7 +11,7 @@ from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.array_stacks import Stacks
 from fwdad.backends.columns import Axes, axes_of_memory
-from fwdad.backends.elementwise import Term, cast, literal, numpy_number
+from fwdad.backends.elementwise import Term, cast, literal, numpy_number, stored_cast
 from fwdad.backends.numba_support import (
     HELPERS,
     LINALG_HELPERS,
@@ -285,6 +285,12 @@ class BaseWriter(Writer):
         """A term as it is written into an array of a dtype."""
         self.note_helpers(term.text)
         return cast(term, dtype).text
+
+    def converted(self, term: Term, dtype: np.dtype[Any], *, item: bool) -> Term:
+        """A number of the program as it is stored into an array: what does not fit raises."""
+        made = stored_cast(term, dtype, item=item)
+        self.note_helpers(made.text)
+        return made
 
     # -- loops as lines
 

@@ -12,6 +12,8 @@ from fwdad.backends.elementwise import (
     Term,
     as_ufunc,
     constant,
+    needed_dtypes,
+    number_cast,
     numpy_number,
     numpy_term,
     where_term,
@@ -197,7 +199,20 @@ class LoopWriter(LaneWriter):
                     leaves.append(Leaf(self.array(a), a.type.shape, a))
                 elif isinstance(a, Value) and not is_array(a):
                     self._terms[a] = self.atom(self.term(a))
+            self._check_ints(o)
         return leaves
+
+    def _check_ints(self, op: Apply) -> None:
+        """Check before a loop what its numbers have to fit into: it may have no elements."""
+        ufunc = as_ufunc(op.function)
+        if ufunc is None:
+            return
+        types = [self.type_of(a) for a in op.args]
+        for a, wanted in zip(op.args, needed_dtypes(ufunc, types), strict=True):
+            if isinstance(a, Value) and not is_array(a) and wanted is not None:
+                made = number_cast(self._terms[a], wanted)
+                self.note_helpers(made.text)
+                self.line(f"{self.temporary('fits')} = {made.text}")
 
     def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
         for a in op.args:

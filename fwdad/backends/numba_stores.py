@@ -112,6 +112,8 @@ class StoreWriter(LoopWriter):
         index = self.scalar_index(op.index, op.array)
         place = f"{array}[{index}]"
         if function is None:
+            if not is_array(op.value):
+                value = self.converted(value, dtype, item=True)
             self.assign(place, self.stored(value, dtype), op)
             return
         old = Term(place, ATOM, numpy_number(dtype))
@@ -140,7 +142,10 @@ class StoreWriter(LoopWriter):
             if value not in self._lazy:
                 arrays.append(self._buffer(target, value, steps, at))
         else:
-            self._terms[value] = self.atom(self.term(value))  # also a constant
+            term = self.term(value)  # also a constant
+            self._terms[value] = self.atom(
+                self.converted(term, dtype, item=True) if function is None else term
+            )
         lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
         self.compare(arrays, lengths, steps)
         start = len(self.lines)

@@ -16,16 +16,14 @@ def have_numba() -> bool:
 
 HELPERS = frozenset({
     "address_of", "broadcast_length", "check_length", "check_shape", "check_stack",
-    "complex_divide", "default_snapshots", "divide", "equal_length",
-    "float_floor_divide", "float_power", "float_remainder", "growing", "grown",
-    "in_domain", "in_range",
-    "is_odd", "int_add", "int_floor_divide", "int_mul", "int_power", "int_remainder", "int_sub",
-    "larger", "leaf_of_numbers", "loose", "most_of_unknown", "next_snapshot", "next_stop", "place",
-    "places_beside", "snapshots_in", "thinned", "thinned_numbers", "trips",
-    "math_power", "numpy_int_power", "python_floor_divide", "python_int_divide",
-    "python_int_remainder", "python_remainder", "room_for", "scaled",
-    "scaled_in_vectors", "smaller",
-    "stack_place", "summed", "to_int",
+    "complex_divide", "default_snapshots", "divide", "equal_length", "float_floor_divide",
+    "float_power", "float_remainder", "growing", "grown", "in_domain", "in_range", "int_add",
+    "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
+    "int_within", "is_odd", "larger", "leaf_of_numbers", "left_shift", "loose", "math_power",
+    "most_of_unknown", "next_snapshot", "next_stop", "numpy_int_power", "place",
+    "places_beside", "python_floor_divide", "python_int_divide", "python_int_remainder",
+    "python_remainder", "right_shift", "room_for", "scaled", "scaled_in_vectors", "smaller",
+    "snapshots_in", "stack_place", "summed", "thinned", "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({

@@ -377,3 +377,42 @@ def message_by_percent_sign(x, n):
             raise OverflowError(text + " (%d of %d)" % (k, n))
         x = x * x - k
     return x
+
+
+@program((V, 10), (W, 3), (W, 0), (-V, 5))
+def return_and_break_and_else(a, n):
+    for i in range(n):
+        for j in range(i):
+            if a[(i * j) % 4] > 3:
+                return i, j, a[0]
+            if i * j > 20:
+                break
+        else:
+            a[0] += 1
+    return -1, -1, a[0]
+
+
+@program((7.0, V, W), (0.3, W, V), (-9.0, V, V))
+def what_may_be_none_leaves_two_loops(x, a, b):
+    z = None
+    for e in a:
+        for t in b:
+            if t > x:
+                return z
+        z = e
+    return z
+
+
+@program((3, 1.0), (0, -1.0), (2, 1.0))
+def slice_that_one_way_makes(n, x):
+    a = np.arange(6.0)
+    s = None
+    for k in range(n):
+        if x > 0:
+            s = slice(k, k + 2)
+    return a if s is None else a[s]
+
+
+@program((2, 7), (0, 0), (5, 2), (-3, 4))
+def empty_ranges_are_false(i, j):
+    return 1 if range(i, j, 2) else 2, not range(i, j)

@@ -303,3 +303,9 @@ def test_a_class_that_answers_for_its_attributes():
     for mode in ("forward", "reverse"):
         found = fwdad.jacobian(found_by_the_class, X, mode=mode)
         assert_allclose(found, reference, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("x", [1.5, 3])
+def test_python_numbers_have_no_items(x):
+    with pytest.raises(TypeError, match="object is not subscriptable"):
+        fwdad.jit(lambda y: y[0], backend="numpy")(x)

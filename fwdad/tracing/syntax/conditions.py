@@ -12,7 +12,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import BOOL, Number
 from fwdad.tracing.calls.calls import Calls
-from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax import iteration, iterators
 from fwdad.tracing.syntax.control import branch, truth
 from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.symbols import Optional, Poison
@@ -48,6 +48,8 @@ class Conditions(Calls):
         method = self.python_method(x, "__len__")
         if method is not None:
             return self.truth(self.call(method, (x,), {}))
+        if type(x) is iterators.Range:
+            return self.truth(self.range_length(x.start, x.stop, x.step))
         if isinstance(x, np.ndarray):
             x = self.recorder.as_symbol(x)
         if isinstance(x, Items):

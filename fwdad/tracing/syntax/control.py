@@ -226,10 +226,15 @@ def converted(
     held = x.type if type(x) is Symbol else None
     if held == t or not isinstance(t, Number):
         return recorder.operand(x)
-    convert = {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
-    function = convert if t.python else t.dtype.type
+    function: Any = t.dtype.type
+    if t.python:
+        function = {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
     if type(x) is not Symbol:
-        return function(x)
+        try:
+            return function(x)
+        except OverflowError as error:
+            message = f"a name is {x} on one way and {t} on another, which does not hold it"
+            raise NotOneBodyError(message, recorder.place()) from error
     outer, recorder.block = recorder.block, block
     try:
         if guard is None:

@@ -290,6 +290,9 @@ class Expressions(Conditions):
             o = self.recorder.as_symbol(o)
         if type(o) is Symbol:
             if not o.is_array:
+                if isinstance(o.type, Number) and o.type.python:
+                    message = f"'{o.type}' object is not subscriptable"
+                    raise AlwaysRaises(TypeError, (message,))
                 if index == ():
                     return o
                 o = self.recorder.apply(np.asarray, (o,), {})

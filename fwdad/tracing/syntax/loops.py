@@ -155,19 +155,12 @@ class Loops(Comprehensions):
         self.recorder.bind(held, "$break", False)
         if not orelse:
             return
-        if left is False:
-            done = held["$return"]
-            if done is False:
-                self.run_block(orelse)
-            elif done is not True:
-                branch(self.recorder, done, self.has_returned, lambda: self.run_block(orelse))
-        elif left is not True:
-            branch(
-                self.recorder,
-                negation(self.recorder, left),
-                lambda: self.run_block(orelse),
-                lambda: None,
-            )
+        jumped = self._any_of([left, held["$return"]])
+        if jumped is False:
+            self.run_block(orelse)
+        elif jumped is not True:
+            returned = self.has_returned if left is False else lambda: None
+            branch(self.recorder, jumped, returned, lambda: self.run_block(orelse))
 
     def _as_one_body(
         self,

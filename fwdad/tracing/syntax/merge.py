@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, Type, join, number_type
 from fwdad.tracing.arguments import new_object, refuse_attributes
+from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 
 Build = Callable[[list[Any]], Any]
@@ -206,6 +208,14 @@ class Merger:
             refuse_attributes(x, self.recorder.place())
             parts = [self._one_sided(item, first=first) for item in x]
             return lambda symbols: _sequence(x, [part(symbols) for part in parts])
+        if isinstance(x, slice):
+            bounds = self._one_sided((x.start, x.stop, x.step), first=first)
+            return lambda symbols: slice(*bounds(symbols))
+        if isinstance(x, (Maybe, Optional)):
+            return self._one_sided_flagged(x, first=first)
+        if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
+            reason = f"it is {_kind(x)} that is made on one way through the program only"
+            return lambda _: Poison(reason)
         held = container_of(x)
         if held is None or id(held) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
@@ -217,6 +227,18 @@ class Merger:
             self._kept.append(x)
             self._memo[memo] = _once(self._copied(x, first=first))
         return self._memo[memo]
+
+    def _one_sided_flagged(self, x: Maybe | Optional, *, first: bool) -> Build:
+        """What only one way has, and that not always."""
+        outer = self._guards
+        flag = x.flag if type(x.flag) is Symbol else None
+        self._guards = (flag, outer[1]) if first else (outer[0], flag)
+        value = self._one_sided(x.value, first=first)
+        self._guards = outer
+        k = len(self.leaves)
+        self.leaves.append(Leaf(x.flag, False, BOOL) if first else Leaf(False, x.flag, BOOL))
+        cls: Any = type(x)
+        return lambda symbols: cls(symbols[k], value(symbols))
 
     def _copied(self, x: Any, *, first: bool) -> Build:
         """A container that was made on one way only."""
