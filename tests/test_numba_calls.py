@@ -265,6 +265,24 @@ def test_a_caller_that_numba_would_cache_is_not_cached(tmp_path):
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+def test_functions_of_numba_inside_a_program_are_not_taken_for_others(tmp_path):
+    """Both call one helper of Numba's; that of a tape has lost the arguments that it does not read.
+
+    In a process of its own, which a mistake here ends by a segmentation fault.
+    """
+    (tmp_path / "caller.py").write_text(
+        "import numba, numpy as np, fwdad\n"
+        "A, b = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])\n"
+        "fit = fwdad.jit(lambda A, b: np.linalg.lstsq(A, b, rcond=None)[0])\n"
+        "assert np.allclose(fit(A, b), [0.2, 0.6])\n"
+        "@numba.njit\n"
+        "def solved(A, b):\n"
+        "    return np.linalg.solve(A, b)\n"
+        "assert np.allclose(solved(A, b), [0.2, 0.6])\n"
+    )
+    subprocess.run([sys.executable, "caller.py"], cwd=tmp_path, check=True, timeout=120)
+
+
 def test_importing_the_library_does_not_import_numba():
     code = "import sys, fwdad; fwdad.jit(abs); assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

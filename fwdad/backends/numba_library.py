@@ -14,6 +14,7 @@ from llvmlite import binding as llvm
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 
+_OWN = "fwdad.own."
 _HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
 _DYNAMIC = "numba.dynamic.globals"  # as Numba names what cannot be kept
 _COMPILED = "_ZN5numba"
@@ -120,11 +121,17 @@ def _is_visible(f: Any) -> bool:
 
 
 def hide(module: Any, kept: Iterable[str]) -> bool:
-    """Make functions that others could call internal, but some; answer whether there were any."""
+    """Make functions that others could call internal, but some; answer whether there were any.
+
+    LLVM drops arguments of internal functions that nobody reads. Their names are still known to
+    what links a module that is compiled later, and a function of the same name there, of Numba's
+    ``np.linalg`` for one, would be taken to be this one: they get names that nothing else has.
+    """
     own = (f for f in module.functions if not f.is_declaration)
     found = [f for f in own if _is_visible(f) and f.name not in kept]
     for f in found:
         f.linkage = llvm.Linkage.internal
+        f.name = f"{_OWN}{f.name}"
     return bool(found)
 
 

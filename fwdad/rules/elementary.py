@@ -144,13 +144,14 @@ def _power_by_base(raise_to):
         """
         if type(y) is complex:  # Python's own (-8.0) ** (1/3) is complex, NumPy's is nan
             x1 = x1 + 0j
-        if type(x2) in (int, float, np.float64):
+        # the exponent of an enclosing derivative has a tangent, and its type is a number's too
+        if type(x2) in (int, float, np.float64) and plain(x2) is x2:
             if x2 == 2:
                 return x2 * x1
             if x2 == 0.5:
                 return np.divide(0.5, y)  # y may be Python's own 0.0
             return x2 * raise_to(x1, x2 - 1) if x2 else 0.0
-        return x2 * raise_to(x1, np.where(x2 == 0, 1, x2 - 1))
+        return x2 * raise_to(x1, np.where((x1 == 0) & (x2 == 0), 1, x2 - 1))
 
     return partial
 

@@ -16,6 +16,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.arguments import new_object, refuse_attributes
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
+from fwdad.tracing.syntax.iterators import CLASSES
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
 
@@ -119,7 +120,7 @@ class Results:
             raise UntraceableError(message, self.place)
         if isinstance(x, Items):
             return self._listed(x)
-        if isinstance(x, (Closure, Method, OfTrace)):
+        if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
             kind = "a function that is defined" if isinstance(x, Closure) else "what is made"
             message = f"{kind} in a traced program, a {type(x).__name__}, cannot be returned"
             raise UntraceableError(message, self.place)

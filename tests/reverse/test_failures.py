@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad import sweeps
+from fwdad.builder.memory.shadow import SHADOWED
 
 N = 6
 X = np.linspace(0.3, 1.1, N)
@@ -20,6 +21,13 @@ TABLE = np.cos(np.arange(N))
 BUFFER = np.zeros(N)
 FAILS = np.zeros(1)  # how the programs fail; 0: they do not
 TOLD = []  # what rules call when they run
+
+
+@pytest.fixture(autouse=True)
+def _swept():
+    """What an interrupt at the first line of the sweeping up has left is not another test's."""
+    yield
+    SHADOWED.clear()
 
 
 class Model:

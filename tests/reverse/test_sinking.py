@@ -9,10 +9,10 @@ from fwdad.tape.ops import Branch, Update, walk
 
 
 def largest(x):
-    """The running maximum."""
+    """The running maximum, of equal ones the last: not the one that a tape knows as a whole."""
     found = x[0]
     for j in range(1, len(x)):
-        found = max(found, x[j])
+        found = max(x[j], found)
     return found * found
 
 

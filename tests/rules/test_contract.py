@@ -28,6 +28,7 @@ PLAIN_ONLY = "only for plain lanes; every other tangent goes through the closed 
 ALLOWED = {
     ("numpy_lapack", "numpy_lapack", "try"): "looks for symbols in a library, touches no primal",
     ("cosine", "_lanes_law", "reads .lanes"): LAW,
+    ("cosine", "_many_axes_law", "reads .lanes"): LAW,
     ("fft", "_one_axis_law", "reads .lanes"): LAW,
     ("fft", "_many_axes_law", "reads .lanes"): LAW,
     ("lapack", "_has_plain_lanes", "reads .lanes"): "asks what the lanes are, not for values",

@@ -355,6 +355,12 @@ for name in ("dct", "idct", "dst", "idst"):
         (one, A),
         (lambda x, one=one: one(x, type=3, axis=1, norm="ortho"), C),
     ]
+    many = through_its_rule(getattr(scipy.fft, f"{name}n"))
+    CASES[getattr(scipy.fft, f"{name}n")] = [
+        (many, C),
+        (lambda x, many=many: many(x, type=3, axes=(0, 2)), C),
+        (lambda x, many=many: many(x, s=(2, 4), axes=(2, 1), norm="ortho"), C),
+    ]
 
 
 if hasattr(np, "matvec"):  # NumPy >= 2.2

@@ -416,3 +416,26 @@ def slice_that_one_way_makes(n, x):
 @program((2, 7), (0, 0), (5, 2), (-3, 4))
 def empty_ranges_are_false(i, j):
     return 1 if range(i, j, 2) else 2, not range(i, j)
+
+
+@program((2, 7), (0, 0), (5, 2), (-3, 4))
+def ranges_are_asked(i, j):
+    r = range(i, j, 2)
+    known = isinstance(r, range), isinstance(r, (list, np.ndarray)), type(r) is range
+    return len(r), 1 if r else 2, not r, r.start, r.stop, r.step, known
+
+
+@program((V,))
+def iterators_are_asked(a):
+    g = (x for x in a)
+    return isinstance(zip(a, a), zip), type(enumerate(a)) is enumerate, isinstance(g, list)
+
+
+@program((2.5,), (-1.0,), (math.nan,), (math.inf,), (1e30,))
+def arange_up_to(x):
+    return np.arange(0.0, x, 1.0)
+
+
+@program((np.arange(6.0).reshape(2, 3), 4), (np.arange(6.0).reshape(3, 2), -1))
+def items_by_one_number(a, k):
+    return a.item(k) * a.T.item(1) + a.item((1, 0)), a.sum().item()

@@ -254,7 +254,10 @@ def _item(o: Any, *index: Any) -> Any:
     if len(index) == 1 and type(index[0]) is tuple:
         (index,) = index
     if len(index) == 1 and plain(o).ndim != 1:
-        index = tuple(int(i) for i in np.unravel_index(index[0], plain(o).shape))
+        value = plain(o)
+        value.item(*index)  # raises what NumPy raises
+        place = np.unravel_index(int(index[0]) % value.size, value.shape)
+        index = tuple(int(i) for i in place)
     return python_number(store.load_dual(o, tuple(index)))
 
 

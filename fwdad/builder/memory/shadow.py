@@ -79,10 +79,10 @@ class Shadow:
         hidden = STATE.hidden
         return sorted((t for t in self.lanes if t not in hidden), key=lambda t: t.order)
 
-    def drop(self, tag: Tag) -> bool:
-        """Forget a call's lanes; answers whether there were any."""
+    def drop(self, tag: Tag) -> None:
+        """Forget a call's lanes."""
         self.views.pop(tag, None)
-        return self.lanes.pop(tag, None) is not None
+        self.lanes.pop(tag, None)
 
     def only(self, tag: Tag) -> bool:
         """Whether this call's are the only tangents here, and are plain numbers themselves."""
@@ -232,11 +232,16 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
 
 
 def forget(tag: Tag) -> None:
-    """Drop the lanes of a call that has ended."""
+    """Drop the lanes of a call that has ended, and of those that an interrupt has left behind."""
     if not SHADOWED:
         return
     for key in list(SHADOWED):
         shadow = SHADOWED.get(key)
-        if shadow is not None and shadow.drop(tag) and not shadow.lanes:
+        if shadow is None:
+            continue
+        ended = [t for t in list(shadow.lanes) if t is tag or not t.alive]
+        if ended and len(ended) == len(shadow.lanes):
             SHADOWED.pop(key, None)
             _FOREIGN.discard(key)
+        for t in ended:
+            shadow.drop(t)

@@ -135,13 +135,13 @@ class UndoLog:
             _restore_array(whole, content)
             shadow: Shadow | None = SHADOWED.get(id(owner))
             if shadow is not None:
+                if not any(tag in lanes for tag in list(shadow.lanes)):
+                    SHADOWED.pop(id(owner), None)
                 for tag in list(shadow.lanes):
                     if tag in lanes:
                         shadow.lanes[tag][...] = lanes[tag]
                     else:
                         shadow.drop(tag)
-                if not shadow.lanes:
-                    SHADOWED.pop(id(owner), None)
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
         self._contexts.clear()

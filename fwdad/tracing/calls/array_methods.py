@@ -106,6 +106,10 @@ def _in_order(tracer: Any, a: Symbol, order: str | None) -> Symbol:
 
 @method("item")
 def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
+    if len(index) == 1 and type(index[0]) is tuple:
+        (index,) = index
+    if len(index) == 1 and a.type.ndim != 1:
+        a = tracer.recorder.apply(np.reshape, (a, -1), {})
     if index:
         a = tracer.recorder.load(a, index[0] if len(index) == 1 else tuple(index))
     cls = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[a.type.dtype.kind]

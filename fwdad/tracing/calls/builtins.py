@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import UntraceableError, is_library_file
@@ -13,13 +14,25 @@ from fwdad.tracing.syntax.attributes import class_of
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
+from fwdad.tracing.syntax.iterators import CLASSES
 
 
 @builtin(isinstance)
 def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
     if isinstance(x, (Symbol, Closure, Method, Items)):
         return issubclass(class_of(x), classes)
+    if type(x) in CLASSES:
+        return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
     return isinstance(x, classes)
+
+
+def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
+    """The answer for what stands for an iterable, whichever class it would have."""
+    first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
+    if others:
+        message = "the class of an iterator cannot be told in a traced program"
+        raise UntraceableError(message, tracer.location())
+    return first
 
 
 @builtin(type)
@@ -27,6 +40,8 @@ def _type(tracer: Any, x: Any, *rest: Any) -> Any:
     if rest:
         message = "a class is made by `type`, which cannot be traced"
         raise UntraceableError(message, tracer.location())
+    if type(x) in CLASSES:
+        return _agreed(tracer, x, lambda cls: cls)
     return class_of(x)
 
 
@@ -46,6 +61,8 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
     """``hasattr(o, name)``."""
     if type(o) is Symbol:
         return hasattr(class_of(o), name)
+    if type(o) in CLASSES:
+        return _agreed(tracer, o, lambda cls: hasattr(cls, name))
     if not isinstance(o, Closure) and not tracer.recorder.is_own(getattr(o, "__dict__", None)):
         return hasattr(o, name)
     try:

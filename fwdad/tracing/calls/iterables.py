@@ -40,6 +40,8 @@ def _len(tracer: Any, x: Any) -> Any:
         return tracer.recorder.length(x, 0)
     if isinstance(x, Items):
         return x.length()
+    if type(x) is Range:
+        return tracer.range_length(x.start, x.stop, x.step)
     special = tracer.python_method(x, "__len__")
     if special is not None:
         return tracer.call(special, (x,), {})

@@ -33,6 +33,10 @@ def arange_of_values(start, stop=None, step=1.0):
         start, stop = 0.0, start
     count = np.ceil((stop - start) / step)
     gap = (start + step) - start  # as NumPy has it
+    if np.isnan(count):
+        raise ValueError("arange: cannot compute length")
+    if abs(count) >= 2.0**63:
+        raise ValueError("Maximum allowed size exceeded")
     return start + gap * np.arange(int(count) if count > 0 else 0)
 
 

@@ -21,6 +21,7 @@ from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.tracing.syntax.symbols import OfTrace, Optional, Poison
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -52,6 +53,12 @@ class Attributes:
             return self._closure_attribute(o, name)
         if isinstance(o, growing.Items):
             return growing.attribute(self, o, name)
+        if type(o) is Range and name in ("start", "stop", "step"):
+            return getattr(o, name)
+        if type(o) in CLASSES and type(o) is not Iterator:
+            (cls,) = CLASSES[type(o)]
+            message = f"`{name}` of a {cls.__name__} that is not known cannot be traced"
+            raise UntraceableError(message, self.location())
         if isinstance(o, OfTrace):
             return self.attribute_of_iterator(o, name)
         if self.python_method(o, "__getattribute__") is not None:
@@ -298,6 +305,10 @@ class BoundArrayMethod:
         handle = METHODS.get(self.name)
         if handle is not None:
             return handle(tracer, self.owner, *args, **kwargs)
+        if not hasattr(np, self.name):
+            kind = class_of(self.owner).__name__
+            message = f"the method {self.name!r} of a {kind} that is not known cannot be traced"
+            raise UntraceableError(message, tracer.recorder.place())
         return tracer.call(getattr(np, self.name), (self.owner, *args), kwargs)
 
 

@@ -21,7 +21,15 @@ from fwdad.tracing.syntax import growing, iteration
 from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
-from fwdad.tracing.syntax.iterators import Enumerated, Iterator, Range, Repeated, Reversed, Zipped
+from fwdad.tracing.syntax.iterators import (
+    CLASSES,
+    Enumerated,
+    Iterator,
+    Range,
+    Repeated,
+    Reversed,
+    Zipped,
+)
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
 from fwdad.tracing.syntax.texts import interpolated, known_part
 
@@ -147,6 +155,9 @@ class Expressions(Conditions):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):
             b = self.recorder.as_symbol(b)
+        if type(a) in CLASSES or type(b) in CLASSES:
+            message = "an operator on a range or an iterator cannot be traced: make a list of it"
+            raise UntraceableError(message, self.location())
         name = function.__name__.strip("_")
         for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
             method = self.python_method(x, special)

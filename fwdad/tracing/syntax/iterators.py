@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -163,3 +165,15 @@ class Repeated:
 
     item: Any
     times: Any
+
+
+CLASSES: dict[type, tuple[type, ...]] = {
+    Range: (range,),
+    Count: (itertools.count,),
+    Enumerated: (enumerate,),
+    Zipped: (zip,),
+    Reversed: (reversed,),
+    Repeated: (itertools.repeat,),
+    Iterator: (types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain),
+}
+"""What stands for iterables of Python's, and the classes that these may have."""
