@@ -293,7 +293,8 @@ def test_no_helper_can_be_mistaken_for_another_processes():
                                 "define linkonce_odr i64 @NRT_x() { ret i64 1 }")  # fmt: skip
     assert hide(other, {"main"})
     linkage = {f.name: f.linkage.name for f in other.functions}
-    assert linkage == {"helper": "internal", "main": "external", "NRT_x": "linkonce_odr"}
+    hidden = "fwdad.own.helper"  # a name that no function of Numba's has
+    assert linkage == {hidden: "internal", "main": "external", "NRT_x": "linkonce_odr"}
     assert not hide(other, {"main"})
     assert not hide(result.library._final_module, {
         result.fndesc.llvm_func_name, result.fndesc.llvm_cpython_wrapper_name,
