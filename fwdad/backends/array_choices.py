@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.array_functions import as_array, handles, length_text, reading
-from fwdad.backends.elementwise import Term, cast, numpy_number
+from fwdad.backends.number_terms import Term, cast, numpy_number
 from fwdad.tape.infer import infer
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwdad.backends import vector_math
 from fwdad.backends.array_functions import as_array, handles
-from fwdad.backends.elementwise import numpy_number
+from fwdad.backends.number_terms import numpy_number
 from fwdad.backends.vector_terms import lanes_of
 from fwdad.tape.extremes import place_of_larger, place_of_smaller
 from fwdad.tape.ops import Apply, Operand

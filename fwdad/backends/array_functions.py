@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term, where_term
+from fwdad.backends.number_terms import Term, cast, literal, numpy_number
+from fwdad.backends.numpy_terms import numpy_term, where_term
 from fwdad.errors import UndefinedDerivativeError
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends.array_functions import Leaf, as_array, handles, length_text, name_text
-from fwdad.backends.elementwise import Term, numpy_number
+from fwdad.backends.number_terms import Term, numpy_number
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Load, Operand, Store, Update, Value, is_array
 from fwdad.tape.scattering import last_writes

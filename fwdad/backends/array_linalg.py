@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.backends.array_functions import FLOAT64, as_array, axes_of, handles, reading
 from fwdad.backends.array_order import extreme
 from fwdad.backends.array_products import as_dtype, stack
-from fwdad.backends.elementwise import Term, cast, numpy_number
+from fwdad.backends.number_terms import Term, cast, numpy_number
 from fwdad.tangents.adjugate import cofactors
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Value, is_array

@@ -8,7 +8,7 @@ import numpy as np
 
 from fwdad.backends.array_functions import handles, length_text, reading
 from fwdad.backends.array_reductions import SUM
-from fwdad.backends.elementwise import Term, literal, numpy_number
+from fwdad.backends.number_terms import Term, literal, numpy_number
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import is_array
 

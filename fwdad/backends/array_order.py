@@ -16,7 +16,8 @@ from fwdad.backends.array_functions import (
     reading,
 )
 from fwdad.backends.array_reductions import loops_over
-from fwdad.backends.elementwise import Term, numpy_number, numpy_term
+from fwdad.backends.number_terms import Term, numpy_number
+from fwdad.backends.numpy_terms import numpy_term
 from fwdad.backends.vector_rows import Rows, extreme_of_row, is_absolute, place_in_row
 from fwdad.tangents.sparse import scatter_add
 from fwdad.tape.notation import ATOM

@@ -19,7 +19,8 @@ from fwdad.backends.array_functions import (
     tuple_text,
 )
 from fwdad.backends.array_reductions import SUM, WIDE, spread
-from fwdad.backends.elementwise import Term, literal, numpy_number, numpy_term
+from fwdad.backends.number_terms import Term, literal, numpy_number
+from fwdad.backends.numpy_terms import numpy_term
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Value, is_array
 from fwdad.tape.types import ArrayType

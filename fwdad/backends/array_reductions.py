@@ -17,7 +17,8 @@ from fwdad.backends.array_functions import (
     length_text,
     reading,
 )
-from fwdad.backends.elementwise import Term, cast, literal, numpy_number, numpy_term
+from fwdad.backends.number_terms import Term, cast, literal, numpy_number
+from fwdad.backends.numpy_terms import numpy_term
 from fwdad.backends.vector_rows import Rows, add_rows, sum_of_row
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand

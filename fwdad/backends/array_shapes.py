@@ -18,7 +18,7 @@ from fwdad.backends.array_functions import (
     shape_text,
     tuple_text,
 )
-from fwdad.backends.elementwise import literal
+from fwdad.backends.number_terms import literal
 from fwdad.tape.mirroring import give_back, is_window, window_or_copy, window_or_zeros
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array

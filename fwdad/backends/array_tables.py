@@ -8,7 +8,7 @@ import numpy as np
 
 from fwdad.backends.array_functions import FLOAT64, as_array, handles, length_text, reading
 from fwdad.backends.array_products import as_dtype
-from fwdad.backends.elementwise import Term, cast, numpy_number
+from fwdad.backends.number_terms import Term, cast, numpy_number
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Operand, is_array
 

@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 
 from fwdad.backends import array_functions
-from fwdad.backends.elementwise import as_ufunc
+from fwdad.backends.numpy_terms import as_ufunc
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import Roots, memory
 from fwdad.tape.effects import own_function

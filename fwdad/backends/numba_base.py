@@ -11,7 +11,6 @@ from fwdad.backends import numba_parallel, vector_functions
 from fwdad.backends.array_functions import Leaf, tuple_text
 from fwdad.backends.array_stacks import Stacks
 from fwdad.backends.columns import Axes, axes_of_memory
-from fwdad.backends.elementwise import Term, cast, literal, numpy_number, stored_cast
 from fwdad.backends.numba_support import (
     HELPERS,
     LINALG_HELPERS,
@@ -19,6 +18,7 @@ from fwdad.backends.numba_support import (
     TABLE_HELPERS,
     CannotCompileError,
 )
+from fwdad.backends.number_terms import Term, cast, literal, numpy_number, stored_cast
 from fwdad.backends.registers import in_registers, lane_memory, width
 from fwdad.backends.workspaces import OpenLoop, moving_lengths, temporaries
 from fwdad.tape.alias import memory_of

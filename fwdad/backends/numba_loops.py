@@ -8,17 +8,9 @@ import numpy as np
 
 from fwdad.backends import array_functions
 from fwdad.backends.array_functions import Leaf, length_text, tuple_text
-from fwdad.backends.elementwise import (
-    Term,
-    as_ufunc,
-    constant,
-    needed_dtypes,
-    number_cast,
-    numpy_number,
-    numpy_term,
-    where_term,
-)
 from fwdad.backends.numba_lanes import LaneWriter
+from fwdad.backends.number_terms import Term, constant, number_cast, numpy_number
+from fwdad.backends.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import (
     Apply,

@@ -8,23 +8,17 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.array_functions import ELEMENTWISE
-from fwdad.backends.elementwise import (
-    Term,
-    as_ufunc,
-    cast,
-    constant,
+from fwdad.backends.numba_base import BaseWriter, Ready, name_of
+from fwdad.backends.number_terms import Term, cast, constant, literal, numpy_number
+from fwdad.backends.numpy_terms import as_ufunc, loop_types, numpy_term
+from fwdad.backends.python_terms import (
     conversion_term,
     extreme_term,
-    literal,
-    loop_types,
     math_term,
-    numpy_number,
-    numpy_term,
     part_term,
     python_term,
     round_term,
 )
-from fwdad.backends.numba_base import BaseWriter, Ready, name_of
 from fwdad.backends.shared_tests import without_tests
 from fwdad.backends.vector_terms import library_name
 from fwdad.tangents.scaling import scale_lanes

@@ -40,7 +40,6 @@ from fwdad.backends import (
 )
 from fwdad.backends.array_functions import tuple_text
 from fwdad.backends.constant_products import with_single_rows
-from fwdad.backends.elementwise import cast
 from fwdad.backends.expansions import expanded
 from fwdad.backends.numba_base import Ready, name_of
 from fwdad.backends.numba_stores import StoreWriter
@@ -50,6 +49,7 @@ from fwdad.backends.numba_support import (
     TABLE_HELPERS,
     CannotCompileError,
 )
+from fwdad.backends.number_terms import cast
 from fwdad.backends.numpy_source import Callee, Source
 from fwdad.backends.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.backends.region_source import write_region

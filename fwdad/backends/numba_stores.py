@@ -7,8 +7,8 @@ from typing import Any
 
 from fwdad.backends import array_indices
 from fwdad.backends.array_functions import Leaf, length_text
-from fwdad.backends.elementwise import Term, numpy_number
 from fwdad.backends.numba_loops import LoopWriter
+from fwdad.backends.number_terms import Term, numpy_number
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array
 from fwdad.tape.places import is_same_window

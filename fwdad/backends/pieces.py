@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fwdad.backends.array_stacks import handed_on
-from fwdad.backends.elementwise import check_dtype
 from fwdad.backends.numba_source import numba_source
 from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.number_terms import check_dtype
 from fwdad.tape.alias import memory, memory_of, written_parameters
 from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.ops import (

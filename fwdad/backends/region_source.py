@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import Term, numpy_number
+from fwdad.backends.number_terms import Term, numpy_number
 from fwdad.backends.regions import Region
 from fwdad.backends.vector_terms import Elements, lanes_of, vector_term
 from fwdad.tape.notation import ATOM

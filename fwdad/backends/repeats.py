@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.backends.elementwise import as_ufunc
+from fwdad.backends.numpy_terms import as_ufunc
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import memory_of
 from fwdad.tape.ops import (

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import as_ufunc, constant
+from fwdad.backends.number_terms import constant
+from fwdad.backends.numpy_terms import as_ufunc
 from fwdad.backends.vector_terms import lanes_of, library_name
 from fwdad.tape.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
 from fwdad.tape.types import Number

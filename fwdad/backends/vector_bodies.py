@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import Term, as_ufunc, constant, math_term, numpy_number
+from fwdad.backends.number_terms import Term, constant, numpy_number
+from fwdad.backends.numpy_terms import as_ufunc
+from fwdad.backends.python_terms import math_term
 from fwdad.backends.strips import Ahead, is_function, is_long, shift_of
 from fwdad.backends.vector_terms import Elements, has_vector_form, lanes_of, library_name
 from fwdad.backends.vector_terms import vector_term as term_of

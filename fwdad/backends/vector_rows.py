@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import Term, as_ufunc, constant, numpy_number
+from fwdad.backends.number_terms import Term, constant, numpy_number
+from fwdad.backends.numpy_terms import as_ufunc
 from fwdad.backends.vector_terms import Elements, has_vector_form, lanes_of, vector_term
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Apply, Operand, Value, is_array

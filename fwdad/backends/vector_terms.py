@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends import vector_math
-from fwdad.backends.elementwise import Term, as_ufunc, cast, literal, loop_types, numpy_number
 from fwdad.backends.numba_support import CannotCompileError
+from fwdad.backends.number_terms import Term, cast, literal, numpy_number
+from fwdad.backends.numpy_terms import as_ufunc, loop_types
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tape.notation import ATOM

@@ -16,6 +16,7 @@ from tests.tracing import (
     objects,
     protocols,
     stores,
+    views,
 )
 from tests.tracing.agreement import assert_agrees, bits, outcome, wide
 
@@ -25,6 +26,7 @@ TABLES = (
     iterables,
     branches,
     stores,
+    views,
     containers,
     objects,
     protocols,

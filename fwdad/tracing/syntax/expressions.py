@@ -1,28 +1,22 @@
-"""Expressions: names, operators, subscripts, attributes, displays and comprehensions."""
+"""Expressions: names, subscripts, attributes, displays and calls."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import operator
-import types
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from fwdad.builder.lifting.source import find_source
 from fwdad.errors import Location, UntraceableError, is_library_file
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax import growing, iteration
-from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
 from fwdad.tracing.syntax.iterators import (
-    CLASSES,
     Enumerated,
     Iterator,
     Range,
@@ -30,11 +24,12 @@ from fwdad.tracing.syntax.iterators import (
     Reversed,
     Zipped,
 )
-from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
-from fwdad.tracing.syntax.texts import interpolated, known_part
+from fwdad.tracing.syntax.operators import Operators
+from fwdad.tracing.syntax.symbols import Maybe, Poison
+from fwdad.tracing.syntax.texts import known_part
 
 
-class Expressions(Conditions):
+class Expressions(Operators):
     """Evaluates expressions."""
 
     # -- where we are
@@ -122,79 +117,6 @@ class Expressions(Conditions):
             return held.value
         return held
 
-    def number(self, x: Any) -> Any:
-        """A value used as a number: an optional one is checked not to be None."""
-        if type(x) is Poison:
-            message = f"this value cannot be used here: {x.reason}"
-            raise UntraceableError(message, self.location())
-        if isinstance(x, Optional):
-            message = "unsupported operand type(s): 'NoneType'"
-            self.recorder.check(x.flag, TypeError, (message,))
-            return x.value
-        return x
-
-    # -- operators
-
-    def eval_BinOp(self, node: ast.BinOp) -> Any:
-        a, b = self.evaluate(node.left), self.evaluate(node.right)
-        self.at(node)
-        return self.binary(OPERATORS[type(node.op)], a, b)
-
-    def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
-        """An operator on two values."""
-        a, b = self.number(a), self.number(b)
-        if function is operator.mod and type(a) in (str, UnknownText) and mentions_symbols((a, b)):
-            return self.native(lambda: interpolated(a, b, self.location()))
-        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
-            if function is operator.add and isinstance(a, str) and isinstance(b, str):
-                return UnknownText(self.location(), known_part(a) + known_part(b))
-            self.refuse_text()
-        if isinstance(a, growing.Items) or isinstance(b, growing.Items):
-            return growing.operated(self, function, a, b)
-        if isinstance(a, np.ndarray):
-            a = self.recorder.as_symbol(a)
-        if isinstance(b, np.ndarray):
-            b = self.recorder.as_symbol(b)
-        if type(a) in CLASSES or type(b) in CLASSES:
-            message = "an operator on a range or an iterator cannot be traced: make a list of it"
-            raise UntraceableError(message, self.location())
-        name = function.__name__.strip("_")
-        for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
-            method = self.python_method(x, special)
-            if method is not None and _is_generated(x, method):
-                if type(a) is not type(b):
-                    continue
-                parts = [tuple(vars(o)[f.name] for f in dataclasses.fields(o) if f.compare)
-                         for o in (a, b)]  # fmt: skip
-                return self.binary(function, *parts)
-            if method is not None:
-                value = self.call(method, (x, y), {})
-                if value is not NotImplemented:
-                    return value
-        kind: Any = type(a)
-        if function is operator.ne and kind.__ne__ is object.__ne__:
-            if self.python_method(a, "__eq__") is not None:
-                return self._negated(self.truth(self.binary(operator.eq, a, b)))
-        if function in _ORDERS and type(a) is type(b) and isinstance(a, (tuple, list)):
-            if mentions_symbols((a, b)):
-                return self._in_order(function, a, b)
-        if function in _EQUALITIES and mentions_symbols((a, b)):
-            same = self._same_items(a, b)
-            if same is not None:
-                return same if function is operator.eq else self._negated(same)
-        if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
-            b = self.force(b)  # that many copies
-        if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
-            a = self.force(a)
-        if type(a) is Symbol or type(b) is Symbol:
-            a, b = self._numeric(a, b), self._numeric(b, a)
-            return self.recorder.apply(function, (a, b), {})
-        return self.made(self.native(function, a, b))
-
-    def made(self, x: Any) -> Any:
-        """What code without a Python source has just made: lists and the like are new."""
-        return self.recorder.fresh(x) if type(x) in (list, dict, set) else x
-
     def statement(self) -> Any:
         """The statement that is executed, and in which call."""
         return id(self.frame), id(getattr(self.frame, "statement", None))
@@ -204,68 +126,6 @@ class Expressions(Conditions):
         lazy = (Iterator, Range, Enumerated, Zipped,
                 Reversed, Repeated)  # fmt: skip
         return iteration.items(self, x) if isinstance(x, lazy) else x
-
-    def refuse_text(self) -> NoReturn:
-        """Texts of unknown numbers are for messages only."""
-        message = "the text of a number that is not known yet can only be the message of an error"
-        raise UntraceableError(message, self.location())
-
-    def _numeric(self, x: Any, other: Any) -> Any:
-        """A list beside an array is an array."""
-        if isinstance(x, (list, tuple)) and type(other) is Symbol and other.is_array:
-            return self.recorder.apply(np.array, (x,), {})
-        return x
-
-    def python_method(self, x: Any, name: str) -> Any:
-        """A special method that the user's class defines in Python, or None."""
-        if isinstance(x, growing.Items):
-            return None
-        found = getattr(type(x), name, None)
-        return found if isinstance(found, types.FunctionType) and type(x) is not Symbol else None
-
-    def native(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call something on known values; what it raises is raised by the program."""
-        try:
-            return function(*args)
-        except UntraceableError:
-            raise
-        except Exception as error:  # whatever a function of the user's raises
-            raise AlwaysRaises(error) from error
-
-    def raise_always(self, exception: type[BaseException], message: str) -> NoReturn:
-        """End this way through the program in an exception."""
-        raise AlwaysRaises(exception, (message,))
-
-    def binary_add(self, a: Any, b: Any) -> Any:
-        """``a + b`` of ints, which may be symbols."""
-        if isinstance(a, int) and a == 0:
-            return b
-        if isinstance(b, int) and b == 0:
-            return a
-        return self.binary(operator.add, a, b)
-
-    def binary_sub(self, a: Any, b: Any) -> Any:
-        """``a - b`` of ints, which may be symbols."""
-        return a if isinstance(b, int) and b == 0 else self.binary(operator.sub, a, b)
-
-    def binary_mul(self, a: Any, b: Any) -> Any:
-        """``a * b`` of ints, which may be symbols."""
-        return a if isinstance(b, int) and b == 1 else self.binary(operator.mul, a, b)
-
-    def range_length(self, start: Any, stop: Any, step: Any) -> Any:
-        """The length of a range."""
-        return self.recorder.apply(range_length, (start, stop, step), {})
-
-    def shortest(self, lengths: list[Any]) -> Any:
-        """The smallest of several lengths."""
-        known = [n for n in lengths if isinstance(n, int)]
-        others = [n for n in lengths if not isinstance(n, int)]
-        values = {id(n.value) for n in others}
-        if not known and len(values) == 1:
-            return others[0]
-        if not others:
-            return min(known)
-        return self.recorder.apply(min, (*([min(known)] if known else []), *others), {})
 
     def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.evaluate(node.value)
@@ -490,43 +350,3 @@ class Expressions(Conditions):
                 kwargs[keyword.arg] = value
         self.at(node)
         return self.call(f, tuple(args), kwargs)
-
-
-_EQUALITIES = (operator.eq, operator.ne)
-_ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
-
-
-def _is_generated(x: Any, method: Any) -> bool:
-    """Whether a comparison is one that ``dataclass`` has written."""
-    if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
-        return False
-    return hasattr(x, "__dict__") and find_source(method) is None
-
-
-_COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
-
-
-def _is_int(x: Any) -> bool:
-    return type(x) is Symbol and isinstance(x.type, Number) and x.type.dtype.kind in "iu"
-
-
-def range_length(start: int, stop: int, step: int) -> int:
-    """How many numbers a range holds."""
-    return len(range(start, stop, step))
-
-
-OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-}

@@ -17,11 +17,11 @@ from fwdad.tracing.calls import containers
 from fwdad.tracing.calls.kinds import CONTAINERS
 from fwdad.tracing.syntax import generators, growing, iteration, managers
 from fwdad.tracing.syntax.control import AlwaysRaises, branch
-from fwdad.tracing.syntax.expressions import OPERATORS
 from fwdad.tracing.syntax.frame import FLOW, Frame
 from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.loops import Loops
 from fwdad.tracing.syntax.matching import Matcher
+from fwdad.tracing.syntax.operators import OPERATORS
 from fwdad.tracing.syntax.raising import may_raise
 from fwdad.tracing.syntax.symbols import Maybe
 
