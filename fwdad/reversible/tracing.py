@@ -18,7 +18,7 @@ from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.recursion import call_program
 from fwdad.tracing.calls.tables import CALLED
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.trees import made_in
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from fwdad.errors import UntraceableError, note_place
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
-from fwdad.tape.ops import Program, Value
+from fwdad.tape.ops import Program, Value, walk
 from fwdad.tape.passes.copies import told_orders
 from fwdad.tape.passes.dead import drop_unread
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
@@ -35,10 +35,11 @@ from fwdad.tracing.calls.recursion import RecursionFound
 from fwdad.tracing.captures import Captures
 from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
 from fwdad.tracing.results import Results
-from fwdad.tracing.syntax.control import AlwaysRaises, NotOneBodyError
+from fwdad.tracing.syntax.control import NotOneBodyError
 from fwdad.tracing.syntax.growing import ListGrows
 from fwdad.tracing.syntax.interpreter import Interpreter
 from fwdad.tracing.syntax.merge import container_of
+from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
 from fwdad.tracing.syntax.texts import known_part
 from fwdad.tracing.tape import Tape, lie_by_rows
 
@@ -156,7 +157,10 @@ def _trace(
     try:
         y = tracer.call(f, call_args, call_kwargs)
     except AlwaysRaises as raised:
-        _raise(raised)
+        if not any(may_raise(op) or op.writes() for op in walk(recorder.block)):
+            _raise(raised)
+        recorder.check(False, raised.exception, raised.arguments, raised.location)
+        y = None
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.returned
     rebuild.answer(y)

@@ -11,10 +11,10 @@ from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.attributes import class_of
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.iterators import CLASSES
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 
 @builtin(isinstance)

@@ -17,8 +17,9 @@ from fwdad.tracing.calls.kinds import C_FUNCTIONS, NUMPY_FUNCTION, mentions_symb
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.tracing.numpy_sources.table import SOURCES
 from fwdad.tracing.syntax.attributes import BoundArrayMethod, class_attribute
-from fwdad.tracing.syntax.control import AlwaysRaises, branch
+from fwdad.tracing.syntax.control import branch
 from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Optional
 
 _QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}

@@ -20,7 +20,7 @@ from fwdad.tape.symbol import UnknownText
 from fwdad.tracing.calls.inline import InlineCalls
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.tracing.syntax.attributes import class_attribute
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.texts import known_part
 
 

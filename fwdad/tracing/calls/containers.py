@@ -19,8 +19,8 @@ from fwdad.tape.types import number_type
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax import iteration
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 _TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "difference",
                  "symmetric_difference", "intersection_update", "difference_update",

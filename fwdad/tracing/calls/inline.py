@@ -30,8 +30,8 @@ from fwdad.tracing.calls.operations import OperationCalls
 from fwdad.tracing.calls.recursion import RecursionFound, call_program
 from fwdad.tracing.calls.tables import MANAGED
 from fwdad.tracing.numpy_sources.table import SOURCES
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
@@ -119,6 +119,9 @@ class InlineCalls(OperationCalls):
                     raise UntraceableError(message, self.location())  # noqa: TRY301
                 changes = region.changes()
                 region.undo()
+        except AlwaysRaises:
+            self.recorder.adopt(block.ops)
+            raise
         except UntraceableError as error:
             if any(map(_has_state, (*args, *kwargs.values()))):
                 raise  # on samples, its methods would change the object itself

@@ -16,7 +16,7 @@ from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import BUILTINS, builtin
 from fwdad.tracing.syntax import iteration
-from fwdad.tracing.syntax.control import AlwaysRaises, branch
+from fwdad.tracing.syntax.control import branch
 from fwdad.tracing.syntax.growing import Items, copied, extreme, summed
 from fwdad.tracing.syntax.iterators import (
     ITERATORS,
@@ -28,6 +28,7 @@ from fwdad.tracing.syntax.iterators import (
     Reversed,
     Zipped,
 )
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 
 @builtin(len)

@@ -17,7 +17,7 @@ from fwdad.tracing.numpy_sources.row_by_row import check_apart
 from fwdad.tracing.numpy_sources.steps import arange_of_values
 from fwdad.tracing.numpy_sources.table import known, refuse
 from fwdad.tracing.syntax import iteration
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 builtin(known)(lambda tracer, x: tracer.known(x))
 

@@ -13,8 +13,8 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import number_type
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax.attributes import Attributes
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.merge import mutables
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 
 def _is_of_trace(x: Any) -> bool:

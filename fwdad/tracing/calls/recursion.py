@@ -12,7 +12,8 @@ from fwdad.tape.ops import Block, Call, Loop, Operand, Program, Value, map_value
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Size, Type, join
 from fwdad.tracing.appended import check_items
-from fwdad.tracing.syntax.control import AlwaysRaises, converted
+from fwdad.tracing.syntax.control import converted
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.trees import Tree, flatten, signature
 
 _ATTEMPTS = 8

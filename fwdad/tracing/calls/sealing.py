@@ -24,7 +24,7 @@ from fwdad.tape.passes.rewrite import all_inside
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import INT
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.trees import flatten, is_leaf
 
 

@@ -18,7 +18,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import builtin, method
 from fwdad.tracing.numpy_sources.row_by_row import check_apart, put_under_mask
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift",
              "and_", "or_", "xor")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fwdad.reverse.pull import pull_block
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import push_block
-from fwdad.tape.ops import Block, Program, Value, is_array, values_in
+from fwdad.tape.ops import Apply, Block, Program, Value, is_array, values_in
 from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
 from fwdad.tape.symbol import Symbol
@@ -23,6 +23,7 @@ from fwdad.tape.writer import _identity
 from fwdad.tracing.appended import check_items
 from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.derivatives.copied_arguments import check_orders
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.trees import Tree, flatten, made_in
 
 
@@ -170,9 +171,13 @@ class Differentiated:
         mark = recorder.mark()
         derives, recorder.derives = recorder.derives, False
         outside, recorder.differentiates = recorder.differentiates, True
+        raised, y = None, None
         with recorder.region(block) as region, recorder.alone_inside():
-            y = self.tracer.call(self.f, tuple(args), self.kwargs)
-            if region.changes():
+            try:
+                y = self.tracer.call(self.f, tuple(args), self.kwargs)
+            except AlwaysRaises as error:
+                raised = error
+            if raised is None and region.changes():
                 message = (
                     "a function that is differentiated inside a traced program changes a "
                     "container from outside"
@@ -180,6 +185,9 @@ class Differentiated:
                 raise UntraceableError(message, self.tracer.location())
         check_items(block, recorder.lists)
         recorder.differentiates = outside
+        if raised is not None:
+            recorder.derives |= derives
+            self._raise_behind(raised, block, outer)
         recorder.forget(mark)  # what was traced is written anew, with its tangents
         written = written_parameters(Program("", block))
         if self.outputs != "returned":
@@ -204,6 +212,15 @@ class Differentiated:
             for x, w in zip(outer, written, strict=True)
         ]
         return block, own, tree
+
+    def _raise_behind(self, raised: AlwaysRaises, block: Block, given: list[Symbol]) -> NoReturn:
+        """What a function does that always raises, on copies of its arguments."""
+        recorder = self.tracer.recorder
+        for param, x in zip(block.params, given, strict=True):
+            function = np.ndarray.copy if x.is_array else _identity
+            recorder.emit(Apply(function, (x.value,), outputs=(param,)))
+        recorder.adopt(block.ops)
+        raise raised
 
     def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
         """The arguments, none of them a value that f also reads from outside, or is given twice.

@@ -19,9 +19,9 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.syntax import growing
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.iterators import CLASSES, Iterator, Range
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import OfTrace, Optional, Poison
 
 METHODS: dict[str, Callable[..., Any]] = {}

@@ -10,39 +10,15 @@ from typing import Any
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.journal import set_content
-from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, walk
+from fwdad.tape.ops import Apply, Block, Branch, Check, Loop, Missing, Operand, Value, walk
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, INT, ArrayType, Dimension, Number, Size, Type, covers, join
 from fwdad.tracing.syntax.merge import Build, Leaf, Merger
+from fwdad.tracing.syntax.raising import AlwaysRaises, BodyRaises
 
 SEQUENCES = (list, deque)
 _ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
-
-
-class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
-    """The traced way ends in an exception.
-
-    Parameters
-    ----------
-    exception : type or Exception
-        What the program raises.
-    arguments : tuple
-        Of the exception, perhaps symbols.
-    """
-
-    def __init__(
-        self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
-    ) -> None:
-        super().__init__(exception)
-        self.exception = exception
-        self.arguments = arguments
-        self.location = location
-
-    def is_a(self, wanted: Any) -> bool:
-        """Whether the exception is of a class, or of one of several."""
-        cls = self.exception if isinstance(self.exception, type) else type(self.exception)
-        return issubclass(cls, wanted)
 
 
 class NotOneBodyError(UntraceableError):
@@ -348,11 +324,38 @@ def loop(
                 made = _emit_loop(recorder, span, attempt, carried, here)
                 made.checkpoint = checkpoint
                 return Symbol(made.exec_count, recorder)
+    except BodyRaises as found:
+        _raise_in_loop(recorder, span, test, found)
+        return 0
     finally:
         recorder.checkpoint = checkpoint
         recorder.in_checkpoint = outer
     message = "the types of what this loop carries do not settle"
     raise NotOneBodyError(message, recorder.place())
+
+
+def _raise_in_loop(
+    recorder: Recorder, span: Any, test: Callable[[], Any] | None, found: BodyRaises
+) -> None:
+    """Write a loop whose first iteration raises: a branch, on whether it begins."""
+
+    def iteration() -> None:
+        params = found.block.params
+        if params:
+            first = recorder.operand(span[0])
+            recorder.emit(Apply(operator.add, (first, 0), outputs=tuple(params)))
+        recorder.adopt(found.block.ops)
+        raise found.raised
+
+    branch(recorder, test() if test else _begins(recorder, *span), iteration, lambda: None)
+
+
+def _begins(recorder: Recorder, start: Any, stop: Any, step: Any) -> Any:
+    """Whether a range is not empty."""
+    if all(isinstance(b, int) for b in (start, stop, step)):
+        return bool(range(start, stop, step))
+    way = recorder.apply(operator.sub, (stop, start), {})
+    return recorder.apply(operator.gt, (recorder.apply(operator.mul, (way, step), {}), 0), {})
 
 
 def _trace_body(
@@ -373,14 +376,15 @@ def _trace_body(
         if test is not None:
             test_block = Block()
             with recorder.region(test_block) as inner:
-                goes_on = truth(recorder, test())
+                goes_on = _of_first(recorder, carried, Block(), lambda: truth(recorder, test()))
                 if inner.changes() or any(op.writes() for op in walk(test_block)):
                     raise TestChangesError
             if goes_on is False and not carried.places:
                 region.undo()
                 return None
             test_block.results.append(recorder.operand(goes_on))
-        leaves = body(counter)
+        block.params = [counter.value] if counter is not None else []
+        leaves = _of_first(recorder, carried, block, lambda: body(counter))
         now, before = {}, {}
         for place in carried.places:
             before[place.where] = (place.container, place.key, place.initial)
@@ -392,9 +396,19 @@ def _trace_body(
                     now[id(o), key] = y
         region.undo()
         fresh = region.fresh
-    heads = [counter.value] if counter is not None else []
-    block.params = [*heads, *(p.value for p in params)]
+    block.params += (p.value for p in params)
     return _Attempt(block, test_block, leaves, now, before, fresh)
+
+
+def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable[[], Any]) -> Any:
+    """Run what is part of an iteration; if it always raises, then the first one has to."""
+    try:
+        return run()
+    except AlwaysRaises as raised:
+        if not carried.places:
+            raise BodyRaises(raised, block) from None
+        message = f"its iterations differ: a later one always raises ({raised})"
+        raise NotOneBodyError(message, recorder.place()) from raised
 
 
 def content_at(o: Any, key: Any) -> Any:

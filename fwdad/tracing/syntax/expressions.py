@@ -14,7 +14,6 @@ from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax import growing, iteration
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
 from fwdad.tracing.syntax.iterators import (
     Enumerated,
@@ -25,6 +24,7 @@ from fwdad.tracing.syntax.iterators import (
     Zipped,
 )
 from fwdad.tracing.syntax.operators import Operators
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Maybe, Poison
 from fwdad.tracing.syntax.texts import known_part
 

@@ -18,9 +18,9 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
 from fwdad.tracing.syntax import iteration, managers
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.frame import Closure
 from fwdad.tracing.syntax.iterators import Ended, Iterator
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Items = Generator[Any, Any, Any]

@@ -23,7 +23,7 @@ from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import INT, ArrayType, Number, Size, Type, join, number_type
 from fwdad.tracing.syntax import iteration
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Held, Maybe, OfTrace
 
 INSTEAD = "use an array of the full length, or read the list where it has stopped growing"

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.tape.ops import Op
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing.calls import containers
 from fwdad.tracing.calls.kinds import CONTAINERS
 from fwdad.tracing.syntax import generators, growing, iteration, managers
-from fwdad.tracing.syntax.control import AlwaysRaises, branch
+from fwdad.tracing.syntax.control import branch
 from fwdad.tracing.syntax.frame import FLOW, Frame
 from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.loops import Loops
 from fwdad.tracing.syntax.matching import Matcher
 from fwdad.tracing.syntax.operators import OPERATORS
-from fwdad.tracing.syntax.raising import may_raise
+from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
 from fwdad.tracing.syntax.symbols import Maybe
 
 
@@ -330,21 +331,26 @@ class Interpreter(Loops):
         try:
             self.run_block(node.body)
         except AlwaysRaises as raised:
+            self._refuse_raising(node, ops[before:])
             self._handle(node, raised)
             return
-        wanted: list[Any] = []
-        for handler in node.handlers if len(ops) > before else ():
-            cls = BaseException if handler.type is None else self.evaluate(handler.type)
-            wanted.extend(cls if isinstance(cls, tuple) else (cls,))
-        if wanted and any(may_raise(op, tuple(wanted)) for op in ops[before:]):
-            message = (
-                "a `try` around operations that may raise when the program runs cannot be traced"
-            )
-            raise UntraceableError(message, self.place_of(node))
+        self._refuse_raising(node, ops[before:])
         if self.stopped() is False:
             self.run_block(node.orelse)
         elif node.orelse and self.stopped() is not True:
             message = "`else` of a `try` that some ways jump out of cannot be traced"
+            raise UntraceableError(message, self.place_of(node))
+
+    def _refuse_raising(self, node: ast.Try, ops: list[Op]) -> None:
+        """Refuse operations that may raise what is caught."""
+        wanted: list[Any] = []
+        for handler in node.handlers if ops else ():
+            cls = BaseException if handler.type is None else self.evaluate(handler.type)
+            wanted.extend(cls if isinstance(cls, tuple) else (cls,))
+        if wanted and any(may_raise(op, tuple(wanted)) for op in ops):
+            message = (
+                "a `try` around operations that may raise when the program runs cannot be traced"
+            )
             raise UntraceableError(message, self.place_of(node))
 
     def _finally(self, statements: list[ast.stmt]) -> None:

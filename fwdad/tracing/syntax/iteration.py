@@ -15,7 +15,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.ops import Check
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.numpy_sources.row_by_row import Flat
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 
 if TYPE_CHECKING:
     from fwdad.tracing.syntax.expressions import Expressions

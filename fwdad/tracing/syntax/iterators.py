@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fwdad.errors import UntraceableError
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import OfTrace
 
 if TYPE_CHECKING:

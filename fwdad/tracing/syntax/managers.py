@@ -13,10 +13,10 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
+from fwdad.tape.ops import Op
 from fwdad.tracing.syntax import iterators
 from fwdad.tracing.syntax.attributes import class_attribute
-from fwdad.tracing.syntax.control import AlwaysRaises
-from fwdad.tracing.syntax.raising import may_raise
+from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Leave = Callable[[AlwaysRaises | None], Any]
@@ -48,16 +48,24 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
     try:
         yield
     except AlwaysRaises as raised:
+        _refuse_raising(tracer, manager, suppressed, ops[before:], node)
         if not tracer.truth(leave(raised)):
             raise
         return
-    if suppressed and any(may_raise(op, suppressed) for op in ops[before:]):
+    _refuse_raising(tracer, manager, suppressed, ops[before:], node)
+    leave(None)
+
+
+def _refuse_raising(
+    tracer: Any, manager: Any, suppressed: tuple[Any, ...], ops: list[Op], node: ast.AST
+) -> None:
+    """Refuse operations that may raise what a manager may suppress."""
+    if suppressed and any(may_raise(op, suppressed) for op in ops):
         message = (
             f"`with` of a {type(manager).__name__}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
         )
         raise UntraceableError(message, tracer.place_of(node))
-    leave(None)
 
 
 def _enter(tracer: Any, manager: Any, item: ast.withitem) -> tuple[Any, _Leave, tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import BUILTINS
-from fwdad.tracing.syntax.control import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Optional
 
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)

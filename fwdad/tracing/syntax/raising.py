@@ -1,17 +1,16 @@
-"""Which exceptions operations may raise, as far as ``try`` and ``with`` have to know."""
+"""Exceptions: ways that end in one, and operations that may, as far as ``try`` has to know."""
 
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fwdad.tape.ops import Apply, Check, Load, Op, Store, Update
+from fwdad.errors import Location
+from fwdad.tape.effects import Risk, risk
+from fwdad.tape.ops import Apply, Block, Check, Load, Op, Store, Update
 from fwdad.tape.types import Number
-
-if TYPE_CHECKING:
-    pass
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -23,6 +22,48 @@ _RAISED: dict[Any, tuple[type[BaseException], ...]] = {
 }
 
 
+class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
+    """The traced way ends in an exception.
+
+    Parameters
+    ----------
+    exception : type or Exception
+        What the program raises.
+    arguments : tuple
+        Of the exception, perhaps symbols.
+    """
+
+    def __init__(
+        self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
+    ) -> None:
+        super().__init__(exception)
+        self.exception = exception
+        self.arguments = arguments
+        self.location = location
+
+    def is_a(self, wanted: Any) -> bool:
+        """Whether the exception is of a class, or of one of several."""
+        cls = self.exception if isinstance(self.exception, type) else type(self.exception)
+        return issubclass(cls, wanted)
+
+
+class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
+    """The first iteration of a loop always raises: it is the last one, too.
+
+    Parameters
+    ----------
+    raised : AlwaysRaises
+        What it raises.
+    block : Block
+        What it does before; the counter is its parameter.
+    """
+
+    def __init__(self, raised: AlwaysRaises, block: Block) -> None:
+        super().__init__(raised)
+        self.raised = raised
+        self.block = block
+
+
 def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
     """Whether an operation may raise one of some exceptions when it runs."""
     if any(may_raise(o, wanted) for b in op.blocks() for o in b.ops):
@@ -31,6 +72,11 @@ def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
         raised = op.exception if isinstance(op.exception, type) else type(op.exception)
         return issubclass(raised, wanted)
     if isinstance(op, Apply):
+        may = risk(op)
+        if may <= Risk.WARNS:
+            return False
+        if may == Risk.SHAPES and isinstance(op.function, np.ufunc):
+            return any(issubclass(ValueError, w) or issubclass(w, ValueError) for w in wanted)
         numbers = all(isinstance(v.type, Number) for v in op.outputs)
         if isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL):
             return False
