@@ -18,8 +18,8 @@ from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.conditions import Conditions
-from fwdad.tracing.syntax.control import AlwaysRaises
 from fwdad.tracing.syntax.iterators import CLASSES
+from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Optional, Poison
 from fwdad.tracing.syntax.texts import interpolated, known_part
 
