@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer imports from itself and from the layers above it in this table.
 LAYERS = {
     "errors": 0,
+    "entering": 0,
     "defects": 0,
     "tangents": 1,
     "rules": 2,

@@ -272,22 +272,23 @@ def _stack(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
     _join(w, op, parts, axes_of(axis, op.outputs[0].type.ndim)[0], new=True)
 
 
-@handles(np.hstack)
-def _hstack(w, op, parts):
+def _common_rank(parts):
+    """The rank that arrays beside each other share."""
     ranks = {p.type.ndim for p in parts if is_array(p)}
     if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
         message = "of numbers"
         raise TypeError(message)
-    _join(w, op, parts, 0 if ranks == {1} else 1, new=False)
+    return ranks.pop()
+
+
+@handles(np.hstack)
+def _hstack(w, op, parts):
+    _join(w, op, parts, 0 if _common_rank(parts) == 1 else 1, new=False)
 
 
 @handles(np.vstack)
 def _vstack(w, op, parts):
-    ranks = {p.type.ndim for p in parts if is_array(p)}
-    if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
-        message = "of numbers"
-        raise TypeError(message)
-    _join(w, op, parts, 0, new=ranks == {1})
+    _join(w, op, parts, 0, new=_common_rank(parts) == 1)
 
 
 @handles(np.diff)

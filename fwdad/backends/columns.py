@@ -17,6 +17,7 @@ from fwdad.backends.numpy_terms import as_ufunc
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tape.alias import Roots, memory
 from fwdad.tape.effects import own_function
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -31,7 +32,7 @@ from fwdad.tape.ops import (
     is_array,
     values_in,
 )
-from fwdad.tape.places import Places, affine, counter_loop, of_each_axis
+from fwdad.tape.places import Places, affine, counter_loop
 from fwdad.tape.stacks import push
 
 Axes = tuple[int, ...]
@@ -156,7 +157,7 @@ class _Votes:
             return
         if owner.type.ndim != v.type.ndim:  # a window on a window that has lost an axis
             return
-        parts = of_each_axis(index, v.type.ndim)
+        parts = spelled_out(index, v.type.ndim)
         runs = [k for k, i in enumerate(parts) if isinstance(i, slice)]
         fixed = [k for k, i in enumerate(parts) if not isinstance(i, slice)]
         fixed.sort(key=lambda k: self._depth_of(parts[k]))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.entering import enter_into
 from fwdad.errors import UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Apply, Block, Op, Program, Value, map_values, values_in
@@ -25,12 +26,7 @@ _EXPANSIONS: dict[str, Callable[..., Any]] = {}
 
 def expands(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Say functions, given by their dotted names, in simpler ones."""
-
-    def register(f: Callable[..., Any]) -> Callable[..., Any]:
-        _EXPANSIONS.update(dict.fromkeys(names, f))
-        return f
-
-    return register
+    return enter_into(_EXPANSIONS, names)
 
 
 def expanded(program: Program) -> Program:

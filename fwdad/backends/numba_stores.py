@@ -9,6 +9,7 @@ from fwdad.backends import array_indices
 from fwdad.backends.array_functions import Leaf, length_text
 from fwdad.backends.numba_loops import LoopWriter
 from fwdad.backends.number_terms import Term, numpy_number
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import Block, Load, Operand, Store, Update, Value, is_array
 from fwdad.tape.places import is_same_window
@@ -234,21 +235,14 @@ class StoreWriter(LoopWriter):
 
 def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
     """The lengths of a basic index; what is not known is a new unknown."""
-    used = sum(i is not None and i is not Ellipsis for i in index)
     rest = list(shape)
     made: list[Dimension] = []
-    spread = False
-    for i in index:
+    for i in spelled_out(index, len(shape)):
         if i is None:
             made.append(1)
-        elif i is Ellipsis:
-            spread = True
-            take = len(shape) - used
-            made.extend(rest[:take])
-            del rest[:take]
         elif isinstance(i, slice):
             d = rest.pop(0)
             made.append(sliced(d, i))
         else:
             rest.pop(0)
-    return (*made, *rest) if not spread or rest else tuple(made)
+    return tuple(made)

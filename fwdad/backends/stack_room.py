@@ -12,9 +12,10 @@ from typing import Any
 
 from fwdad.backends.numba_loops import arity
 from fwdad.backends.workspaces import OpenLoop
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Loop, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import blocks_of
-from fwdad.tape.places import affine, counter_loop, of_each_axis
+from fwdad.tape.places import affine, counter_loop
 from fwdad.tape.stacks import push
 
 Writer = Any
@@ -133,7 +134,7 @@ class _Bounds:
         """The length of an axis of the array that a window is taken of, or less."""
         if any(i is None or is_array(i) for i in op.index):
             return None
-        parts = of_each_axis(op.index, op.array.type.ndim)
+        parts = spelled_out(op.index, op.array.type.ndim)
         own = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
         s = parts[own]
         if s.start is None and s.stop is not None and s.step is None:  # never more than its stop

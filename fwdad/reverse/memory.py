@@ -65,13 +65,19 @@ class Memory(Rules):
         else:
             self.recorder.update(target, at, operator.add, x_bar)
 
-    def _store(self, op: Store) -> None:
+    def _undone(self, op: Store | Update) -> tuple[Symbol, Any] | None:
+        """Put back what a write has changed; the cotangents of that memory, and where it wrote."""
         self._restore(op)
         self._keeps_numbers(op)
         if not self.structure.is_active(op.array):
+            return None
+        return self.memory_of(op.array), self.symbols(op.index)
+
+    def _store(self, op: Store) -> None:
+        undone = self._undone(op)
+        if undone is None:
             return
-        bar = self.memory_of(op.array)
-        at = self.symbols(op.index)
+        bar, at = undone
         if self.structure.any_active(op.value):
             taken = self._taken(bar, op, at)
             self.recorder.store(bar, at, 0.0)
@@ -107,12 +113,10 @@ class Memory(Rules):
             op.check_derivatives_fit()
 
     def _update(self, op: Update) -> None:
-        self._restore(op)
-        self._keeps_numbers(op)
-        if not self.structure.is_active(op.array):
+        undone = self._undone(op)
+        if undone is None:
             return
-        bar = self.memory_of(op.array)
-        at = self.symbols(op.index)
+        bar, at = undone
         if op.function in (operator.add, operator.sub):
             self._accumulation(op, bar, at)
         else:

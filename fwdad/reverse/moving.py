@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.tape.alias import Roots, memory_of
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.known_lengths import length_of
 from fwdad.tape.ops import (
     Apply,
@@ -339,14 +340,8 @@ def _forget(op: Loop, k: int) -> None:
 
 def _parts(op: Load) -> tuple[Operand, ...] | None:
     """A basic index, with a part for each axis; None if slices run backwards."""
-    ndim = op.array.type.ndim
-    taken = sum(1 for i in op.index if i is not None and i is not Ellipsis)
-    rest = (slice(None),) * (ndim - taken)
-    index: list[Any] = list(op.index)
-    at = next((k for k, i in enumerate(index) if i is Ellipsis), len(index))
-    index[at : at + 1] = rest
     found: list[Operand] = []
-    for i in index:
+    for i in spelled_out(op.index, op.array.type.ndim):
         if type(i) is slice:
             step = 1 if i.step is None else i.step
             if type(step) is not int or step < 1:

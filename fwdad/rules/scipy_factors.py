@@ -138,6 +138,13 @@ def lu_frule(primals, tangents, permute_l=False, p_indices=False, **options):
     return y, (np.take_along_axis(l_dot, rows, axis=-2), u_dot)
 
 
+def _solved(solve: Any, factors: Any, b_dot: Any, options: dict[str, Any]) -> Any:
+    """Solve for all lanes of right-hand sides at once, by factors that are given."""
+    return apply_linear(
+        solve, (factors, b_dot), 1, lambda columns: solve(factors, columns, **options), **options
+    )
+
+
 @frule("scipy.linalg.lu_solve", argnums=("lu_and_piv", "b"))
 def lu_solve_frule(primals, tangents, trans=0, **options):
     r"""Push tangents through ``scipy.linalg.lu_solve``.
@@ -155,7 +162,7 @@ def lu_solve_frule(primals, tangents, trans=0, **options):
     x = linalg.lu_solve((lu, pivots), b, **options)
     if not isinstance(lu_dot, Zero):
         b_dot = b_dot - _lu_change(lu, lu_dot, pivots, x, trans)
-    return x, _lu_solve((lu, pivots), b_dot, options)
+    return x, _solved(linalg.lu_solve, (lu, pivots), b_dot, options)
 
 
 takes_factors("scipy.linalg.lu_solve")
@@ -173,16 +180,6 @@ def _lu_change(lu: Any, lu_dot: Any, pivots: Any, x: Any, trans: int) -> Any:
     return turn(u_dot) @ (turn(lower) @ x) + turn(upper) @ (turn(l_dot) @ x)
 
 
-def _lu_solve(lu_and_piv: Any, b_dot: Any, options: dict[str, Any]) -> Any:
-    return apply_linear(
-        linalg.lu_solve,
-        (lu_and_piv, b_dot),
-        1,
-        lambda columns: linalg.lu_solve(lu_and_piv, columns, **options),
-        **options,
-    )
-
-
 @transpose_by_name("scipy.linalg.lu_solve", argnum=1)
 def lu_solve_transpose_b(
     y_bar: Any, lu_and_piv: Any, b: Space, trans: int = 0, **options: Any
@@ -192,7 +189,7 @@ def lu_solve_transpose_b(
     options = {**untouched(options), "trans": 2 if trans == 0 else 0}
     if trans == 1:
         lu = np.conjugate(lu)
-    return into(b, _lu_solve((lu, pivots), y_bar, options))
+    return into(b, _solved(linalg.lu_solve, (lu, pivots), y_bar, options))
 
 
 # -- Cholesky
@@ -245,23 +242,13 @@ def cho_solve_frule(primals, tangents, **options):
         factor = np.tril(c) if lower else adjoint(np.triu(c))
         factor_dot = np.tril(c_dot) if lower else adjoint(np.triu(c_dot))
         b_dot = b_dot - factor_dot @ (adjoint(factor) @ x) - factor @ (adjoint(factor_dot) @ x)
-    return x, _cho_solve((c, lower), b_dot, options)
+    return x, _solved(linalg.cho_solve, (c, lower), b_dot, options)
 
 
 takes_factors("scipy.linalg.cho_solve")
 
 
-def _cho_solve(c_and_lower: Any, b_dot: Any, options: dict[str, Any]) -> Any:
-    return apply_linear(
-        linalg.cho_solve,
-        (c_and_lower, b_dot),
-        1,
-        lambda columns: linalg.cho_solve(c_and_lower, columns, **options),
-        **options,
-    )
-
-
 @transpose_by_name("scipy.linalg.cho_solve", argnum=1)
 def cho_solve_transpose_b(y_bar: Any, c_and_lower: Any, b: Space, **options: Any) -> Any:
     """The inverse of a Hermitian matrix is Hermitian."""
-    return into(b, _cho_solve(c_and_lower, y_bar, untouched(options)))
+    return into(b, _solved(linalg.cho_solve, c_and_lower, y_bar, untouched(options)))

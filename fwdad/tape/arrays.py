@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.tape.index_parts import is_basic, is_mask, is_plain, mask_rank, sample_index
+from fwdad.tape.index_parts import is_basic, is_mask, is_plain, mask_rank, sample_index, spelled_out
 from fwdad.tape.known_lengths import length_if_any, length_of
 from fwdad.tape.ops import Apply, Load, Store, Update, Value, values_in
 from fwdad.tape.summing import sum_to
@@ -147,13 +147,9 @@ class Arrays(Writer):
             return self._fancy(a, at), False
         dims: list[Any] = []
         rest = list(self.resolved(t).shape)
-        for position, i in enumerate(at):
+        for i in spelled_out(at, t.ndim):
             if i is None:
                 dims.append(1)
-            elif i is Ellipsis:
-                later = sum(j is not None for j in at[position + 1 :])
-                while len(rest) > later:
-                    dims.append(rest.pop(0))
             elif isinstance(i, slice):
                 whole = rest.pop(0)
                 parts = (i.start, i.stop, i.step)
@@ -163,7 +159,6 @@ class Arrays(Writer):
                     self._sliced[dims[-1]] = (whole, i)
             else:
                 rest.pop(0)
-        dims.extend(rest)
         if not dims and Ellipsis not in [i for i in at if i is Ellipsis]:
             return Number(t.dtype, python=False), False
         return ArrayType(t.dtype, tuple(dims)), True

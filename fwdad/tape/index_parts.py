@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
+
+
+def spelled_out(index: Sequence[Any], ndim: int) -> list[Any]:
+    """A basic index with a part for each axis: slices for an ellipsis, and for what is left out."""
+    parts = list(index)
+    taken = sum(i is not None and i is not Ellipsis for i in parts)
+    at = next((k for k, i in enumerate(parts) if i is Ellipsis), len(parts))
+    parts[at : at + 1] = [slice(None)] * (ndim - taken)
+    return parts
 
 
 def is_basic(i: Any) -> bool:

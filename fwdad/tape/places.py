@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from fwdad.tape.alias import windows
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Loop, Op, Operand, Program, Value, is_array
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 
@@ -97,20 +98,12 @@ def affine(x: Operand, known: Definitions) -> Affine | None:
     return Affine(x, 0)
 
 
-def of_each_axis(index: tuple[Operand, ...], ndim: int) -> list[Operand]:
-    """What an index without None and arrays says of each axis."""
-    parts: list[Operand] = list(index)
-    at = next((k for k, i in enumerate(parts) if i is Ellipsis), len(parts))
-    parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + (at < len(parts)))
-    return parts
-
-
 def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list[Interval] | None:
     """The places that an index means on each axis; None if it is not a plain one."""
     if any(i is None or is_array(i) or isinstance(i, (list, bool)) for i in index):
         return None
     found = []
-    for i in of_each_axis(index, ndim):
+    for i in spelled_out(index, ndim):
         if isinstance(i, slice):
             if i.step not in (None, 1):
                 found.append(Interval(None, None))

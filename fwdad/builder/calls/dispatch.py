@@ -22,6 +22,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.lifting.lift import LIFTED, lift
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, is_library_file
 from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import RULES, find_rule
@@ -48,13 +49,7 @@ TRANSPARENT: set[Any] = set()
 
 def handler(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a special treatment of a function."""
-
-    def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            HANDLERS[function] = body
-        return body
-
-    return register
+    return enter_into(HANDLERS, functions)
 
 
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -223,13 +218,7 @@ _BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
 
 def on_call(*classes: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register how objects of some classes are called: ``resolve(f, args, kwargs)``."""
-
-    def register(resolve: Callable[..., Any]) -> Callable[..., Any]:
-        for cls in classes:
-            _BY_TYPE[cls] = resolve
-        return resolve
-
-    return register
+    return enter_into(_BY_TYPE, classes)
 
 
 def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

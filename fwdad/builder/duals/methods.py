@@ -21,6 +21,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
+from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
 from fwdad.tangents.plain import plain
 
@@ -169,12 +170,7 @@ METHODS: dict[str, Callable[..., Any]] = {}
 
 
 def _method(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            METHODS[name] = body
-        return body
-
-    return register
+    return enter_into(METHODS, names)
 
 
 @_method("reshape")

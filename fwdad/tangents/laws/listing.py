@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.plain import plain
@@ -17,13 +18,7 @@ from fwdad.tangents.vectors import zero_tangent
 
 def law(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function into the closed list."""
-
-    def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            LAWS[function] = body
-        return body
-
-    return register
+    return enter_into(LAWS, functions)
 
 
 def listed() -> list[Any]:

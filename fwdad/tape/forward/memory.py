@@ -232,27 +232,28 @@ class Memory(Windows):
         lanes = self.recorder.load(shadow, (slice(None), *index))
         return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
 
-    def _is_written_alone(self, op: Store | Update, t: Any) -> bool:
-        """Make the lanes that a write of a tangent needs; whether it is all written then."""
+    def _written_lanes(self, op: Store | Update, t: Any) -> tuple[Symbol, tuple[Any, ...]] | None:
+        """The lanes that a write of a tangent changes, and the index; None if it is written now."""
         if isinstance(t, Chunk):
             op.check_derivatives_fit()
         if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
             self._shadow_stored(op.array)
         if op.array in self.windows:
             self._place_store(op, t if isinstance(t, Chunk) else None)
-            return True
+            return None
         if op.array not in self.shadow:
             self._copy(op)
-            return True
-        return False
+            return None
+        index = tuple(self._symbols(i) for i in op.index)
+        self._alignable(index)
+        return self.shadow[op.array], index
 
     def _store(self, op: Store) -> None:
         t = self.tangent_of(op.value)
-        if self._is_written_alone(op, t):
+        written = self._written_lanes(op, t)
+        if written is None:
             return
-        index = tuple(self._symbols(i) for i in op.index)
-        self._alignable(index)
-        shadow = self.shadow[op.array]
+        shadow, index = written
         lanes: Any = 0.0
         if isinstance(t, Chunk):
             lanes = self._aligned(t, op.array.type, op.index)
@@ -282,11 +283,10 @@ class Memory(Windows):
 
     def _update(self, op: Update) -> None:
         t = self.tangent_of(op.value)
-        if self._is_written_alone(op, t):
+        written = self._written_lanes(op, t)
+        if written is None:
             return
-        index = tuple(self._symbols(i) for i in op.index)
-        self._alignable(index)
-        shadow = self.shadow[op.array]
+        shadow, index = written
         at = (slice(None), *index)
         if op.function in (operator.add, operator.sub):
             if isinstance(t, Chunk):

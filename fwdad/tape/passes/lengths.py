@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.tape.alias import own_name
 from fwdad.tape.broadcasting import BROADCASTING
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
 from fwdad.tape.passes.rewrite import blocks_of, defined_by
 from fwdad.tape.types import ArrayType, Dimension, Size, Type, sliced
@@ -137,20 +138,18 @@ class _Lengths:
         """The shape of ``a[index]``, which a value is."""
         rest = list(whole)
         made: list[Dimension] = []
-        for k, i in enumerate(index):
+        for i in spelled_out(index, len(whole)):
             if i is None:
                 made.append(1)
-            elif i is Ellipsis:
-                later = sum(j is not None for j in index[k + 1 :])
-                while len(rest) > later:
-                    made.append(rest.pop(0))
             else:
                 d = rest.pop(0)
-                if isinstance(i, slice):
+                if i == slice(None):
+                    made.append(d)
+                elif isinstance(i, slice):
                     own = value.type.shape[len(made)]
                     cut = self._cut.setdefault((d, i.start, i.stop, i.step), own)
                     made.append(sliced(d, i, unknown=cut))
-        return (*made, *rest)
+        return tuple(made)
 
     def _note(self, value: Value, shape: tuple[Dimension, ...]) -> None:
         if len(shape) != value.type.ndim:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fwdad.entering import enter_into
 from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.attributes import METHODS
 
@@ -23,20 +24,9 @@ BUILTINS: dict[Any, Callable[..., Any]] = {}
 
 def builtin(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give builtins their meaning."""
-
-    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            BUILTINS[function] = handle
-        return handle
-
-    return register
+    return enter_into(BUILTINS, functions)
 
 
 def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a method of arrays its meaning."""
-
-    def register(handle: Callable[..., Any]) -> Callable[..., Any]:
-        METHODS[name] = handle
-        return handle
-
-    return register
+    return enter_into(METHODS, (name,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -37,28 +37,30 @@ def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) 
     return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
 
 
+def _refuse_outside(what: str, f: Any) -> NoReturn:
+    """Functions that stand for parts of a program have a meaning in a trace only."""
+    message = f"the {what} of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
 def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """The cotangents of arguments, for that of the value, which is the last of ``args``."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
+    _refuse_outside("pullback", f)
 
 
 def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """A value and the cotangents of arguments, to be cut in two: see ``reverse.halves``."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
+    _refuse_outside("pullback", f)
 
 
 def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """:func:`pulled_value`, with a mark where the way back begins."""
-    message = f"the pullback of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
+    _refuse_outside("pullback", f)
 
 
 def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     """The value of a function that may write into its arguments: into copies of them."""
-    message = f"the value of {function_name(f)} is needed outside of a tape"
-    raise UntraceableError(message)
+    _refuse_outside("value", f)
 
 
 @builtin(value_alone)

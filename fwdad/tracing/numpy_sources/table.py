@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.entering import enter_into
+
 SOURCES: dict[Any, Callable[..., Any]] = {}
 """Functions of NumPy, and what is traced in their place."""
 
 
 def stands_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Trace a function in the place of NumPy's."""
-
-    def register(source: Callable[..., Any]) -> Callable[..., Any]:
-        SOURCES.update(dict.fromkeys(functions, source))
-        return source
-
-    return register
+    return enter_into(SOURCES, functions)
 
 
 def known(x: Any) -> Any:

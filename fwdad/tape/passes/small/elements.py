@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Load, Operand, Value, is_array, values_in
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 
@@ -115,13 +116,7 @@ def taken(op: Load) -> Any:
     if not op.view or any(i is None for i in op.index):
         return None
     rest = list(op.array.type.shape)
-    index = list(op.index)
-    for k, i in enumerate(op.index):
-        if i is Ellipsis:
-            index[k : k + 1] = [slice(None)] * (len(rest) - len(index) + 1)
-    index += [slice(None)] * (len(rest) - len(index))
-    if len(index) != len(rest):
-        return None
+    index = spelled_out(op.index, len(rest))
     places: list[list[Operand]] = []
     shape = []
     for i, n in zip(index, rest, strict=True):
