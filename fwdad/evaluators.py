@@ -80,8 +80,10 @@ def jvp(
     argnums : int or tuple of int, default 0
         The arguments to differentiate with respect to, counted in ``(x, *args)``. With a tuple, v
         is a tuple too.
-    args, kwargs
-        Further arguments of f.
+    args : tuple, default ()
+        Further positional arguments of f, behind x.
+    kwargs : dict, optional
+        Keyword arguments of f.
     has_aux : bool, default False
         f returns ``(y, aux)``; aux is passed on without derivatives, as a third result.
     outputs : {"returned", "mutated", "both"}
@@ -370,6 +372,13 @@ def linearize(
     f itself is run instead: on duals, or recorded. It is run again for each product, which raises
     ``NondeterministicFunctionError`` if f's value is another one then; an iterator among the
     arguments is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, J = linearize(lambda x: x**2, np.array([1.0, 3.0]))
+    >>> J.matvec(np.array([1.0, 1.0])), J.rmatvec(np.array([0.0, 1.0]))
+    (array([2., 6.]), array([0., 6.]))
     """
     from fwdad.jacobian_operator import (  # noqa: PLC0415  (SciPy's sparse package)
         JacobianOperator,
@@ -479,6 +488,11 @@ def stop_gradient(x: Any) -> Any:
     -------
     like x
         Arrays are copied.
+
+    Examples
+    --------
+    >>> derivative(lambda x: x * stop_gradient(x), 3.0)
+    3.0
     """
     leaves, structure = flatten(explicit_leaves(x))
     kept = [plain(leaf) for leaf in leaves]

@@ -54,7 +54,16 @@ def jacfwd(
     Notes
     -----
     Costs a run of f on duals for each chunk of columns, however few the rows are: where f has many
-    more arguments than values, take :func:`jacrev`, or :func:`jacobian`, which chooses.
+    more arguments than values, take :func:`jacrev`, or :func:`jacobian`, which chooses. At kinks
+    see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jac = jacfwd(lambda t, y: np.array([y[1], -t * y[0]]), argnums=1)
+    >>> jac(2.0, np.array([1.0, 0.0]))
+    array([[ 0.,  1.],
+           [-2.,  0.]])
     """
     return _Transformed(
         _call_jacfwd,
@@ -100,7 +109,15 @@ def jacrev(
 
     Notes
     -----
-    Costs one run of f, and a way back for each chunk of rows; see :func:`vjp` for the memory.
+    Costs one run of f, and a way back for each chunk of rows; see :func:`vjp` for the memory. At
+    kinks see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jacrev(lambda x: np.array([np.sum(x), x[0] * x[2]]))(np.array([1.0, 2.0, 3.0]))
+    array([[1., 1., 1.],
+           [3., 0., 1.]])
     """
     return _Transformed(
         _call_jacrev, f, argnums, chunk=chunk, has_aux=has_aux, outputs=outputs, stack=stack
@@ -139,7 +156,14 @@ def grad(
     -----
     By reverse mode: f is traced once for each kind of arguments, and its tape is run and run
     backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
-    written down as it runs, loops unrolled: the memory grows with the number of operations.
+    recorded as it runs, with loops unrolled: the memory then grows with the number of operations.
+    :func:`explain` says which it is. At kinks see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
     """
     return _Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
@@ -167,7 +191,14 @@ def value_and_grad(
 
     Notes
     -----
-    Costs what :func:`grad` costs.
+    Costs what :func:`grad` costs. At kinks see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, gradient = value_and_grad(lambda x: x @ x)(np.array([1.0, 2.0]))
+    >>> print(value, gradient)
+    5.0 [2. 4.]
     """
     return _Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
@@ -202,7 +233,15 @@ def hessian(
 
     Notes
     -----
-    Forward over reverse: N directions at a time are pushed through the gradient.
+    Forward over reverse: N directions at a time are pushed through the gradient, which costs a
+    gradient on duals for each chunk. At kinks see :func:`jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]))
+    array([[6., 2.],
+           [2., 0.]])
     """
     gradient = grad(f, argnums)
     return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
@@ -247,6 +286,12 @@ def hvp(
     -----
     Forward over reverse: costs a gradient on duals for each chunk of directions. The Hessian is not
     made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    array([8., 2.])
     """
     single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
     return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]

@@ -110,6 +110,16 @@ def elementwise(
     -----
     A partial that is infinite or NaN contributes exactly zero where the tangent is exactly zero.
     Floating-point warnings inside a partial are silenced: the primal has given its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fwdad
+    >>> def softplus(x):
+    ...     return np.logaddexp(0.0, x)
+    >>> elementwise(softplus, lambda x, y: 1 / (1 + np.exp(-x)))
+    >>> fwdad.jvp(softplus, np.zeros(2), np.ones(2))[1]
+    array([0.5, 0.5])
     """
 
     def make(resolved: Any) -> Rule:
@@ -160,6 +170,16 @@ def linear(
     Notes
     -----
     Lane by lane costs N calls. Reverse mode needs its adjoint: see :func:`transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fwdad
+    >>> def rolled(x):
+    ...     return np.concatenate([x[-1:], x[:-1]])
+    >>> linear(rolled)
+    >>> fwdad.jvp(rolled, np.array([1.0, 2.0]), np.array([0.0, 5.0]))[1]
+    array([5., 0.])
     """
     multilinear(function, argnums=(argnums,), signature=signature, override=override)
 

@@ -62,6 +62,15 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     ------
     UntraceableError
         If a value would have to be known beforehand; with the user's line and the reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def f(x):
+    ...     return np.sum(x**2)
+    >>> print(trace(f, np.ones(3)))
+    tape f(x: float64[?]):
+        return np.sum(x**2)
     """
     return trace_flat(f, Flattened(args, kwargs))
 
