@@ -128,6 +128,24 @@ def test_equal_lengths_are_assumed_and_checked():
         f(np.ones(4), np.ones(6))
 
 
+def parabola(p, x):
+    a, b, c = p  # its length is known from here on
+    return a * x**2 + b * x + c
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_equal_lengths_are_checked_where_one_had_to_be_known(backend):
+    """As many points as parameters in the first call, and other numbers of points later."""
+    f, p = fwdad.jit(parabola, backend=backend), np.array([0.5, -2.0, 3.0])
+    g = fwdad.jit(fwdad.jacrev(parabola), backend=backend)
+    for n in (3, 5, 2, 3):
+        x = np.linspace(1.0, 2.0, n)
+        for _ in range(2):  # the second time by the shortest way
+            assert_allclose(f(p, x), 0.5 * x**2 - 2.0 * x + 3.0, rtol=1e-14)
+            assert_allclose(g(p, x), np.stack([x**2, x, x**0], axis=1), rtol=1e-14)
+    assert fwdad.cache_info(f).traces == 2
+
+
 def test_an_axis_that_is_an_argument_is_assumed_and_checked():
     f = fwdad.jit(lambda x, axis: np.sum(x, axis=axis))
     x = np.arange(6.0).reshape(2, 3)

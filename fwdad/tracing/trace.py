@@ -155,6 +155,7 @@ def _trace(
     tracer.recursive, tracer.growing = found
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = _inputs(recorder, flat, lengths, equal=equal)
+    same_lengths = _equal_lengths(inputs)  # now: a length that becomes known is no `Size` any more
     captures = Captures(recorder, len(inputs), lengths)
     tracer.capture_value = captures.value
     recorder.capture = captures.array
@@ -182,7 +183,7 @@ def _trace(
         program,
         captures.found,
         [*recorder.length_guards, *captures.assumed(flat.leaves)],
-        _equal_lengths(inputs),
+        same_lengths,
         recorder.value_guards,
         [*_unique(tracer.guards), *captures.structures],
         rebuild,
