@@ -11,6 +11,7 @@ import numpy as np
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.types import ArrayType, Size, Type, number_type
+from fwdad.tracing.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
 
 Build = Callable[[list[Any], dict[int, Any]], Any]
 
@@ -108,12 +109,12 @@ class Flattened:
                 return held
 
             return (cls, keys), fill_list
-        content = x if isinstance(x, dict) else vars(x)
+        content = x if isinstance(x, dict) else attributes_of(x)
         keys, builds = self._all(content.values())
         names = tuple(content)
 
         def fill(leaves: list[Any], made: dict[int, Any]) -> Any:
-            held = made[k] = cls() if isinstance(x, dict) else new_object(cls)
+            held = made[k] = cls() if isinstance(x, dict) else traced_object(cls)
             target = held if isinstance(x, dict) else vars(held)
             for name, b in zip(names, builds, strict=True):
                 target[name] = b(leaves, made)
@@ -142,6 +143,11 @@ def new_object(cls: Any) -> Any:
     return object.__new__(cls) if own else cls.__new__(cls)
 
 
+def traced_object(cls: Any) -> Any:
+    """An object without attributes, or what stands for one in a trace."""
+    return new_object(stand_in(cls) if has_slots(cls) else cls)
+
+
 def is_record(x: Any) -> bool:
     """Whether an argument is an object whose attributes are arguments, too.
 
@@ -152,8 +158,10 @@ def is_record(x: Any) -> bool:
     """
     if isinstance(x, (type, types.ModuleType, types.FunctionType, types.MethodType)):
         return False
-    if not isinstance(getattr(x, "__dict__", None), dict) or isinstance(x, BaseException):
+    if isinstance(x, BaseException):
         return False
+    if not isinstance(getattr(x, "__dict__", None), dict):
+        return has_slots_as_argument(x)
     own_new = getattr(type(x), "__new__", None) is not object.__new__
     if own_new and type(x) is not types.SimpleNamespace:
         return False

@@ -20,6 +20,7 @@ from fwdad.tracing.arguments import (
     leaf_type,
     refuse_subclass,
 )
+from fwdad.tracing.slots import attributes_of
 
 _CAPTURED_AT_MOST = 512
 
@@ -44,7 +45,7 @@ def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
     """A leaf of a container, UNBOUND if it is not there any more."""
     for key in keys:
         try:
-            x = vars(x)[key] if is_record(x) else x[key]
+            x = attributes_of(x)[key] if is_record(x) else x[key]
         except (LookupError, TypeError):
             return UNBOUND
     return x
@@ -159,5 +160,5 @@ def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]
         for k, item in enumerate(x):
             _find_leaves(item, (*keys, k), found, seen)
     elif isinstance(x, dict) or is_record(x):
-        for key, item in (x if isinstance(x, dict) else vars(x)).items():
+        for key, item in (x if isinstance(x, dict) else attributes_of(x)).items():
             _find_leaves(item, (*keys, key), found, seen)

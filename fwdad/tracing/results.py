@@ -14,6 +14,7 @@ from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.arguments import new_object, refuse_attributes
+from fwdad.tracing.slots import attributes_of, delete_attribute, original, set_attributes
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.iterators import CLASSES
@@ -100,10 +101,15 @@ class Results:
             if isinstance(container, list):
                 container[:] = content
                 continue
-            held = container if isinstance(container, dict) else vars(container)
-            for key in [key for key in held if key not in content]:
-                del held[key]
-            held.update({key: x for key, x in content.items() if x is not UNBOUND})
+            changed = {key: x for key, x in content.items() if x is not UNBOUND}
+            if isinstance(container, dict):
+                for key in [key for key in container if key not in content]:
+                    del container[key]
+                container.update(changed)
+                continue
+            for key in [key for key in attributes_of(container) if key not in content]:
+                delete_attribute(container, key)
+            set_attributes(container, changed)
         return answer
 
     def _change(self, held: Any, old: Any) -> Take:
@@ -194,13 +200,13 @@ class Results:
 
             return fill_list
         parts = {name: self._take(item) for name, item in held.items()}
-        cls = type(x)
+        cls = original(type(x))
 
         def fill(run: Run) -> Any:
             if key not in run.made:
                 run.made[key] = made = {} if cls is dict else new_object(cls)
-                target = made if cls is dict else vars(made)
-                target.update({name: part(run) for name, part in parts.items()})
+                content = {name: part(run) for name, part in parts.items()}
+                made.update(content) if cls is dict else set_attributes(made, content)
             return run.made[key]
 
         return fill

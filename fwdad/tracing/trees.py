@@ -11,7 +11,8 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
-from fwdad.tracing.arguments import is_record, new_object
+from fwdad.tracing.arguments import is_record, traced_object
+from fwdad.tracing.slots import attributes_of
 from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.symbols import Maybe, Optional, Poison
@@ -80,13 +81,13 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
             message = "a value that may be None, or not be there, is used as a whole"
             raise UntraceableError(message)
         if records and is_record(node):
-            fields = {name: take(part) for name, part in vars(node).items()}
+            fields = {name: take(part) for name, part in attributes_of(node).items()}
 
             def build(values: list[Any], t: bool) -> Any:
                 own = getattr(type(node), "__fwdad_record__", None)
                 if t and own is not None:
                     return fields[own](values, t)
-                made = new_object(type(node))
+                made = traced_object(type(node))
                 for name, part in fields.items():
                     object.__setattr__(made, name, part(values, t))
                 return made
@@ -106,7 +107,7 @@ def made_in(recorder: Any, x: Any) -> Any:
     elif isinstance(x, dict):
         parts = list(x.values())
     elif is_record(x):
-        parts = list(vars(x).values())
+        parts = list(attributes_of(x).values())
     else:
         return x
     for part in parts:

@@ -31,7 +31,6 @@ RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "division_by_zero_is_caught", "exception_that_carries_a_value", "failing_factorisation",
     "fortran_order", "functions_over_arrays", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",
-    "namedtuples_and_dataclasses", "protocols",
     "quadrature",
     "recursive_sort", "structured_fields",
 }  # fmt: skip

@@ -23,13 +23,6 @@ HISTORY = []
 RNG = np.random.default_rng(0)
 
 
-class Slotted:
-    __slots__ = ("a",)
-
-    def __init__(self, a):
-        self.a = a
-
-
 @dataclass
 class Body:
     x: float
@@ -124,10 +117,6 @@ def class_statement(x):
         pass
 
     return x
-
-
-def slots(x):
-    return Slotted(x).a  # here: __slots__
 
 
 def sorted_by_values(x, y):
@@ -252,7 +241,6 @@ REFUSED = [
     (unknown_c_function, (1.0,)),
     (eigenvalues, (V,)),
     (class_statement, (1.0,)),
-    (slots, (1.0,)),
     (sorted_by_values, (1.0, 2.0)),
     (filtered_by_values, (1.0, 2.0)),
     (one_of_two_objects, (1.0,)),

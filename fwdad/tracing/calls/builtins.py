@@ -10,6 +10,7 @@ from typing import Any
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import builtin
+from fwdad.tracing.slots import is_stand_in
 from fwdad.tracing.syntax.attributes import class_of
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
@@ -96,6 +97,8 @@ def _delattr(tracer: Any, o: Any, name: str) -> None:
 
 @builtin(vars)
 def _vars(tracer: Any, o: Any) -> Any:
+    if is_stand_in(type(o)) and class_of(o).__dictoffset__ == 0:
+        raise AlwaysRaises(TypeError, ("vars() argument must have __dict__ attribute",))
     return tracer.attribute(o, "__dict__")
 
 

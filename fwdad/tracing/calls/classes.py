@@ -17,8 +17,10 @@ from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tangents import sparse
 from fwdad.tape.symbol import UnknownText
+from fwdad.tracing.arguments import traced_object
 from fwdad.tracing.calls.inline import InlineCalls
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.tracing.slots import has_slots
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.texts import known_part
@@ -62,10 +64,7 @@ class ClassCalls(InlineCalls):
             if new is not object.__new__:
                 message = f"{cls.__name__} has a __new__ of its own, which cannot be traced"
                 raise UntraceableError(message, self.location())
-            made = new(cls)
-            if not hasattr(made, "__dict__"):
-                message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
-                raise UntraceableError(message, self.location())
+            made = self.blank(cls)
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
                 self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
@@ -73,6 +72,11 @@ class ClassCalls(InlineCalls):
                 return made
             self.recorder.own(made.__dict__, namespace=True)
             self.call(init, (made, *args), kwargs)
+            return made
+        if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
+            self.native(lambda: cls(*args, **kwargs))  # whether it can be made of these
+            made = self.blank(cls)
+            self.recorder.own(vars(made), namespace=True)
             return made
         if dataclasses.is_dataclass(cls) and cls.__dataclass_params__.init:
             return self._make_dataclass(cls, args, kwargs)
@@ -95,16 +99,19 @@ class ClassCalls(InlineCalls):
             self.recorder.own(made)
         return made
 
+    def blank(self, cls: type) -> Any:
+        """An object that has no attributes yet."""
+        new: Any = cls.__new__
+        made = self.native(new, cls)  # not of an abstract class
+        return traced_object(cls) if has_slots(cls) else made
+
     def _make_dataclass(self, cls: Any, args: Any, kwargs: Any) -> Any:
         """What a generated ``__init__`` does."""
         fields = cls.__dataclass_fields__
         if any(f._field_type is dataclasses._FIELD_INITVAR for f in fields.values()):
             message = f"{cls.__name__} has an InitVar, and cannot be made in a traced program"
             raise UntraceableError(message, self.location())
-        made = cls.__new__(cls)
-        if not hasattr(made, "__dict__"):
-            message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
-            raise UntraceableError(message, self.location())
+        made = self.blank(cls)
         self.recorder.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
         given = self.native(lambda: signature.bind(*args, **kwargs)).arguments

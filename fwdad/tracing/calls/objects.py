@@ -13,10 +13,11 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.arguments import new_object
+from fwdad.tracing.arguments import new_object, traced_object
 from fwdad.tracing.calls.calls import Calls
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import CALLED, builtin
+from fwdad.tracing.slots import has_slots
 from fwdad.tracing.syntax.frame import Closure
 from fwdad.tracing.syntax.merge import is_object
 
@@ -29,9 +30,8 @@ def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
 @builtin(object.__new__)
 def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
     made = tracer.native(object.__new__, cls)
-    if not isinstance(getattr(made, "__dict__", None), dict):
-        message = f"{cls.__name__} has __slots__, and its objects cannot be traced"
-        raise UntraceableError(message, tracer.location())
+    if has_slots(cls):
+        made = traced_object(cls)
     tracer.recorder.own(vars(made), namespace=True)
     return made
 
@@ -134,8 +134,9 @@ def _is_plain(tracer: Any, x: Any) -> bool:
     if not is_object(x):
         return False
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__"):
-        if getattr(type(x), name, None) is not getattr(object, name, None):
-            if type(x) is types.SimpleNamespace:
+        own = getattr(type(x), name, None)
+        if own is not getattr(object, name, None):
+            if type(x) is types.SimpleNamespace or getattr(own, "__module__", "") == "dataclasses":
                 continue
             if mentions_symbols(x):
                 message = f"a copy of a {type(x).__name__}, which has {name}, cannot be traced"

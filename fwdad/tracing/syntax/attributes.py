@@ -18,11 +18,12 @@ from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.numpy_sources.row_by_row import Flat
+from fwdad.tracing.slots import is_stand_in, may_have, original
 from fwdad.tracing.syntax import growing
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.tracing.syntax.raising import AlwaysRaises
-from fwdad.tracing.syntax.symbols import OfTrace, Optional, Poison
+from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
 
 METHODS: dict[str, Callable[..., Any]] = {}
 """Methods of arrays and numbers: ``handle(tracer, symbol, *args, **kwargs)``."""
@@ -115,7 +116,13 @@ class Attributes:
         if isinstance(held, dict) and name in held:
             if not own:
                 return self.captured(held[name], ("attribute", o, name), name)
-            return self.readable(held[name], name, held)
+            if found is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
+                message = f"`{name}` is one of the object on one way and its class's on another"
+                raise UntraceableError(message, self.location())
+            message = f"{class_of(o).__name__!r} object has no attribute {name!r}"
+            return self.readable(held[name], name, held, (AttributeError, message))
+        if own and name in ("__class__", "__dict__") and is_stand_in(type(o)):
+            return class_of(o) if name == "__class__" else self._dict_beside_slots(o)
         if name == "__dict__" and own:
             return held
         if isinstance(found, types.FunctionType) and not isinstance(o, type):
@@ -135,6 +142,14 @@ class Attributes:
         if own:  # what the object holds by this name later is another value: its class's is meant
             o = next((t for t in type(o).__mro__ if t.__dict__.get(name, o) is value), o)
         return self.captured(value, ("attribute", o, name), name)
+
+    def _dict_beside_slots(self, o: Any) -> NoReturn:
+        """The ``__dict__`` of an object with slots: there is none, or it does not hold all."""
+        if class_of(o).__dictoffset__ == 0:
+            message = f"{class_of(o).__name__!r} object has no attribute '__dict__'"
+            raise AlwaysRaises(AttributeError, (message,))
+        message = f"`__dict__` of a {class_of(o).__name__}, which has slots too, cannot be traced"
+        raise UntraceableError(message, self.location())
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
         """The end of ``o.name op= …``: what was updated is set, where a class says how."""
@@ -182,6 +197,11 @@ class Attributes:
         if write is not None:
             self.call(write, (found, o, value), {})
             return
+        if is_stand_in(type(o)) and not may_have(type(o), name):
+            what = "has no attribute" if found is None else "attribute"
+            end = "" if found is None else " is read-only"
+            message = f"{type(o).__name__!r} object {what} {name!r}{end}"
+            raise AlwaysRaises(AttributeError, (message,))
         self.recorder.bind(self._attributes(o), name, value)
 
     def delete_attribute(self, o: Any, name: str) -> None:
@@ -194,7 +214,7 @@ class Attributes:
         held = self._attributes(o)
         if held.get(name, UNBOUND) is UNBOUND:
             raise AlwaysRaises(AttributeError, (name,))
-        self.readable(held[name], name, held)
+        self.readable(held[name], name, held, (AttributeError, name))
         self.recorder.bind(held, name, UNBOUND)
 
     def _attributes(self, o: Any) -> dict[str, Any]:
@@ -285,6 +305,8 @@ class SuperOf:
                 if isinstance(found, classmethod):
                     cls = self.owner if isinstance(self.owner, type) else type(self.owner)
                     return Method(found.__func__, cls)
+                if isinstance(found, types.MemberDescriptorType):
+                    return tracer.attribute(self.owner, name)
                 if found is object.__init__:
                     return lambda: None
                 if isinstance(found, (types.FunctionType, *_DESCRIPTORS)):
@@ -319,7 +341,7 @@ def class_of(x: Any) -> type:
     if isinstance(x, (Closure, Method)):
         return types.FunctionType if isinstance(x, Closure) else types.MethodType
     if type(x) is not Symbol:
-        return type(x)
+        return original(type(x))
     if x.is_array:
         return np.ndarray
     t = x.type

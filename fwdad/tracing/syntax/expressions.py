@@ -98,21 +98,35 @@ class Expressions(Operators):
             raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
         return held
 
-    def readable(self, held: Any, name: str, namespace: dict[str, Any]) -> Any:
-        """What a local name holds, or the exception that Python would raise."""
+    def readable(
+        self,
+        held: Any,
+        name: str,
+        namespace: dict[str, Any],
+        missing: tuple[type[Exception], str] | None = None,
+    ) -> Any:
+        """What a local name holds, or the exception that Python would raise.
+
+        Parameters
+        ----------
+        held : object
+            What the namespace has by the name.
+        name : str
+            The name.
+        namespace : dict
+            Where it stands.
+        missing : tuple, optional
+            The exception where there is none, and its message: unless told, those of a local name.
+        """
+        message = f"cannot access local variable {name!r} where it is not associated with a value"
+        cls, message = missing or (UnboundLocalError, message)
         if held is UNBOUND:
-            message = (
-                f"cannot access local variable {name!r} where it is not associated with a value"
-            )
-            raise AlwaysRaises(UnboundLocalError, (message,))
+            raise AlwaysRaises(cls, (message,))
         if isinstance(held, Poison):
             message = f"`{name}` cannot be used here: {held.reason}"
             raise UntraceableError(message, self.location())
         if isinstance(held, Maybe):
-            message = (
-                f"cannot access local variable {name!r} where it is not associated with a value"
-            )
-            self.recorder.check(held.flag, UnboundLocalError, (message,))
+            self.recorder.check(held.flag, cls, (message,))
             self.recorder.bind(namespace, name, held.value)
             return held.value
         return held

@@ -211,6 +211,8 @@ def attribute(tracer: Any, o: Any, name: str) -> Any:
     """An attribute of an iterator."""
     if isinstance(o, Iterator) and name in ("send", "close", "__next__"):
         return Sender(o, name)
+    if isinstance(o, managers.Stack):
+        return managers.of_stack(tracer, o, name)
     message = f"`{name}` of a {type(o).__name__} cannot be traced"
     raise UntraceableError(message, tracer.location())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
+import functools
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,10 +15,12 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.tape.ops import Op
+from fwdad.tape.ops import Block, Op
+from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.syntax import iterators
 from fwdad.tracing.syntax.attributes import class_attribute
-from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
+from fwdad.tracing.syntax.frame import Closure, Method
+from fwdad.tracing.syntax.raising import AlwaysRaises, exceptions_of, may_raise
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Leave = Callable[[AlwaysRaises | None], Any]
@@ -48,31 +52,52 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
     try:
         yield
     except AlwaysRaises as raised:
-        _refuse_raising(tracer, manager, suppressed, ops[before:], node)
+        _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
         if not tracer.truth(leave(raised)):
             raise
         return
-    _refuse_raising(tracer, manager, suppressed, ops[before:], node)
+    _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
     leave(None)
 
 
 def _refuse_raising(
-    tracer: Any, manager: Any, suppressed: tuple[Any, ...], ops: list[Op], node: ast.AST
+    tracer: Any, manager: Any, leaving: tuple[_Leave, Any], ops: list[Op], node: ast.AST
 ) -> None:
     """Refuse operations that may raise what a manager may suppress."""
-    if suppressed and any(may_raise(op, suppressed) for op in ops):
+    leave, suppressed = leaving
+    if isinstance(manager, Stack):
+        suppressed = manager.suppressed()
+    if suppressed and _may_suppress(tracer, leave, suppressed, ops):
         message = (
-            f"`with` of a {type(manager).__name__}, which may suppress exceptions, around "
+            f"`with` of a {_name(manager)}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
         )
         raise UntraceableError(message, tracer.place_of(node))
 
 
-def _enter(tracer: Any, manager: Any, item: ast.withitem) -> tuple[Any, _Leave, tuple[Any, ...]]:
+def _may_suppress(
+    tracer: Any, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
+) -> bool:
+    """Whether a manager may suppress what operations may raise when the program runs: it is asked."""
+    found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
+    for exception in found:
+        if exception is Exception:  # or any other one
+            return True
+        with tracer.recorder.region(Block()) as region:
+            try:
+                answer = tracer.truth(leave(AlwaysRaises(exception)))
+            except AlwaysRaises:
+                answer = True
+            region.undo()
+        if answer is not False:
+            return True
+    return False
+
+
+def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
     """What is entered, how it is left, and the exceptions that are then suppressed."""
     if isinstance(manager, np.errstate) and any(
-        isinstance(k, ast.Constant) and k.value in ("raise", "call")
-        for k in ast.walk(item.context_expr)
+        isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
     ):
         message = "floating-point errors that raise or call cannot be traced"
         raise UntraceableError(message, tracer.location())
@@ -85,6 +110,8 @@ def _enter(tracer: Any, manager: Any, item: ast.withitem) -> tuple[Any, _Leave, 
         return None, lambda _: False, ()
     if isinstance(manager, OfGenerator):
         return _next(tracer, manager.items), _left(tracer, manager.items), ()
+    if isinstance(manager, Stack):
+        return manager, functools.partial(manager.leave, tracer), ()
     if isinstance(manager, contextlib.nullcontext):
         return manager.enter_result, lambda _: False, ()
     if isinstance(manager, contextlib.suppress):
@@ -98,19 +125,31 @@ def _enter(tracer: Any, manager: Any, item: ast.withitem) -> tuple[Any, _Leave, 
     if any(is_library_file(f.__code__.co_filename) for f in (own_enter, own_leave)):
         return _refuse(tracer, manager)
 
-    def leave(raised: AlwaysRaises | None) -> Any:
-        given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
-        return tracer.call(own_leave, (manager, *given), {})
-
-    source = find_source(own_leave)
-    suppressed = () if source is not None and _answers_nothing(source.node) else (BaseException,)
+    leave, suppressed = _by_call(tracer, own_leave, (manager,))
     return tracer.call(own_enter, (manager,), {}), leave, suppressed
 
 
+def _by_call(
+    tracer: Any, function: Any, args: tuple[Any, ...]
+) -> tuple[_Leave, tuple[type[BaseException], ...]]:
+    """What calls an ``__exit__``, and the exceptions that it may suppress."""
+
+    def leave(raised: AlwaysRaises | None) -> Any:
+        given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
+        return tracer.call(function, (*args, *given), {})
+
+    source = find_source(function) if isinstance(function, types.FunctionType) else None
+    node = function.node if isinstance(function, Closure) else source and source.node
+    known = node is not None and not isinstance(node, ast.Lambda) and _answers_nothing(node)
+    return leave, () if known else (BaseException,)
+
+
+def _name(manager: Any) -> str:
+    return "ExitStack" if isinstance(manager, Stack) else type(manager).__name__
+
+
 def _refuse(tracer: Any, manager: Any) -> Any:
-    message = (
-        f"`with` of a {type(manager).__name__} cannot be traced: enter it outside of the function"
-    )
+    message = f"`with` of a {_name(manager)} cannot be traced: enter it outside of the function"
     raise UntraceableError(message, tracer.location())
 
 
@@ -118,6 +157,94 @@ def _answers_nothing(node: ast.AST) -> bool:
     """Whether ``__exit__`` answers nothing that would suppress an exception."""
     answers = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
     return all(isinstance(v, ast.Constant) and not v.value for v in answers)
+
+
+class Stack(OfTrace):
+    """What ``contextlib.ExitStack()`` answers.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    """
+
+    def __init__(self, tracer: Any) -> None:
+        self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.fresh([])
+
+    def add(self, tracer: Any, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
+        """Note what is to be done when the stack is left."""
+        tracer.recorder.touch(self.entered)
+        self.entered.append((leave, suppressed))
+
+    def suppressed(self) -> tuple[Any, ...]:
+        """The exceptions that are suppressed by what has been entered."""
+        return tuple(e for _, wanted in self.entered for e in wanted)
+
+    def leave(self, tracer: Any, raised: AlwaysRaises | None) -> bool:
+        """Leave all, the latest first; whether an exception was suppressed."""
+        pending = raised
+        while self.entered:
+            tracer.recorder.touch(self.entered)
+            leave, _ = self.entered.pop()
+            try:
+                if tracer.truth(leave(pending)):
+                    pending = None
+            except AlwaysRaises as error:
+                pending = error
+        if pending is not None and pending is not raised:
+            raise pending
+        return pending is not raised
+
+
+@dataclasses.dataclass
+class OfStack(OfTrace):
+    """A method of a :class:`Stack`."""
+
+    stack: Stack
+    name: str
+
+
+def _call_stack(tracer: Any, f: OfStack, args: Any, kwargs: Any) -> Any:
+    stack, (first, *rest) = f.stack, args or (None,)
+    if f.name == "close":
+        stack.leave(tracer, None)
+        return None
+    if f.name == "enter_context":
+        value, leave, suppressed = _enter(tracer, first, tracer.node)
+        stack.add(tracer, leave, suppressed)
+        return value
+    if f.name == "callback":
+
+        def call_back(_raised: AlwaysRaises | None) -> bool:
+            tracer.call(first, tuple(rest), kwargs)
+            return False
+
+        stack.add(tracer, call_back)
+        return first
+    own = class_attribute(type(first), "__exit__")
+    if isinstance(own, types.FunctionType) and not is_library_file(own.__code__.co_filename):
+        stack.add(tracer, *_by_call(tracer, own, (first,)))
+    elif isinstance(first, (types.FunctionType, Closure, Method)):
+        stack.add(tracer, *_by_call(tracer, first, ()))
+    else:
+        _refuse(tracer, first)
+    return first
+
+
+CALLED[OfStack] = _call_stack
+
+
+@builtin(contextlib.ExitStack)
+def _stack(tracer: Any) -> Stack:
+    return Stack(tracer)
+
+
+def of_stack(tracer: Any, stack: Stack, name: str) -> OfStack:
+    """An attribute of a stack."""
+    if name in ("enter_context", "callback", "push", "close"):
+        return OfStack(stack, name)
+    message = f"`{name}` of an ExitStack cannot be traced"
+    raise UntraceableError(message, tracer.location())
 
 
 def _next(tracer: Any, items: iterators.Iterator) -> Any:

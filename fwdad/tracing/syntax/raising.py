@@ -64,27 +64,36 @@ class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
         self.block = block
 
 
-def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
-    """Whether an operation may raise one of some exceptions when it runs."""
-    if any(may_raise(o, wanted) for b in op.blocks() for o in b.ops):
-        return True
+def exceptions_of(op: Op) -> set[type[BaseException]]:
+    """The exceptions that an operation may raise when it runs; ``Exception`` stands for any."""
+    inside = {e for b in op.blocks() for o in b.ops for e in exceptions_of(o)}
+    return inside | set(_own(op))
+
+
+def _own(op: Op) -> tuple[type[BaseException], ...]:
     if isinstance(op, Check):
-        raised = op.exception if isinstance(op.exception, type) else type(op.exception)
-        return issubclass(raised, wanted)
+        return (op.exception if isinstance(op.exception, type) else type(op.exception),)
     if isinstance(op, Apply):
         may = risk(op)
         if may <= Risk.WARNS:
-            return False
+            return ()
         if may == Risk.SHAPES and isinstance(op.function, np.ufunc):
-            return any(issubclass(ValueError, w) or issubclass(w, ValueError) for w in wanted)
+            return (ValueError,)
         numbers = all(isinstance(v.type, Number) for v in op.outputs)
         if isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL):
-            return False
-        found = _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
-    elif isinstance(op, Load):
-        found = (IndexError,)
-    elif isinstance(op, (Store, Update)):
-        found = (IndexError, ValueError, TypeError)
-    else:
-        return False
-    return any(issubclass(f, wanted) or issubclass(w, f) for f in found for w in wanted)
+            return ()
+        return _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
+    if isinstance(op, Load):
+        return (IndexError,)
+    if isinstance(op, (Store, Update)):
+        return (IndexError, ValueError, TypeError)
+    return ()
+
+
+def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
+    """Whether an operation may raise one of some exceptions when it runs."""
+    return any(
+        issubclass(e, wanted) or (e is Exception and issubclass(w, e))
+        for e in exceptions_of(op)
+        for w in wanted
+    )

@@ -15,18 +15,6 @@ PROGRAMS = refuses = Refused()
 # -- objects
 
 
-class Slotted:
-    __slots__ = ("x",)
-
-    def __init__(self, x):
-        self.x = x
-
-
-@refuses("objects with `__slots__`, made inside", 1.0, part="__slots__")
-def slots(x):
-    return Slotted(x).x  # here
-
-
 class OwnList(list):
     def __init__(self, *items):
         super().__init__(items)

@@ -228,10 +228,11 @@ def locked(x):
         return x * 2
 
 
-@refuses(_LIBRARY, 1.0, part="`with` of a ExitStack")
-def exit_stack(x):
-    with contextlib.ExitStack():  # here
-        return x * 2
+@refuses(_LIBRARY, 1.0, part="`pop_all` of an ExitStack")
+def stack_is_handed_on(x):
+    with contextlib.ExitStack() as stack:
+        stack.pop_all()  # here
+    return x * 2
 
 
 @refuses(_LIBRARY, 1.0, part="when the program is traced")

@@ -1,0 +1,142 @@
+"""Objects of classes with ``__slots__``: in a trace their attributes lie in a dict, as others' do.
+
+A tape's tracer keeps an object's attributes in its ``__dict__``, where changes are journalled and
+merged. An object with slots has none, or one that does not hold all: in a trace an object of a
+*stand-in* is in its place, a subclass with a ``__dict__`` whose slots are not used.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any
+
+_STANDS_FOR = "__fwdad_stands_for__"
+
+
+class _Slot:
+    """What a stand-in has in the place of a slot; the ``__dict__`` of its objects comes first."""
+
+    def __init__(self, name: str, descriptor: Any) -> None:
+        self.name = name
+        self.descriptor = descriptor
+
+    def __get__(self, o: Any, cls: Any = None) -> Any:
+        if o is None:
+            return self.descriptor
+        message = f"{original(type(o)).__name__!r} object has no attribute {self.name!r}"
+        raise AttributeError(message)
+
+
+class _Quiet:
+    """Comes before the class itself: that it has a subclass is nobody's business."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_options: Any) -> None:
+        """Nothing: the user's may register what it is told."""
+
+
+def original(cls: type) -> type:
+    """The class that a stand-in stands for; any other class is itself."""
+    return cls.__dict__.get(_STANDS_FOR, cls)
+
+
+def is_stand_in(cls: type) -> bool:
+    """Whether a class stands for another one in a trace."""
+    return _STANDS_FOR in cls.__dict__
+
+
+def slots_of(cls: Any) -> tuple[str, ...]:
+    """The slots of a class, by the names that Python gives them."""
+    return _slots_of(cls)
+
+
+@functools.lru_cache(maxsize=512)
+def _slots_of(cls: Any) -> tuple[str, ...]:
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        own = "__slots__" in base.__dict__
+        for name, held in base.__dict__.items():
+            slot = own and isinstance(held, types.MemberDescriptorType)
+            found.setdefault(name, held if slot else None)
+    return tuple(name for name, held in found.items() if held is not None)
+
+
+def has_slots(cls: type) -> bool:
+    """Whether not all attributes of a class's objects lie in their ``__dict__``."""
+    if not all(base.__flags__ & _HEAP for base in cls.__mro__[:-1]):
+        return False
+    return cls.__dictoffset__ == 0 or bool(slots_of(cls))
+
+
+def has_slots_as_argument(x: Any) -> bool:
+    """Whether an argument is an object with slots whose attributes are arguments, too."""
+    cls = type(x)
+    if cls.__module__.split(".")[0] in sys.stdlib_module_names or isinstance(x, BaseException):
+        return False
+    return bool(has_slots(cls) and slots_of(cls))
+
+
+@functools.lru_cache(maxsize=512)
+def stand_in(cls: Any) -> type:
+    """The class whose objects stand for those of a class with slots in a trace."""
+    own: dict[str, Any] = {name: _Slot(name, getattr(cls, name)) for name in slots_of(cls)}
+    own[_STANDS_FOR] = cls
+    own["__class__"] = property(lambda _: cls)
+    for name in ("__module__", "__qualname__", "__doc__"):
+        own[name] = getattr(cls, name)
+    # neither a metaclass nor __init_subclass__ of the user's is called
+    made = type.__new__(type(cls), cls.__name__, (_Quiet, cls), own)
+    type.__setattr__(made, "__slots__", getattr(cls, "__slots__", ()))  # to be read
+    return made
+
+
+def may_have(cls: type, name: str) -> bool:
+    """Whether an object of a stand-in can have an attribute of its own by a name."""
+    of = original(cls)
+    return of.__dictoffset__ != 0 or name in slots_of(of)
+
+
+def attributes_of(x: Any) -> dict[str, Any]:
+    """The attributes of an object: those of its slots, and those of its ``__dict__``."""
+    held = getattr(x, "__dict__", {})
+    names = () if is_stand_in(type(x)) else slots_of(type(x))
+    if not names:
+        return held
+    given = {name: _slot(x, name).__get__(x) for name in names if _is_set(x, name)}
+    return {**given, **held}
+
+
+def set_attributes(x: Any, content: dict[str, Any]) -> None:
+    """Give an object attributes."""
+    names = () if is_stand_in(type(x)) else slots_of(type(x))
+    for name, value in content.items():
+        if name in names:
+            _slot(x, name).__set__(x, value)
+        else:
+            vars(x)[name] = value
+
+
+def delete_attribute(x: Any, name: str) -> None:
+    """Take an attribute of an object away."""
+    if name in slots_of(type(x)):
+        _slot(x, name).__delete__(x)
+    else:
+        del vars(x)[name]
+
+
+def _slot(x: Any, name: str) -> Any:
+    return next(c.__dict__[name] for c in type(x).__mro__ if name in c.__dict__)
+
+
+def _is_set(x: Any, name: str) -> bool:
+    try:
+        _slot(x, name).__get__(x)
+    except AttributeError:
+        return False
+    return True
+
+
+_HEAP = 1 << 9  # of classes that a `class` statement has made, or C code as such a statement does
