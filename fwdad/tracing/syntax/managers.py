@@ -78,7 +78,7 @@ def _refuse_raising(
 def _may_suppress(
     tracer: Any, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
 ) -> bool:
-    """Whether a manager may suppress what operations may raise when the program runs: it is asked."""
+    """Whether a manager may suppress what operations may raise: it is asked."""
     found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
     for exception in found:
         if exception is Exception:  # or any other one
@@ -139,7 +139,7 @@ def _by_call(
         return tracer.call(function, (*args, *given), {})
 
     source = find_source(function) if isinstance(function, types.FunctionType) else None
-    node = function.node if isinstance(function, Closure) else source and source.node
+    node: Any = function.node if isinstance(function, Closure) else source and source.node
     known = node is not None and not isinstance(node, ast.Lambda) and _answers_nothing(node)
     return leave, () if known else (BaseException,)
 

@@ -163,7 +163,7 @@ _CATCHES = "`try` around operations that may raise what it catches when the prog
 _SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
 _LIBRARY = (
     "`with` of files, locks and other objects of Python's library, but `contextmanager`, "
-    "`nullcontext`, `suppress`, `catch_warnings`, `np.errstate`"
+    "`nullcontext`, `suppress`, `ExitStack` (but `pop_all`), `catch_warnings`, `np.errstate`"
 )
 
 
