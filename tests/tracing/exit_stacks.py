@@ -62,7 +62,7 @@ def suppressed_in_the_middle(a, x):
         outer.enter_context(Scaled(a, 2.0))
         with contextlib.ExitStack() as stack:
             stack.enter_context(Suppressing(a, x, ArithmeticError))
-            stack.enter_context(Suppressing(a, x, LookupError))
+            stack.enter_context(Suppressing(a, x, KeyError))
             a[0] = 5.0
             raise KeyError
         a[1] = x
@@ -83,7 +83,7 @@ def replaced_on_the_way_out(a, x):
         with contextlib.ExitStack() as stack:
             stack.push(looks)
             stack.callback(fails)
-            stack.enter_context(Suppressing(a, x, LookupError))
+            stack.enter_context(Scaled(a, x))
             raise IndexError
     except ValueError:
         a[0] *= x
