@@ -11,6 +11,10 @@ V = np.array([0.5, -1.25, 2.0, 3.5])
 W = np.array([2.0, 0.125, -4.0, 1.0])
 
 
+class LeavingError(Exception):
+    pass
+
+
 class Scaled:
     def __init__(self, a, factor):
         self.a, self.factor = a, factor
@@ -74,10 +78,10 @@ def suppressed_in_the_middle(a, x):
 @program((V, 2.0), (W, -3.0))
 def replaced_on_the_way_out(a, x):
     def fails():
-        raise ValueError
+        raise LeavingError
 
     def looks(kind, error, traceback):
-        a[3] = 1.0 if kind is ValueError else 2.0
+        a[3] = 1.0 if kind is LeavingError else 2.0
 
     try:
         with contextlib.ExitStack() as stack:
@@ -85,7 +89,7 @@ def replaced_on_the_way_out(a, x):
             stack.callback(fails)
             stack.enter_context(Scaled(a, x))
             raise IndexError
-    except ValueError:
+    except LeavingError:
         a[0] *= x
     return a
 
