@@ -10,8 +10,10 @@ from fwdad.backends import vector_math
 from fwdad.backends.array_functions import as_array, handles
 from fwdad.backends.number_terms import numpy_number
 from fwdad.backends.vector_terms import lanes_of
-from fwdad.tape.extremes import place_of_larger, place_of_smaller
+from fwdad.tape.extremes import place_of_extreme, place_of_larger, place_of_smaller
 from fwdad.tape.ops import Apply, Operand
+
+_SIGNS = {">", "<"}  # those of which there are vector functions
 
 Writer = Any  # the NumbaWriter: it knows this module, not the other way round
 
@@ -35,14 +37,16 @@ def _place(
         w.line(f"if {n} != {last} - {first}:")
         w.line("    raise IndexError('index is out of bounds')")  # NumPy's program says which
         (k,) = w.index_names(1)
-        if axis == value.type.ndim - 1 and dtype == np.float64 and vector_math.register_bits():
+        fits = sign in _SIGNS and axis == value.type.ndim - 1
+        if fits and dtype == np.float64 and vector_math.register_bits():
             _by_vectors(w, sign, w.stored(number, dtype), (place, row, k))
         else:
             best, item = (w.temporary(t, numpy_number(dtype)) for t in ("best", "item"))
             w.line(f"{best} = {w.stored(number, dtype)}")
             w.line(f"for {k} in range({n}):")
             w.line(f"    {item} = {row}[{k}]")
-            w.line(f"    if {item} {sign} {best}:")
+            negation, _, compared = sign.rpartition(" ")
+            w.line(f"    if {negation} {item} {compared} {best}:")
             w.line(f"        {best} = {item}")
             w.line(f"        {place} = {k}")
         w.line(f"if {place} >= 0:")
@@ -79,3 +83,8 @@ def _larger(w, op, a, begin, start, stop, axis, *others):
 @handles(place_of_smaller)
 def _smaller(w, op, a, begin, start, stop, axis, *others):
     return _place(w, op, "<", a, begin, start, stop, axis, others)
+
+
+@handles(place_of_extreme)
+def _extreme(w, op, a, begin, start, stop, axis, comparison, *others):
+    return _place(w, op, comparison, a, begin, start, stop, axis, others)

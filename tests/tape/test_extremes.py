@@ -11,7 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.tape.check import checked
-from fwdad.tape.extremes import place_of_larger, place_of_smaller
+from fwdad.tape.extremes import (
+    COMPARISONS,
+    place_of_extreme,
+    place_of_larger,
+    place_of_smaller,
+)
 from fwdad.tape.ops import Loop
 from fwdad.tape.passes import find_extremes, optimise
 
@@ -38,6 +43,39 @@ def test_places_are_those_of_the_loop(rng):
                 for f, larger in ((place_of_larger, True), (place_of_smaller, False)):
                     expected = by_loop(row, begin, start, stop, larger)
                     assert f(a, begin, start, stop, axis, 0) == expected
+
+
+HOLDS = {
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "not >": lambda a, b: not a > b,
+    "not >=": lambda a, b: not a >= b,
+    "not <": lambda a, b: not a < b,
+    "not <=": lambda a, b: not a <= b,
+}
+
+
+def by_comparison(row, begin, start, stop, comparison):
+    place, best = -1, begin
+    for j in range(start, stop):
+        if HOLDS[comparison](row[j], best):
+            place, best = j, row[j]
+    return place
+
+
+def test_places_of_all_comparisons_are_those_of_the_loop(rng):
+    for n in (1, 2, 5, 40):
+        for _ in range(100):
+            a = rng.choice(ODD if n < 40 else ODD[:-1], size=(n, n))
+            begin = rng.choice(ODD)
+            start, stop = sorted(rng.integers(0, n + 1, size=2))
+            for axis, row in ((1, a[0]), (0, a[:, 0])):
+                for comparison in COMPARISONS:
+                    expected = by_comparison(row, begin, start, stop, comparison)
+                    found = place_of_extreme(a, begin, start, stop, axis, comparison, 0)
+                    assert found == expected
 
 
 def test_places_outside_raise():
@@ -102,15 +140,53 @@ def by_builtins(x):
     return 3.0 * m - n
 
 
-FOUND = [by_builtins, largest, smallest_turned, from_a_number, with_its_place, of_columns]
-
-
 def not_less(x):
     m = x[0]
     for j in range(1, len(x)):
         if x[j] >= m:
             m = x[j]
     return m
+
+
+def not_larger_with_its_place(x):
+    m, place = x[0], 0
+    for j in range(1, len(x)):
+        if m >= x[j]:
+            m, place = x[j], j
+    return m * m + x[place // 2]
+
+
+def kept_unless_larger(x):
+    m = x[0]
+    for j in range(1, len(x)):
+        m = m if m >= x[j] else x[j]
+    return m
+
+
+def by_builtins_of_the_element_first(x):
+    m, n = x[0], x[0]
+    for j in range(1, len(x)):
+        m = max(x[j], m)
+    for j in range(1, len(x)):
+        n = min(x[j], n)
+    return 3.0 * m - n
+
+
+def least_of_the_element_first(x):
+    n = x[0]
+    for j in range(1, len(x)):
+        n = min(x[j], n)
+    return n
+
+
+LAST = [
+    not_less,
+    least_of_the_element_first,
+    not_larger_with_its_place,
+    kept_unless_larger,
+    by_builtins_of_the_element_first,
+]
+FOUND = [*LAST, by_builtins, largest, smallest_turned, from_a_number, with_its_place, of_columns]
 
 
 def scaled(x):
@@ -156,7 +232,7 @@ def both_ways(x):
     return m + 3.0 * other
 
 
-OTHERS = [not_less, scaled, of_another, compared_with_the_first, counted, both_ways]
+OTHERS = [scaled, of_another, compared_with_the_first, counted, both_ways]
 
 
 def loops_in(f, x):
@@ -201,6 +277,17 @@ def test_derivatives_are_those_of_the_untraced_run(f, backend, rng):
             assert_array_equal(y, f(x))
             assert_array_equal(x_bar, fwdad.jacobian(f, x, mode="forward"))
             assert_allclose(jvp(x, v)[1], fwdad.jvp(f, x, v)[1], rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [not_less, kept_unless_larger, least_of_the_element_first])
+def test_odd_numbers_where_the_last_of_equals_is_taken(f, backend, rng):
+    made = fwdad.jit(fwdad.value_and_grad(f), backend=backend)
+    for _ in range(200):
+        x = rng.choice(ODD, size=rng.integers(1, 30))
+        y, x_bar = made(x)
+        assert_array_equal(np.asarray(y).tobytes(), np.asarray(f(x)).tobytes())
+        assert_array_equal(x_bar, fwdad.jacobian(f, x, mode="forward"))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tape.extremes import place_of_larger, place_of_smaller
+from fwdad.tape.extremes import place_of_extreme, place_of_larger, place_of_smaller
 from fwdad.tape.leaves import Leaves
 from fwdad.tape.ops import Apply
 
@@ -25,7 +25,7 @@ RULE_OF: dict[Any, Callable[..., Any]] = {
 CONSTANT = {
     bool, int, round, operator.not_, operator.lt, operator.le, operator.gt, operator.ge,
     operator.eq, operator.ne, operator.invert, operator.and_, operator.or_, operator.xor,
-    place_of_larger, place_of_smaller,
+    place_of_extreme, place_of_larger, place_of_smaller,
 }  # fmt: skip
 
 

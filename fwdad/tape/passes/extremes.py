@@ -9,14 +9,15 @@ from __future__ import annotations
 import operator
 from typing import NamedTuple
 
-from fwdad.tape.extremes import place_of_larger, place_of_smaller
+from fwdad.tape.extremes import place_of_extreme, place_of_larger, place_of_smaller
 from fwdad.tape.ops import Apply, Block, Branch, Load, Loop, Op, Operand, Program, Value, values_in
 from fwdad.tape.passes.rewrite import all_inside, blocks_of, count_uses
 from fwdad.tape.types import BOOL, INT, Number, number_type
 
 _FEWEST = 16  # iterations of a known number: fewer are written out where they gain from it
-_TAKEN = {operator.gt: (0, 1), operator.lt: (1, 0)}
-"""By the comparison: at which argument the element stands if the larger one is taken."""
+_SIGNS = {operator.gt: ">", operator.lt: "<", operator.ge: ">=", operator.le: "<="}
+_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_OF_FIRST = {">": place_of_larger, "<": place_of_smaller}
 
 
 class Found(NamedTuple):
@@ -30,8 +31,10 @@ class Found(NamedTuple):
         Which of its indices is the counter.
     branch : Branch
         Takes the element, or keeps what there is.
-    largest : bool
-        Whether the larger one is taken.
+    taken : bool
+        On which side of the branch it is taken.
+    comparison : str
+        Of the element with what there is: the element is taken if it holds.
     begin : Operand
         What the first element is compared with.
     """
@@ -39,7 +42,8 @@ class Found(NamedTuple):
     load: Load
     axis: int
     branch: Branch
-    largest: bool
+    taken: bool
+    comparison: str
     begin: Operand
 
 
@@ -82,7 +86,7 @@ def _match(op: Loop) -> Found | None:
     assert isinstance(branch, Branch)
     counter, (item,) = op.body.params[0], load.outputs
     axis = _axis(op, load)
-    if axis is None or test.function not in _TAKEN or len(test.args) != 2:
+    if axis is None or test.function not in _SIGNS or len(test.args) != 2:
         return None
     if branch.condition is not test.outputs[0] or branch.then.ops or branch.other.ops:
         return None
@@ -93,17 +97,23 @@ def _match(op: Loop) -> Found | None:
     if not _is_like(best, item) or not _is_like(begin, item):
         return None
     inside = all_inside(op.body) - {item, counter}
-    for k, (p, r) in enumerate(zip(op.carried, op.body.results, strict=True)):
+    if op.body.results[known[0]] not in branch.outputs:
+        return None
+    of_best = branch.outputs.index(op.body.results[known[0]])
+    taken = branch.then.results[of_best] is item
+    if not taken and branch.other.results[of_best] is not item:
+        return None
+    for p, r in zip(op.carried, op.body.results, strict=True):
         if r not in branch.outputs:
             return None
         place = branch.outputs.index(r)
-        then, other = branch.then.results[place], branch.other.results[place]
-        if other is not p or inside.intersection(values_in(then)):
+        ways = branch.then.results[place], branch.other.results[place]
+        new, old = ways if taken else ways[::-1]
+        if old is not p or inside.intersection(values_in(new)):
             return None
-        if k == known[0] and then is not item:
-            return None
-    of_item = _TAKEN[test.function][0]
-    return Found(load, axis, branch, test.args[of_item] is item, begin)
+    sign = _SIGNS[test.function]
+    comparison = sign if test.args[0] is item else _TURNED[sign]
+    return Found(load, axis, branch, taken, comparison if taken else f"not {comparison}", begin)
 
 
 def _counts_up(op: Loop) -> bool:
@@ -144,9 +154,12 @@ def _replaced(op: Loop, found: Found) -> list[Op]:
     assert op.span is not None
     load, (start, stop, _), counter = found.load, op.span, op.body.params[0]
     others = tuple(i for k, i in enumerate(load.index) if k != found.axis)
-    function = place_of_larger if found.largest else place_of_smaller
     place, is_found = Value(INT, counter.name), Value(BOOL)
-    asked = Apply(function, (load.array, found.begin, start, stop, found.axis, *others))
+    given = (load.array, found.begin, start, stop, found.axis)
+    if found.comparison in _OF_FIRST:
+        asked = Apply(_OF_FIRST[found.comparison], (*given, *others))
+    else:
+        asked = Apply(place_of_extreme, (*given, found.comparison, *others))
     asked.outputs = (place,)
     test = Apply(operator.ge, (place, 0), outputs=(is_found,))
     index = tuple(place if k == found.axis else i for k, i in enumerate(load.index))
@@ -156,7 +169,8 @@ def _replaced(op: Loop, found: Found) -> list[Op]:
     new = {old: item, counter: place}
     results = []
     for r in op.body.results:
-        then = found.branch.then.results[found.branch.outputs.index(r)]
+        side = found.branch.then if found.taken else found.branch.other
+        then = side.results[found.branch.outputs.index(r)]
         results.append(new.get(then, then) if isinstance(then, Value) else then)
     branch = Branch(is_found, Block([], [read], results), Block([], [], list(op.initial)))
     branch.outputs = op.outputs
