@@ -20,6 +20,7 @@ from fwdad.builder.calls import (  # noqa: F401  (they install themselves)
     iteration,
     makers,
     matching,
+    nan_medians,
     refusals,
     sparse,
     wrappers,

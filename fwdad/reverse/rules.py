@@ -32,7 +32,7 @@ from fwdad.tape.mirroring import give_back
 from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
-from fwdad.tape.symbol import Symbol, as_numpy_number
+from fwdad.tape.symbol import Symbol, as_divisor, as_numpy_number
 from fwdad.tape.types import ArrayType, Number
 
 
@@ -232,6 +232,8 @@ class Rules(Windows):
         dtype = y.type.dtype
         args, options = rule.of_call(op.args, op.kwargs)
         numbers = [as_numpy_number(self.symbols(a), dtype) for a in args]
+        if ruled_function(op) is np.true_divide:
+            numbers[1] = as_divisor(numbers[1], dtype)
         result = as_numpy_number(self.symbols(y), dtype)
         found = []
         others = [a for a in args if not isinstance(a, Value)]
@@ -239,7 +241,8 @@ class Rules(Windows):
             self.fail(f"{function_name(op.function)} of a list of values that carry derivatives")
         for k, a in enumerate(args):
             if self.structure.is_active(a):
-                d = rule.partials[k](*numbers, result)
+                with np.errstate(all="ignore"):  # of numbers that are known
+                    d = rule.partials[k](*numbers, result)
                 shape = tuple(getattr(d, "shape", ()))
                 # a partial that is another argument may be shorter than y, as may this one
                 if self.shape(a) != self.shape(y) or (

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.tape.index_parts import is_basic, is_mask, is_plain, mask_rank, sample_index, spelled_out
+from fwdad.tape.index_parts import (
+    check_index,
+    is_basic,
+    is_mask,
+    is_plain,
+    mask_rank,
+    sample_index,
+    spelled_out,
+)
 from fwdad.tape.known_lengths import length_if_any, length_of
 from fwdad.tape.ops import Apply, Load, Store, Update, Value, values_in
 from fwdad.tape.summing import sum_to
@@ -86,12 +94,13 @@ class Arrays(Writer):
     def _at(self, index: Any) -> tuple[Any, ...]:
         """An index as a tuple; a list with numbers of the tape in it is an array of these."""
         at = index if type(index) is tuple else (index,)
-        return tuple(
-            self.apply(np.array, (i,), {})
-            if isinstance(i, list) and any(True for _ in values_in(self.operand(i)))
-            else i
-            for i in at
-        )
+        return tuple(self._listed(i) if isinstance(i, list) else i for i in at)
+
+    def _listed(self, items: list[Any]) -> Any:
+        """A list among the parts of an index."""
+        if any(True for _ in values_in(self.operand(items))):
+            return self.apply(np.array, (items,), {})
+        return items or np.zeros(0, np.intp)  # an array of no items would have NumPy's floats
 
     def _beside(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
         """An index whose arrays stand beside each other, and the window that it is one of.
@@ -134,16 +143,8 @@ class Arrays(Writer):
         if not isinstance(t, ArrayType):
             message = f"a {t} cannot be indexed"
             raise UntraceableError(message, self.place())
-        basic = all(is_basic(i) for i in at)
-        used = sum(i is not None and i is not Ellipsis and not is_mask(i) for i in at)
-        used += sum(mask_rank(i) for i in at)
-        if used > t.ndim:
-            message = (
-                f"too many indices for array: array is {t.ndim}-dimensional, but {used} were "
-                "indexed"
-            )
-            raise IndexError(message)
-        if not basic:
+        check_index(at, t.ndim)
+        if not all(is_basic(i) for i in at):
             return self._fancy(a, at), False
         dims: list[Any] = []
         rest = list(self.resolved(t).shape)
@@ -184,7 +185,10 @@ class Arrays(Writer):
             a = self.as_symbol(a)
         value = self.as_array(value)
         self._castable(a, value)
-        a, at = self._beside(a, self._at(index))
+        at = self._at(index)
+        if isinstance(a.value.type, ArrayType):
+            check_index(at, a.value.type.ndim)
+        a, at = self._beside(a, at)
         self.emit(Store(a.value, self.operand(at), self.operand(value)))
 
     def store_where(self, a: Symbol, value: Any, where: Any) -> None:
@@ -197,7 +201,10 @@ class Arrays(Writer):
         """Write ``a[index] op= value``, in place."""
         value = self.as_array(value)
         self._castable(a, value)
-        a, at = self._beside(a, self._at(index))
+        at = self._at(index)
+        if isinstance(a.value.type, ArrayType):
+            check_index(at, a.value.type.ndim)
+        a, at = self._beside(a, at)
         self.emit(Update(a.value, self.operand(at), function, self.operand(value)))
 
     def _castable(self, a: Symbol, value: Any) -> None:

@@ -48,6 +48,41 @@ def mask_rank(i: Any) -> int:
     return i.type.ndim if type(i) is Symbol else np.ndim(i)
 
 
+def check_index(at: tuple[Any, ...], rank: int) -> None:
+    """Whether an index is one of an array of so many axes.
+
+    Raises
+    ------
+    IndexError
+        As NumPy does, whatever the lengths.
+    """
+    for i in at:
+        if i is None or i is Ellipsis or isinstance(i, slice):
+            continue
+        if type(i) is Symbol:
+            dtype, ndim = i.type.dtype, i.type.ndim if i.is_array else 0
+        else:
+            given = np.asarray(i)
+            dtype, ndim = given.dtype, given.ndim
+            if isinstance(i, (list, tuple)) and not given.size:  # of no dtype
+                continue
+        if dtype.kind in "biu":
+            continue
+        message = "arrays used as indices must be of integer (or boolean) type"
+        if not ndim:
+            message = (
+                "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+                "integer or boolean arrays are valid indices"
+            )
+        raise IndexError(message)
+    used = sum(i is not None and i is not Ellipsis and not is_mask(i) for i in at)
+    used += sum(mask_rank(i) for i in at)
+    if used > rank:
+        message = f"too many indices for array: array is {rank}-dimensional, but {used} were "
+        message += "indexed"
+        raise IndexError(message)
+
+
 def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
     """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
     zero = [

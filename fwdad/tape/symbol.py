@@ -214,6 +214,22 @@ def as_numpy_number(x: Any, dtype: Any = None) -> Any:
 _NARROW = {"f": np.float32, "c": np.complex64}
 
 
+def as_divisor(x: Any, dtype: Any) -> Any:
+    """An int of Python's as a float: arrays can be divided by zero, and so can what is 1 / x.
+
+    Parameters
+    ----------
+    x : object
+        A number or symbol; others are themselves.
+    dtype : dtype
+        That of the quotient, whose precision the float has.
+    """
+    kind = np.zeros((), dtype).real.dtype.type
+    if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+        return x.recorder.apply(kind, (x,), {}) if x.type.dtype.kind in "bi" else x
+    return kind(x) if type(x) in (bool, int) and x == 0 else x
+
+
 class UnknownText(str):
     """A text that says numbers which are not known yet: the message of an exception.
 

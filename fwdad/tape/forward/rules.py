@@ -23,7 +23,7 @@ from fwdad.tape.forward.state import AgainError
 from fwdad.tape.free_sums import hand_on
 from fwdad.tape.ops import Apply, Value, values_in
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
-from fwdad.tape.symbol import Length, Symbol, as_numpy_number
+from fwdad.tape.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
 
@@ -308,13 +308,16 @@ class Rules(Memory):
         dtype = v.type.dtype
         args, _ = rule.of_call(op.args, op.kwargs)
         numbers = [as_numpy_number(self._symbols(a), dtype) for a in args]
+        if ruled_function(op) is np.true_divide:
+            numbers[1] = as_divisor(numbers[1], dtype)
         result = as_numpy_number(y, dtype)
         y_dot: Any = ZERO
         for k, a in enumerate(args):
             t = self.tangent_of(a)
             if isinstance(t, Zero):
                 continue
-            d = rule.partials[k](*numbers, result)
+            with np.errstate(all="ignore"):  # of numbers that are known
+                d = rule.partials[k](*numbers, result)
             y_dot = y_dot + self._scaled(t, d, v.type)
         if not isinstance(y_dot, Zero):
             self.tangent[v] = y_dot

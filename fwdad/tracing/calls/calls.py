@@ -6,6 +6,8 @@ import functools
 import types
 from typing import Any
 
+import numpy as np
+
 from fwdad.builder.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError
 from fwdad.rules.by_position import by_position
@@ -13,8 +15,9 @@ from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
-from fwdad.tracing.calls.kinds import C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols
+from fwdad.tracing.calls.kinds import C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
+from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.numpy_sources.table import SOURCES
 from fwdad.tracing.syntax.attributes import BoundArrayMethod, class_attribute
 from fwdad.tracing.syntax.control import branch
@@ -48,6 +51,8 @@ class Calls(ClassCalls):
             if answer is not NotImplemented:
                 return answer
             args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
+        if isinstance(f, (NUMPY_FUNCTION, np.ufunc)) or getattr(f, "__module__", None) == "numpy":
+            args, kwargs = self._as_arrays(f, args, kwargs)
         try:
             handle = BUILTINS.get(f)
         except TypeError:
@@ -79,6 +84,20 @@ class Calls(ClassCalls):
             return self.call_native(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
+
+    def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""
+        like = kwargs.get("like", ())
+        if like is None or type(like) is Symbol or type(like) is np.ndarray:
+            kwargs = {key: x for key, x in kwargs.items() if key != "like"}
+        if not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
+
+            def array(x: Any) -> Any:
+                return self.call(np.ravel, (x.array,), {}) if type(x) is Flat else x
+
+            args = tuple(map(array, args))
+            kwargs = {key: array(x) for key, x in kwargs.items()}
+        return args, kwargs
 
     def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:
         """What is asked about a value that may be None: of the value, and of None."""

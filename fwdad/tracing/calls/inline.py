@@ -76,6 +76,12 @@ class InlineCalls(OperationCalls):
                 f"{function_name(f)} has no source that can be read, and is called with values "
                 "that are not known"
             )
+            if args and type(args[0]).__module__.startswith("scipy.stats"):
+                message = (
+                    "SciPy makes the methods of its distributions from texts: they cannot be "
+                    "traced. Write the formula, with functions of scipy.special "
+                    "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
+                )
             raise UntraceableError(message, self.location())
         frame = Frame(
             source.node,
@@ -218,8 +224,10 @@ class InlineCalls(OperationCalls):
         if a.vararg is not None:
             bound[a.vararg.arg] = tuple(rest)
         elif rest:
+            s, were = "s" * (len(positional) != 1), "was" if len(args) == 1 else "were"
             message = (
-                f"{name}() takes {len(positional)} positional arguments but {len(args)} were given"
+                f"{name}() takes {len(positional)} positional argument{s} but {len(args)} {were} "
+                "given"
             )
             raise AlwaysRaises(TypeError, (message,))
         only = {p.arg for p in a.posonlyargs}
@@ -237,11 +245,20 @@ class InlineCalls(OperationCalls):
                 bound[parameter] = self.bound_outside(value, parameter)
         missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:
-            message = f"{name}() missing required arguments: {', '.join(missing)}"
-            raise AlwaysRaises(TypeError, (message,))
+            raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))
         if a.kwarg is not None:
             bound[a.kwarg.arg] = self.recorder.fresh(extra)
         elif extra:
             message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
             raise AlwaysRaises(TypeError, (message,))
         return bound
+
+
+def _missing(name: str, missing: list[str], positional: list[str]) -> str:
+    """What Python says of arguments that are missing: of positional ones first."""
+    found = [p for p in missing if p in positional]
+    kind = "positional" if found else "keyword-only"
+    names = [repr(p) for p in found or missing]
+    said = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
+    s = "s" * (len(names) != 1)
+    return f"{name}() missing {len(names)} required {kind} argument{s}: {said}"

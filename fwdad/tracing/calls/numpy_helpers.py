@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -215,16 +216,38 @@ def _ndenumerate(tracer: Any, a: Any) -> Any:
 def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
     recorder = tracer.recorder
     into, value = recorder.as_symbol(a), _as_value(tracer, val)
-    if into.type.ndim != 2 or wrap:
-        recorder.mutate(np.fill_diagonal, (into, value), {"wrap": wrap})
-        return
-    n = tracer.call(min, (recorder.length(into, 0), recorder.length(into, 1)), {})
-    at = recorder.apply(np.arange, (n,), {})
+    rank = into.type.ndim
+    if rank < 2:
+        tracer.raise_always(ValueError, "array must be at least 2-d")
+    index = _diagonal(tracer, into, wrap=tracer.known(wrap))
     if type(value) is Symbol and value.type.ndim:  # its items in turn, as `a.flat` takes them
         tracer.call(check_apart, (into, value), {})
         flat = recorder.apply(np.ravel, (value,), {})
-        value = recorder.load(flat, at % recorder.length(flat, 0))
-    recorder.store(into, (at, at), value)
+        count = recorder.apply(np.arange, (recorder.length(index[0], 0),), {})
+        value = recorder.load(flat, count % recorder.length(flat, 0))
+    recorder.store(into, index, value)
+
+
+def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
+    """The places of a diagonal; one that wraps begins anew below a row that has none of it."""
+    recorder = tracer.recorder
+    lengths = [recorder.length(a, k) for k in range(a.type.ndim)]
+    if len(lengths) > 2:
+        message = "All dimensions of input must be of equal length"
+        for n in lengths[1:]:
+            same = tracer.truth(tracer.binary(operator.eq, n, lengths[0]))
+            if same is False:
+                tracer.raise_always(ValueError, message)
+            elif same is not True:
+                recorder.check(same, ValueError, (message,))
+        return (recorder.apply(np.arange, (lengths[0],), {}),) * len(lengths)
+    rows, columns = lengths
+    if not wrap:
+        at = recorder.apply(np.arange, (tracer.call(min, (rows, columns), {}),), {})
+        return at, at
+    size = tracer.binary(operator.mul, rows, columns)
+    at = recorder.apply(np.arange, (0, size, tracer.binary_add(columns, 1)), {})
+    return tracer.binary(operator.floordiv, at, columns), tracer.binary(operator.mod, at, columns)
 
 
 @method("view")

@@ -229,8 +229,7 @@ def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int 
     recorder = tracer.recorder
     into, at, value = recorder.as_symbol(arr), _value(tracer, indices), _value(tracer, values)
     rank = into.type.ndim
-    if type(at) is Symbol and at.type.dtype.kind not in "iu":
-        tracer.raise_always(IndexError, "`indices` must be an integer array")
+    _check_along_axis(tracer, at, axis, rank)
     if axis is None and _is_array(at) and at.type.ndim == 1:
         recorder.store(into, _places(recorder, into, at), value)
         return
@@ -244,6 +243,28 @@ def _put_along_axis(tracer: Any, arr: Any, indices: Any, values: Any, axis: int 
         index.append(recorder.apply(np.reshape, (own, shape), {}))
     index[axis] = at
     recorder.store(into, tuple(index), value)
+
+
+@builtin(np.take_along_axis)
+def _take_along_axis(tracer: Any, arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    at = _value(tracer, indices)
+    _check_along_axis(tracer, at, axis, np.ndim(arr))
+    return tracer.recorder.apply(np.take_along_axis, (arr, at, axis), {})
+
+
+def _check_along_axis(tracer: Any, at: Any, axis: int | None, rank: int) -> None:
+    """What NumPy says of places along an axis, whatever the lengths."""
+    if type(at) is not Symbol:
+        return
+    ndim = at.type.ndim if at.is_array else 0
+    if axis is None and ndim != 1:
+        message = "when axis=None, `indices` must have a single dimension."
+        tracer.raise_always(ValueError, message)
+    if at.type.dtype.kind not in "iu":
+        tracer.raise_always(IndexError, "`indices` must be an integer array")
+    if axis is not None and ndim != rank:
+        message = "`indices` and `arr` must have the same number of dimensions"
+        tracer.raise_always(ValueError, message)
 
 
 def _value(tracer: Any, x: Any) -> Any:

@@ -166,7 +166,10 @@ class Interpreter(Loops):
         if function is operator.matmul or whole:  # NumPy computes the whole product first
             self.recorder.store(a, index, self.augmented(function, self.subscript(a, index), value))
             return
-        self.recorder.update(self.recorder.as_symbol(a), index, function, value)
+        try:
+            self.recorder.update(self.recorder.as_symbol(a), index, function, value)
+        except IndexError as error:
+            raise AlwaysRaises(error) from error
 
     def run_Delete(self, node: ast.Delete) -> None:
         for target in _flat(node.targets):

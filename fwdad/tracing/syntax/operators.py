@@ -50,6 +50,8 @@ class Operators(Conditions):
         if type(a) in CLASSES or type(b) in CLASSES:
             message = "an operator on a range or an iterator cannot be traced: make a list of it"
             raise UntraceableError(message, self.location())
+        if function in _DIVISIONS and type(a) is Symbol and type(b) in (bool, int, float, complex):
+            self._check_divisor(function, a, b)
         name = function.__name__.strip("_")
         for x, y, special in ((a, b, f"__{name}__"), (b, a, f"__r{name}__")):
             method = self.python_method(x, special)
@@ -118,6 +120,18 @@ class Operators(Conditions):
         """End this way through the program in an exception."""
         raise AlwaysRaises(exception, (message,))
 
+    def _check_divisor(self, function: Callable[..., Any], a: Symbol, b: Any) -> None:
+        """A number of Python's divided by one that is known, which may be zero."""
+        if b or not isinstance(a.type, Number) or not a.type.python:
+            return
+        example = {"b": True, "i": 1, "f": 1.0, "c": 1j}[a.type.dtype.kind]
+        try:
+            function(example, b)
+        except ZeroDivisionError as error:
+            raise AlwaysRaises(error) from error
+        except TypeError:
+            return  # complex numbers have no remainders, which is said where they are asked for
+
     def binary_add(self, a: Any, b: Any) -> Any:
         """``a + b`` of ints, which may be symbols."""
         if isinstance(a, int) and a == 0:
@@ -161,6 +175,7 @@ class Operators(Conditions):
         return x
 
 
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 _EQUALITIES = (operator.eq, operator.ne)
 _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
 
