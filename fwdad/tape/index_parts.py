@@ -66,7 +66,7 @@ def check_index(at: tuple[Any, ...], rank: int) -> None:
             dtype, ndim = given.dtype, given.ndim
             if isinstance(i, (list, tuple)) and not given.size:  # of no dtype
                 continue
-        if dtype.kind in "biu":
+        if dtype.kind not in "fc":  # a text names a field
             continue
         message = "arrays used as indices must be of integer (or boolean) type"
         if not ndim:
