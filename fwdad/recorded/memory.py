@@ -133,6 +133,8 @@ def _parts(terms: Terms | None) -> Iterable[Any]:
 
 def _overlaps(shape: Any, strides: Any, itemsize: int) -> bool:
     """Whether two elements of a view may lie in the same place."""
+    if 0 in shape:
+        return False
     reach = itemsize
     for step, n in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if step < reach:

@@ -108,6 +108,7 @@ class Arrays(Writer):
         ``a[i, :, j]`` is ``a.transpose(0, 2, 1)[i, j]``: what arrays apart from each other mean
         comes first, and so would lanes.
         """
+        a, at = self._masks_have_axes(a, at)
         advanced = [
             k for k, i in enumerate(at) if not (i is None or i is ...) and not isinstance(i, slice)
         ]
@@ -128,6 +129,30 @@ class Arrays(Writer):
                 others += [slice(None)] * n if i is ... else [i]
         window = self.apply(np.transpose, (a, (*first, *rest, *range(axis, rank))), {})
         return window, (*(at[k] for k in advanced), *others)
+
+    def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
+        """An index whose truth values are masks of one element, and the window that it is one of.
+
+        ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a truth value takes no axis and makes one,
+        which whoever counts axes would have to know of.
+        """
+        alone = [is_mask(i) and not mask_rank(i) for i in at]
+        if not any(alone):
+            return a, at
+        whole: list[Any] = []
+        parts: list[Any] = []
+        for i, single in zip(at, alone, strict=True):
+            if single:
+                whole.append(None)
+                mask = i if type(i) is Symbol else np.asarray(i)
+                parts.append(self.apply(np.reshape, (mask, (1,)), {}))
+                continue
+            parts.append(i)
+            if i is ...:
+                whole.append(...)
+            elif i is not None:
+                whole += [slice(None)] * (mask_rank(i) or 1)
+        return self.load(a, tuple(whole)), tuple(parts)
 
     def indexed(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Type, bool]:
         """The type of ``a[at]``, and whether it is a window.

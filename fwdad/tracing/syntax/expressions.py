@@ -178,7 +178,7 @@ class Expressions(Operators):
                 if isinstance(o.type, Number) and o.type.python:
                     message = f"'{o.type}' object is not subscriptable"
                     raise AlwaysRaises(TypeError, (message,))
-                if index == ():
+                if isinstance(index, tuple) and not index:
                     return o
                 o = self.recorder.apply(np.asarray, (o,), {})
             try:
