@@ -133,8 +133,8 @@ class Arrays(Writer):
     def _masks_have_axes(self, a: Symbol, at: tuple[Any, ...]) -> tuple[Symbol, tuple[Any, ...]]:
         """An index whose truth values are masks of one element, and the window that it is one of.
 
-        ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a truth value takes no axis and makes one,
-        which whoever counts axes would have to know of.
+        ``a[1:, m]`` is ``a[:, None][1:, np.array([m])]``: a truth value takes no axis and makes
+        one, which whoever counts axes would have to know of.
         """
         alone = [is_mask(i) and not mask_rank(i) for i in at]
         if not any(alone):
