@@ -67,6 +67,8 @@ def report(what: str, error: BaseException, instead: str, location: Location | N
     location : Location, optional
         Where in the user's code; the innermost frame of it by default.
     """
+    if isinstance(error, MemoryError):  # nobody's mistake
+        return
     place = location or locate()
     where = "" if place is None else f" ({place.filename}:{place.line})"
     raised = _raised_at(error)
@@ -128,7 +130,7 @@ class Untraced:
         """Run the function in another way, and report what the tape has raised.
 
         Nothing is reported of a refusal, or where the same exception is raised now: then it is that
-        of the user's program.
+        of the user's program; or where there was no memory for the tape.
         """
         error = self.error
         if error is None:
@@ -143,6 +145,8 @@ class Untraced:
         self._blame(error)
 
     def _blame(self, error: Exception) -> None:
+        if isinstance(error, MemoryError):  # the next call may have more
+            return
         if self.refuse is not None:
             self.refuse()
         if not is_refusal(error):

@@ -11,11 +11,12 @@ import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
+
+from fwdad.generated import PLACES
+from fwdad.put_back import EnteredTwice
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
@@ -105,10 +106,6 @@ def place_of(error: BaseException) -> Location | None:
     return found
 
 
-GENERATED: dict[str, list[Location | None]] = {}
-"""The user's location of each line of the sources that were generated, by their names."""
-
-
 class _Running(threading.local):
     place: Location | None = None
 
@@ -116,8 +113,7 @@ class _Running(threading.local):
 _RUNNING = _Running()
 
 
-@contextmanager
-def running(place: Location | None) -> Iterator[None]:
+class Running(EnteredTwice):
     """While generated source runs one operation, know the user's place that it came from.
 
     Parameters
@@ -125,11 +121,18 @@ def running(place: Location | None) -> Iterator[None]:
     place : Location or None
         None tells nothing; the line of the generated source does then.
     """
-    outer, _RUNNING.place = _RUNNING.place, place
-    try:
-        yield
-    finally:
-        _RUNNING.place = outer
+
+    def __init__(self, place: Location | None) -> None:
+        self._place = place
+        self._found = _RUNNING.place
+
+    def begin(self) -> None:
+        """See the class."""
+        _RUNNING.place = self._place
+
+    def end(self) -> None:
+        """See the class."""
+        _RUNNING.place = self._found
 
 
 def locate(frame: FrameType | None = None) -> Location | None:
@@ -151,8 +154,9 @@ def locate(frame: FrameType | None = None) -> Location | None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
             return _frame_location(frame)
-        if filename in GENERATED:
-            place = _RUNNING.place or GENERATED[filename][frame.f_lineno - 1]
+        places = PLACES.get(filename)
+        if places is not None:
+            place = _RUNNING.place or places[frame.f_lineno - 1]
             if place is not None:
                 return place
         if fallback is None and not filename.startswith((PACKAGE, "<frozen", "<fwdad ")):

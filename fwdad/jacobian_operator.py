@@ -9,12 +9,13 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from fwdad.errors import SeedError, UnsupportedTypeError
+from fwdad.one_run import OfOneRun
 from fwdad.tangents.composite import flatten, leaf_order
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
 
 
-class JacobianOperator(LinearOperator):  # type: ignore[misc]
+class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
     """The Jacobian of f at x, without the matrix.
 
     ``matvec`` pushes a direction forward; ``matmat`` pushes its columns a chunk at a time.
@@ -31,6 +32,8 @@ class JacobianOperator(LinearOperator):  # type: ignore[misc]
     y : float, array or composite
         ``f(x)``.
     """
+
+    made_by = "linearize(f, x)"
 
     def __init__(self, at: Any, x: Any, y: Any) -> None:
         self._at = at

@@ -17,7 +17,7 @@ from fwdad.errors import FwdadError, note_place, place_of
 from fwdad.runners import Runner
 from fwdad.tape import whole
 from fwdad.tape.forward import push_forward
-from fwdad.tape.garbage import no_collection
+from fwdad.tape.garbage import NoCollection
 from fwdad.tape.passes import optimise
 from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
@@ -177,7 +177,7 @@ class Jitted:
         flat = Flattened(args, kwargs)
         found = self._known(flat)
         if found is None:
-            with no_collection():
+            with NoCollection() as resting, resting:
                 with self._lock:
                     found = self._known(flat)  # another thread may have been first
                     if found is None:

@@ -26,7 +26,7 @@ from fwdad.errors import (
 )
 from fwdad.jitted import Jitted
 from fwdad.tangents.plain import plain
-from fwdad.tracing.syntax.loops import without_warnings
+from fwdad.tracing.syntax.loops import WithoutWarnings
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
@@ -205,7 +205,7 @@ def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: An
 
 def found(held: Jitted, args: Any, kwargs: Any) -> Any:
     """The specialisation for some arguments, its inputs, and their containers."""
-    with without_warnings():
+    with WithoutWarnings() as silent, silent:
         return held.find(args, kwargs)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from fwdad.generated import define
 from fwdad.tape.types import Number, number_type
 
 types: Any = numba.core.types
@@ -93,9 +93,7 @@ class CallWriter:
             self._lines.append(f"    raise TypeError({what!r})")
         text = "\n".join(self._lines) + "\n"
         filename = f"<fwdad call of {self._name} {hash(text) & 0xFFFFFFFF:x}>"
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        exec(compile(text, filename, "exec"), self._namespace)  # noqa: S102  (our own text)
-        return numba.njit(nogil=True)(self._namespace["call"])
+        return numba.njit(nogil=True)(define(text, filename, self._namespace, "call"))
 
     def _conditions(self, tape: Any) -> list[str]:
         found = []

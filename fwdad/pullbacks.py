@@ -18,6 +18,7 @@ from fwdad.defects import Untraced
 from fwdad.errors import NoOutputError, SeedError, UntraceableError
 from fwdad.gradients import in_trees, written_out
 from fwdad.kept_tapes import is_real, share_memory, tape_at, traced
+from fwdad.one_run import OfOneRun
 from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.alike import alike
@@ -112,7 +113,7 @@ def vjp(
     return (made.y, made, made.aux) if has_aux else (made.y, made)
 
 
-class Pullback:
+class Pullback(OfOneRun):
     """Pulls cotangents of a function's value back to its arguments; made by :func:`vjp`.
 
     Attributes
@@ -122,6 +123,8 @@ class Pullback:
     aux : object
         What came beside it; None without ``has_aux``.
     """
+
+    made_by = "vjp(f, x)"
 
     def __init__(
         self,

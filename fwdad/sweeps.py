@@ -243,7 +243,10 @@ class Kept:
         logs = self._logs_for(program)
         with self._lock:
             if logs is not None and not self._swapped:
-                return self._run_swapping(*logs, given)
+                try:
+                    return self._run_swapping(*logs, given)
+                finally:  # once more: its own end may have been interrupted
+                    self._swapped = False
             own = self._copies()
         return _apart(run(*own, *given), own)
 

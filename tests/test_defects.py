@@ -75,6 +75,28 @@ def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
 
 
 @pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("way", WAYS)
+def test_no_memory_is_no_mistake(way, told, monkeypatch):
+    """The function is run in another way, and its tape is tried again at the next call."""
+    calls = []
+    trace = jitted.trace_optimised
+
+    def at_first_without_memory(*given, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise MemoryError
+        return trace(*given, **options)
+
+    monkeypatch.setattr(jitted, "trace_optimised", at_first_without_memory)
+    assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
+    assert not told
+    before = len(calls)
+    assert before
+    assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
+    assert len(calls) > before
+
+
+@pytest.mark.usefixtures("fresh")
 def test_a_mistake_of_a_shortcut_is_told(told, monkeypatch):
     fwdad.grad(smooth)(X)
     monkeypatch.setattr(jitted.Jitted, "quickly", planted)

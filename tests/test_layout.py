@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 LAYERS = {
     "errors": 0,
     "entering": 0,
+    "put_back": 0,
+    "generated": 0,
     "defects": 0,
     "tangents": 1,
     "rules": 2,
@@ -28,6 +30,7 @@ LAYERS = {
     "arguments": 6,
     "jacobian_operator": 6,
     "layouts": 6,
+    "one_run": 0,
     "evaluators": 7,
     "support": 7,
     "tracing": 9,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import linecache
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.defects import report
+from fwdad.generated import define
 from fwdad.rules.registry import resolve_pending
 from fwdad.tape.ops import Program
 from fwdad.tape.orders import Orders
@@ -373,9 +373,7 @@ def _wrapper(program: Program, kernel: Any, failed: Callable[..., Any]) -> Calla
         lines.append("    return made")
     text = "\n".join(lines) + "\n"
     filename = f"<fwdad entry of {program.name} {abs(hash(text)):x}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    exec(compile(text, filename, "exec"), namespace)  # noqa: S102  (our own text)
-    call: Any = namespace["call"]
+    call: Any = define(text, filename, namespace, "call")
     if all(k is None for k in kinds):
         call.direct = kernel, failed  # what a caller may do itself
     made: Callable[..., Any] = call

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numba
@@ -25,7 +24,8 @@ from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined
 from fwdad.backends.shared_loops import shared_loops
 from fwdad.errors import Location
-from fwdad.tape.garbage import no_collection
+from fwdad.put_back import EnteredTwice
+from fwdad.tape.garbage import NoCollection
 from fwdad.tape.types import ArrayType, Type
 
 OPTIONS = {
@@ -123,7 +123,14 @@ class Machine:
     def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
         """What Numba makes of a kernel."""
         try:
-            with warnings.catch_warnings(), _deep(), no_collection():
+            with (
+                warnings.catch_warnings(),
+                numba.core.compiler_lock.global_compiler_lock,  # the limit is every thread's
+                _Deep() as deep,
+                deep,
+                NoCollection() as resting,
+                resting,
+            ):
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
                 kernel.disable_compile(False)
                 kernel.compile(signature)
@@ -135,16 +142,19 @@ class Machine:
         return kernel.overloads[signature]
 
 
-@contextmanager
-def _deep() -> Iterator[None]:
-    """Let Numba recurse: its search for definitions goes a few calls deeper with each loop."""
-    with numba.core.compiler_lock.global_compiler_lock:  # the limit is every thread's
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _DEPTH))
-        try:
-            yield
-        finally:
-            sys.setrecursionlimit(limit)
+class _Deep(EnteredTwice):
+    """Numba may recurse: its search for definitions goes a few calls deeper with each loop."""
+
+    def __init__(self) -> None:
+        self._limit = sys.getrecursionlimit()
+
+    def begin(self) -> None:
+        """See the class."""
+        sys.setrecursionlimit(max(self._limit, _DEPTH))
+
+    def end(self) -> None:
+        """See the class."""
+        sys.setrecursionlimit(self._limit)
 
 
 def _jit(f: Callable[..., Any], digest: str | None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import math
 import zlib
 from collections.abc import Callable, Container
@@ -14,7 +13,8 @@ import numpy as np
 from fwdad.backends.annotate import annotated
 from fwdad.backends.letting_go import let_go
 from fwdad.backends.outer_products import without_outer_sums
-from fwdad.errors import GENERATED, note_place
+from fwdad.errors import note_place
+from fwdad.generated import define
 from fwdad.tangents.quiet import quietly
 from fwdad.tangents.scaling import scale_lanes, scaled
 from fwdad.tape.ops import Program
@@ -161,13 +161,8 @@ def defined(source: Source) -> Callable[..., Any]:
     source : Source
         As :func:`numpy_source` makes it.
     """
-    name = filename(source)
-    lines = source.code.splitlines(keepends=True)
-    linecache.cache[name] = (len(source.code), None, lines, name)
-    GENERATED[name] = source.places
     namespace = dict(source.namespace)
-    exec(compile(source.code, name, "exec"), namespace)  # noqa: S102  (our own text)
-    return namespace[source.name]
+    return define(source.code, filename(source), namespace, source.name, source.places)
 
 
 def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from fwdad.builder.memory.shadow import SHADOWED, find_shadow, forget
 from fwdad.builder.memory.undo import UndoLog
 from fwdad.builder.run import STATE, Tag
 from fwdad.errors import FwdadError
+from fwdad.put_back import EnteredTwice
 from fwdad.rules.define import set_builder
 from fwdad.rules.registry import find_rule
 from fwdad.tangents.chunk import Chunk
@@ -56,11 +57,11 @@ operators.PROTOCOL.update(
 )
 
 
-class Run:
+class Run(EnteredTwice):
     """One run of a function on duals, from its first statement to its restored world.
 
-    A context manager: inside it duals of ``tag`` are alive; at its end everything that lifted code
-    wrote is put back.
+    A context manager, ``with Run(n) as run, run:``. Inside it duals of ``tag`` are alive; at its
+    end everything that lifted code wrote is put back.
 
     Parameters
     ----------
@@ -79,26 +80,26 @@ class Run:
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}
         self.errors: list[FwdadError] = []
-        self._outer: Any = None
-
-    def __enter__(self) -> Self:
+        self._found = STATE.run, STATE.hidden, errors.NOTE.sink
+        self._ended = False
         self._outer = STATE.run
-        STATE.run = self
-        self._noting = errors.NOTE.sink
-        errors.NOTE.sink = self.errors
-        return self
 
-    def __exit__(self, *_details: object) -> None:
-        STATE.run = self._outer
-        errors.NOTE.sink = self._noting
+    def begin(self) -> None:
+        """Let this thread be in the run."""
+        STATE.run = self
+        errors.NOTE.sink = self.errors
+
+    def end(self) -> None:
+        """Put back whatever was written, and let the duals die."""
+        if self._ended:
+            return
+        STATE.run, STATE.hidden, errors.NOTE.sink = self._found
         try:
-            self.log.restore()
-        except KeyboardInterrupt:
-            self.log.restore()  # what was put back already is put back again
-            raise
+            self.log.restore()  # what an interrupted end has put back is put back again
         finally:
             self.tag.alive = False
             forget(self.tag)
+        self._ended = True
 
     def raise_swallowed(self) -> None:
         """Raise an error that user code has caught: its value would be that of another branch."""
@@ -205,7 +206,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         n = lanes_of(tangents)
         if n is None:
             return call(f, *primals, **options), ZERO
-        with Run(n) as run:
+        with Run(n) as run, run:
             duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
             y = call(f, *duals, **options)
             return unzip(run.parts, y)

@@ -58,7 +58,7 @@ def run_forward(
     if stop < seeds.count:
         check_read_again((arguments.args, arguments.kwargs))
     while True:
-        with Run(stop - start, eager=seeds.eager) as run:
+        with Run(stop - start, eager=seeds.eager) as run, run:
             if start or stop < seeds.count:
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ def push_array(
     n = len(directions)
     if not n:
         return None
-    with Run(n, eager=multiplies_out(x.size)) as run:
+    with Run(n, eager=multiplies_out(x.size)) as run, run:
         # a view: the lanes of an answer are copied if they are somebody else's
         lanes = Lanes(directions[:])
         given = Array(alike(x), (lanes, None, x.shape), run.tag)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from fwdad.tangents.scaling import MAX_SCALAR_TERMS
@@ -66,12 +64,20 @@ class _State(threading.local):
 STATE = _State()
 
 
-@contextlib.contextmanager
-def hiding(tag: Tag) -> Iterator[None]:
-    """Leave a call's tangents in the memory of arrays unseen."""
-    outer = STATE.hidden
-    STATE.hidden = (*outer, tag)
-    try:
-        yield
-    finally:
-        STATE.hidden = outer
+class Hiding:
+    """Leave a call's tangents in the memory of arrays unseen.
+
+    Where its end is interrupted, the end of the :class:`Run` around it puts back what it has set.
+    """
+
+    __slots__ = ("_found", "_tag")
+
+    def __init__(self, tag: Tag) -> None:
+        self._tag = tag
+        self._found = STATE.hidden
+
+    def __enter__(self) -> None:
+        STATE.hidden = (*self._found, self._tag)
+
+    def __exit__(self, *_details: object) -> None:
+        STATE.hidden = self._found

@@ -15,13 +15,19 @@ from fwdad.errors import FwdadError
 
 def _in_run(run: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function in another thread as a part of this thread's derivative call."""
-    STATE.run = run
+    found = STATE.run, STATE.hidden  # a pool's thread goes on with other calls when this one ends
     try:
-        return call(f, *args, **kwargs)
-    except FwdadError as error:
-        if run is not None:
-            run.errors.append(error)
-        raise
+        try:
+            STATE.run = run
+            return call(f, *args, **kwargs)
+        except FwdadError as error:
+            if run is not None:
+                run.errors.append(error)
+            raise
+        finally:
+            STATE.run, STATE.hidden = found
+    finally:  # also where an interrupt came before
+        STATE.run, STATE.hidden = found
 
 
 @handler(threading.Thread)

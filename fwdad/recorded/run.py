@@ -203,7 +203,7 @@ def run_recorded(
     record = Record()
     tangents = [record.input(leaf) for leaf in arguments.leaves]
     try:
-        with Run(1, tag=record.tag) as run:
+        with Run(1, tag=record.tag) as run, run:
             pairs, structure, aux = run_once(
                 f, arguments, run, list(tangents), has_aux=has_aux, outputs=outputs
             )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import IrreversibleError
+from fwdad.generated import define
 from fwdad.reversible.kinds import Kind
 from fwdad.reversible.program import Block, Program, Statement, written_roots
 from fwdad.reversible.syntax import location
@@ -36,9 +37,7 @@ class Names:
 def make_function(code: str, name: str, namespace: dict[str, Any]) -> Any:
     """Define a function of generated source, whose lines tracebacks and tracers find."""
     filename = f"<fwdad reversible {name} {zlib.crc32(code.encode()):08x}>"
-    linecache.cache[filename] = (len(code), None, code.splitlines(keepends=True), filename)
-    exec(compile(code, filename, "exec"), namespace)  # noqa: S102
-    return namespace[name]
+    return define(code, filename, namespace, name)
 
 
 class Lines:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+from fwdad.put_back import EnteredTwice
 
 _LOCK = threading.Lock()
-_resting: list[bool] = []  # for each that is under way: whether it has found the collector on
+_resting: dict[object, bool] = {}  # for each that is under way: whether the collector was on
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Switch the collector off, and on again if it was on, when nobody wants it off any more."""
-    with _LOCK:
-        _resting.append(gc.isenabled() or any(_resting))
-        gc.disable()
-    try:
-        yield
-    finally:
+class NoCollection(EnteredTwice):
+    """The collector is off, and on again if it was on when nobody wants it off any more."""
+
+    def begin(self) -> None:
+        """See the class."""
         with _LOCK:
-            was_on = _resting.pop()
-            if was_on and not _resting:
+            _resting[self] = gc.isenabled() or any(_resting.values())
+            gc.disable()
+
+    def end(self) -> None:
+        """See the class."""
+        with _LOCK:
+            if _resting.get(self) and len(_resting) == 1:
                 gc.enable()
+            _resting.pop(self, None)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.defects import is_refusal, report
-from fwdad.errors import ChunkMismatchError, Location, UntraceableError, running
+from fwdad.errors import ChunkMismatchError, Location, Running, UntraceableError
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -77,7 +77,7 @@ class Whole:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""
-        with running(self.location):
+        with Running(self.location) as place, place:
             answer = self.run(*args, **kwargs)
         if self._mistake is not None:  # what raises here, too, is no mistake of the library's
             what = f"the rule of {function_name(self.function)} on a tape"

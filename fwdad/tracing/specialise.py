@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.tape.garbage import no_collection
+from fwdad.tape.garbage import NoCollection
 from fwdad.tape.ops import Block, Loop, Op, Program, Value, is_array, walk
 from fwdad.tape.passes import SMALL, inline, optimise, split_arrays
 from fwdad.tape.types import Dimension, Size
@@ -54,7 +54,7 @@ def trace_optimised(
         Whether arrays are assumed to lie row by row, where it is seen how they lie, if those of the
         example do.
     """
-    with no_collection():
+    with NoCollection() as resting, resting:
         tape = trace_flat(f, flat, lengths, equal=equal, threads=threads, rows=rows)
         inline(tape.program)
         optimise(tape.program)

@@ -30,7 +30,7 @@ def test_the_short_way_for_one_array_is_the_general_one(ufunc, rng):
     p = rng.uniform(1.1, 1.9, size=(2, 3)) if ufunc is np.arccosh else rng.uniform(0.1, 0.9, (2, 3))
     lanes = Chunk(rng.normal(size=(4, 2, 3)))
     other = Chunk(rng.normal(size=(4, 2, 3)))
-    with Run(4) as run:
+    with Run(4) as run, run:
         for t in (lanes, 2.5 * lanes, p * lanes, lanes + p * other):
             x = Array(p, t, run.tag)
             short = apply.apply_to_array(RULES[ufunc], ufunc, x)
@@ -93,14 +93,14 @@ def test_arrays_without_axes_and_enclosing_calls_take_the_general_way():
 
 
 def test_an_array_kept_beyond_its_call_is_refused():
-    with Run(1) as run:
+    with Run(1) as run, run:
         x = Array(np.ones(2), Chunk(np.ones((1, 2))), run.tag)
     with pytest.raises(DeadDualError):
         apply.apply_to_array(RULES[np.sin], np.sin, x)
 
 
 def test_an_undefined_tangent_is_refused():
-    with Run(1) as run:
+    with Run(1) as run, run:
         x = Array(np.ones(2), undefined("it has no slope"), run.tag)
         with pytest.raises(UndefinedDerivativeError, match="it has no slope"):
             apply.apply_to_array(RULES[np.sin], np.sin, x)
@@ -152,7 +152,7 @@ def test_a_constant_array_beside_an_array_is_as_in_general(name, constant_first,
     function = getattr(operator, name)
     ufunc = getattr(np, {"sub": "subtract", "mul": "multiply", "truediv": "divide"}.get(name, name))
     hook = OPERATORS[name]
-    with Run(4) as run, np.errstate(all="ignore"):
+    with Run(4) as run, run, np.errstate(all="ignore"):
         for t in (lanes, 2.5 * lanes, p * lanes, lanes + p * other):
             x, kept = Array(p, t, run.tag), c.copy()
             pair = (kept, x) if constant_first else (x, kept)

@@ -56,7 +56,7 @@ def test_an_attribute_without_a_rule_is_refused():
 
 def test_bound_methods_of_duals_work_where_nothing_is_lifted():
     """What C code would do with a dual: look a method up by its name."""
-    with Run(2) as run:
+    with Run(2) as run, run:
         a = Array(np.array([1.0, 2.0]), Chunk(np.eye(2)), run.tag)
         assert_allclose(a.sum().t.lanes, [1.0, 1.0])
         s = run.dual(np.float64(2.0), Chunk(np.ones(2)))

@@ -4,7 +4,6 @@ The sweeps are interrupted at their lines, one after the other: in the user's co
 code, and in the rules that both of them run.
 """
 
-import sys
 import threading
 
 import numpy as np
@@ -14,6 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad import sweeps
 from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.run import STATE
+from tests.stepping import count_lines, interrupted
 
 N = 6
 X = np.linspace(0.3, 1.1, N)
@@ -21,13 +22,6 @@ TABLE = np.cos(np.arange(N))
 BUFFER = np.zeros(N)
 FAILS = np.zeros(1)  # how the programs fail; 0: they do not
 TOLD = []  # what rules call when they run
-
-
-@pytest.fixture(autouse=True)
-def _swept():
-    """What an interrupt at the first line of the sweeping up has left is not another test's."""
-    yield
-    SHADOWED.clear()
 
 
 class Model:
@@ -217,55 +211,18 @@ def test_interrupted_pullback(f, swap, monkeypatch):
             assert_allclose(pullback(bars[1]), bars[1] @ rows, rtol=1e-12)
         assert reached > 20  # a later run may be shorter: what it looks up is known
     assert world(x) == before
+    assert not SHADOWED
+    assert STATE.run is None
     assert_array_equal(y, value)
 
 
-def _is_program(name):
-    return name == __file__ or name.startswith("<")
+def _is_program(code):
+    name = code.co_filename
+    return code is not world.__code__ and (name == __file__ or name.startswith("<"))
 
 
-def _is_anything(_name):
-    return True
-
-
-class Stepping:
-    """Counts the lines that run, and raises at one of them."""
-
-    def __init__(self, wanted, at=-1):
-        self.lines = 0
-        self.wanted = wanted
-        self.at = at
-
-    def __call__(self, frame, event, _):
-        if not self.wanted(frame.f_code.co_filename) or frame.f_code is world.__code__:
-            return None
-        if event == "line":
-            self.lines += 1
-            if self.lines == self.at:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return self
-
-    def run(self, call):
-        old = sys.gettrace()
-        sys.settrace(self)
-        try:
-            call()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(old)
-        return False
-
-
-def count_lines(call, wanted):
-    stepping = Stepping(wanted)
-    assert not stepping.run(call)
-    return stepping.lines
-
-
-def interrupted(call, at, wanted):
-    return Stepping(wanted, at).run(call)
+def _is_anything(code):
+    return code is not world.__code__
 
 
 def overwriting(x):

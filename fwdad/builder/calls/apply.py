@@ -19,7 +19,7 @@ from fwdad.builder.duals.scalar import Scalar, fewer, number, parts_of
 from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, owner_of, untouched
-from fwdad.builder.run import Tag, hiding
+from fwdad.builder.run import Hiding, Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
@@ -107,7 +107,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             t.use()
     nested = top_tag(inner) is not None
     body = lifted(rule.body) if nested else rule.body
-    with hiding(tag) if SHADOWED else _NOTHING:
+    with Hiding(tag) if SHADOWED else _NOTHING:
         if tag.record is not None:
             y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
         else:
@@ -229,7 +229,7 @@ def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, .
     if SHADOWED and top_tag(primals) is not None:
         # what memory holds for this call is read before it is hidden
         active = [(k, Array(x.p, x.t, tag) if type(x) is Array else x) for k, x in active]
-        with hiding(tag):
+        with Hiding(tag):
             return _of_duals(rule, primal, primals, active, tag)
     return _of_duals(rule, primal, primals, active, tag)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import UntraceableError
+from fwdad.put_back import EnteredTwice
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.comprehensions import Comprehensions
@@ -30,14 +30,19 @@ class _Silent(threading.local):
 _SILENT = _Silent()
 
 
-@contextmanager
-def without_warnings() -> Iterator[None]:
+class WithoutWarnings(EnteredTwice):
     """Trace without a :class:`TraceWarning`: whoever did not ask for a tape is not told of it."""
-    before, _SILENT.on = _SILENT.on, True
-    try:
-        yield
-    finally:
-        _SILENT.on = before
+
+    def __init__(self) -> None:
+        self._before = _SILENT.on
+
+    def begin(self) -> None:
+        """See the class."""
+        _SILENT.on = True
+
+    def end(self) -> None:
+        """See the class."""
+        _SILENT.on = self._before
 
 
 class Loops(Comprehensions):

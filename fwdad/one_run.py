@@ -1,0 +1,27 @@
+"""What holds what one run of a function has kept: it is never copied, nor pickled."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Self
+
+
+class OfOneRun:
+    """A linear map at a point, of which nothing ever changes: its copy is the map itself.
+
+    ``made_by`` says how another process makes its own.
+    """
+
+    made_by = ""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+        message = (
+            f"a {type(self).__name__} holds what one run of f has kept, generated code among it, "
+            f"and cannot be pickled: pickle f and x, and call {self.made_by} where it is wanted"
+        )
+        raise TypeError(message)

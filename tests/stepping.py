@@ -1,0 +1,78 @@
+"""Exceptions from nowhere: raised at a line of whatever runs, counted from the beginning."""
+
+import dis
+import functools
+import sys
+
+
+class Stepping:
+    """Counts the lines that run, and raises at one of them.
+
+    Parameters
+    ----------
+    wanted : callable
+        ``wanted(code)``: whether the lines of a code object count.
+    at : int
+        Which line raises, counted from 1; none does if it is -1.
+    error : type
+        What is raised.
+    """
+
+    def __init__(self, wanted, at=-1, error=KeyboardInterrupt):
+        self.lines = 0
+        self.wanted = wanted
+        self.at = at
+        self.error = error
+        self.place = None
+
+    def __call__(self, frame, event, _):
+        """Trace, as :func:`sys.settrace` wants it."""
+        code = frame.f_code
+        if not self.wanted(code):
+            return None
+        if event == "line" and frame.f_lasti not in between(code):
+            self.lines += 1
+            if self.lines == self.at:
+                sys.settrace(None)
+                self.place = (code.co_filename, frame.f_lineno)
+                raise self.error
+        return self
+
+    def run(self, call):
+        """Whether the call was left by the exception."""
+        old = sys.gettrace()
+        sys.settrace(self)
+        try:
+            call()
+        except self.error:
+            return True
+        finally:
+            sys.settrace(old)
+        return False
+
+
+@functools.cache
+def between(code):
+    """Where a ``with`` has left its block, and has not called ``__exit__`` yet.
+
+    No signal is handled there, and no manager could do anything about it.
+    """
+    found = set()
+    steps = list(dis.get_instructions(code))
+    for k in range(len(steps) - 3):
+        nones = [s.opname == "LOAD_CONST" and s.argval is None for s in steps[k : k + 3]]
+        if all(nones) and steps[k + 3].opname in ("PRECALL", "CALL"):
+            found.update(s.offset for s in steps[max(0, k - 4) : k + 1])
+    return found
+
+
+def count_lines(call, wanted):
+    """How many lines of a call count."""
+    stepping = Stepping(wanted)
+    assert not stepping.run(call)
+    return stepping.lines
+
+
+def interrupted(call, at, wanted, error=KeyboardInterrupt):
+    """Whether a call was left at its line ``at``."""
+    return Stepping(wanted, at, error).run(call)

@@ -1,0 +1,64 @@
+"""Generated source is kept as long as its function, and no longer."""
+
+import gc
+import linecache
+import traceback
+
+import numpy as np
+import pytest
+
+import fwdad
+from fwdad import generated
+
+X = np.linspace(0.1, 1.0, 4)
+
+
+def texts():
+    gc.collect()
+    known = {*linecache.cache, *generated.PLACES, *generated._HELD}
+    return {name for name in known if name.startswith("<fwdad")}
+
+
+def cell(k):
+    """A program that nobody has seen, as a notebook would have it."""
+    text = f"def f(x):\n    y = x * {k}.5\n    y[0] = np.sin(y[1])\n    return np.sum(y)\n"
+    name = f"<cell {k} of test_generated>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    namespace = {"np": np}
+    exec(compile(text, name, "exec"), namespace)
+    return namespace["f"]
+
+
+WAYS = {
+    "jit": lambda f: fwdad.jit(f, backend="numpy")(X),
+    "jit of grad": lambda f: fwdad.jit(fwdad.grad(f), backend="numpy")(X),
+    "grad": lambda f: fwdad.grad(f)(X),
+    "vjp": lambda f: fwdad.vjp(f, X)[1](1.0),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ever_new_programs_leave_none(way, monkeypatch):
+    monkeypatch.setattr("fwdad.kept_tapes._KEPT", 1)  # of the tapes that are found again
+    for k in range(2):
+        WAYS[way](cell(k))
+    before = texts()
+    for k in range(2, 7):
+        WAYS[way](cell(k))
+    assert len(texts()) <= len(before) + 1
+
+
+def test_it_is_there_while_one_of_its_functions_is():
+    name = "<fwdad test of generated>"
+    text = "def f(x):\n    return 1 / x\n"
+    first = generated.define(text, name, {}, "f", [None, None])
+    second = generated.define(text, name, {}, "f", [None, None])
+    del first
+    assert name in texts()
+    try:
+        second(0)
+    except ZeroDivisionError:
+        told = traceback.format_exc()
+    assert "return 1 / x" in told
+    del second
+    assert name not in texts()
