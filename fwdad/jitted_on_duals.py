@@ -15,11 +15,14 @@ from fwdad.builder.duals.tags import top_tag
 from fwdad.builder.run import STATE
 from fwdad.jitted import Jitted
 from fwdad.tangents.chunk import Chunk
+from fwdad.tracing.arguments import is_record
 
 
 def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the traced program answers, pushed forward where an argument is active."""
     args = with_explicit(args)
+    if _held_by_objects((*args, *kwargs.values())):
+        return call(f.__wrapped__, *args, **kwargs)
     if not is_active((*args, *kwargs.values())):
         made, leaves, containers = f.find(args, kwargs)
         writes = any(made.tape.program.written) or made.tape.entangled(leaves)
@@ -43,6 +46,24 @@ def call_on_duals(f: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     half = len(results) // 2
     duals = [_dual(p, t, flat.tag) for p, t in zip(results[:half], results[half:], strict=True)]
     return made.tape.rebuild(duals)
+
+
+def _held_by_objects(values: Any, met: tuple[int, ...] = ()) -> bool:
+    """Whether an object among values, or among their items, has an attribute that is active."""
+    for x in values:
+        t = type(x)
+        if t is list or t is tuple or t is dict:
+            if id(x) not in met and _held_by_objects(
+                x.values() if t is dict else x, (*met, id(x))
+            ):
+                return True
+        elif t is not np.ndarray and t is not Array and t is not Scalar and is_record(x):
+            if id(x) in met:
+                continue
+            held = vars(x).values()
+            if is_active(held) or _held_by_objects(held, (*met, id(x))):
+                return True
+    return False
 
 
 def _dual(p: Any, lanes: Any, tag: Any) -> Any:

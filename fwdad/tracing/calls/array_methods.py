@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,13 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
         (index,) = index
     if len(index) == 1 and a.type.ndim != 1:
         a = tracer.recorder.apply(np.reshape, (a, -1), {})
+    if not index and a.type.ndim > 0:
+        size = tracer.attribute(a, "size")
+        only = size == 1 if isinstance(size, int) else tracer.recorder.apply(operator.eq, (size, 1), {})
+        message = "can only convert an array of size 1 to a Python scalar"
+        if only is not True:
+            tracer.recorder.check(only, ValueError, (message,), tracer.location())
+        index = (0,) * a.type.ndim
     if index:
         a = tracer.recorder.load(a, index[0] if len(index) == 1 else tuple(index))
     cls = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[a.type.dtype.kind]
