@@ -53,9 +53,7 @@ def _held_by_objects(values: Any, met: tuple[int, ...] = ()) -> bool:
     for x in values:
         t = type(x)
         if t is list or t is tuple or t is dict:
-            if id(x) not in met and _held_by_objects(
-                x.values() if t is dict else x, (*met, id(x))
-            ):
+            if id(x) not in met and _held_by_objects(x.values() if t is dict else x, (*met, id(x))):
                 return True
         elif t is not np.ndarray and t is not Array and t is not Scalar and is_record(x):
             if id(x) in met:

@@ -34,8 +34,8 @@ class Memory(Rules):
         if op.view and self.structure.is_memory(v):
             return  # its cotangent is a view
         y_bar = self.take(v)
-        if y_bar is None:
-            return
+        if y_bar is None or not self.structure.is_active(op.array):
+            return  # of a copy of constants, into which active values are stored later
         if self.structure.is_memory(op.array) and not self.is_followed(op.array):
             self.add_element(op.array, op.index, y_bar)
             return

@@ -23,6 +23,7 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     builtins,
     containers,
     draws,
+    grids,
     iterables,
     itertools_calls,
     numbers,

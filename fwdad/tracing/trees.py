@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType, Number, Type, number_type
 from fwdad.tracing.arguments import is_record, traced_object
@@ -41,7 +41,9 @@ class Tree:
         return self._build(leaves, True)
 
 
-def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
+def flatten(
+    x: Any, *, records: bool = False, place: Location | None = None
+) -> tuple[list[Any], Tree]:
     """Numbers and arrays of a value, and how to put others in their place.
 
     Parameters
@@ -50,6 +52,8 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
         A value.
     records : bool, default False
         Whether objects of the user's are taken apart, too.
+    place : Location, optional
+        Where the value comes from, for an error.
 
     Raises
     ------
@@ -78,8 +82,11 @@ def flatten(x: Any, *, records: bool = False) -> tuple[list[Any], Tree]:
             message = "an iterator is handed on to, or answered by, a program of its own"
             raise UntraceableError(message)
         if isinstance(node, (Maybe, Optional, Poison)):
-            message = "a value that may be None, or not be there, is used as a whole"
-            raise UntraceableError(message)
+            message = (
+                "a value that may be None, or not be there, is used as a whole: return a number "
+                "or an array on every way"
+            )
+            raise UntraceableError(message, place)
         if records and is_record(node):
             fields = {name: take(part) for name, part in attributes_of(node).items()}
 

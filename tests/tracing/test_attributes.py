@@ -305,6 +305,31 @@ def test_a_class_that_answers_for_its_attributes():
         assert_allclose(found, reference, rtol=1e-8, atol=1e-8)
 
 
+class Ball:
+    """Something that is met, or not."""
+
+    def __init__(self, centre):
+        self.centre = centre
+
+
+def nearest(x):
+    met = None
+    for ball in [Ball(x[0]), Ball(x[1])]:
+        if ball.centre > 0 and (met is None or ball.centre < met.centre):
+            met = ball
+    return 0.0 if met is None else met.centre**2
+
+
+def test_an_object_that_a_value_chooses_is_refused(caplog):
+    """Of several, or of none: said in words, and no failure of ours."""
+    with pytest.raises(fwdad.UntraceableError, match="one Ball or another") as refused:
+        fwdad.jit(nearest)(X)
+    assert "met.centre" in refused.value.text
+    for x in (X, -X):  # it is recorded as it runs
+        assert_allclose(fwdad.grad(nearest)(x), central_differences(nearest, x), atol=1e-8)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("x", [1.5, 3])
 def test_python_numbers_have_no_items(x):
     with pytest.raises(TypeError, match="object is not subscriptable"):

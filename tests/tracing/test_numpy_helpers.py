@@ -30,6 +30,12 @@ PROGRAMS = {
     "ndindex": lambda x: sum(matrix(x)[k] * k[0] for k in np.ndindex(6, 3)),
     "ndindex of a shape": lambda x: sum(x[k] * k[0] for k in np.ndindex(x.shape)),
     "ndenumerate": lambda x: sum(k[0] * v for k, v in np.ndenumerate(x)),
+    "mgrid": lambda x: np.sum(np.mgrid[0 : len(x), 1:3][0] * np.sin(x[:, None] * 2), axis=1),
+    "mgrid of values": lambda x: np.mgrid[x[0] : 2.0 : 0.5, -1:2][0] * x[1],
+    "mgrid of counts": lambda x: np.mgrid[x[0] : x[1] : 3j, 0 : len(x) : 2j].sum(axis=(1, 2)),
+    "mgrid of one axis": lambda x: np.mgrid[0 : len(x)] * x + np.mgrid[x[0] : x[2] : 6j],
+    "ogrid": lambda x: np.prod(np.ogrid[: len(x), 2:8:2][1]) * x + np.ogrid[0 : len(x)],
+    "item": lambda x: x * (x[None, :1].item() + (x[:2] @ x[1:3, None]).item()),
     "view": lambda x: x.view() * 2,
     "a reduction's start": lambda x: np.add.reduce(x, initial=x[0]),
     "a sum's start": lambda x: np.sum(matrix(x), axis=0, initial=x[0] ** 2),
@@ -102,3 +108,12 @@ def test_sliding_windows(name):
         compiled = fwdad.jit(derive(f), backend="numpy")
         np.testing.assert_allclose(compiled(X), expected, rtol=1e-12)
         np.testing.assert_allclose(compiled(x), fwdad.jacobian(f, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_item_of_more_than_one_element(backend):
+    f = fwdad.jit(lambda x: x[1:].item() * 2, backend=backend)
+    assert f(np.array([1.0, 3.0])) == 6.0
+    with pytest.raises(ValueError, match="an array of size 1"):
+        f(X)
+    assert f(np.array([1.0, 3.0])) == 6.0

@@ -113,7 +113,11 @@ def _item(tracer: Any, a: Symbol, *index: Any) -> Any:
         a = tracer.recorder.apply(np.reshape, (a, -1), {})
     if not index and a.type.ndim > 0:
         size = tracer.attribute(a, "size")
-        only = size == 1 if isinstance(size, int) else tracer.recorder.apply(operator.eq, (size, 1), {})
+        only = (
+            size == 1
+            if isinstance(size, int)
+            else tracer.recorder.apply(operator.eq, (size, 1), {})
+        )
         message = "can only convert an array of size 1 to a Python scalar"
         if only is not True:
             tracer.recorder.check(only, ValueError, (message,), tracer.location())

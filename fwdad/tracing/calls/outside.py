@@ -37,6 +37,7 @@ class Outside(Attributes):
         self.growing: dict[Any, Any] = {}  # where lists are made that grow, the type of their items
         self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
         self.active: list[Any] = []  # code objects and definitions that are being traced
+        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
         self.programs: dict[Any, Any] = {}
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value

@@ -195,7 +195,8 @@ class Differentiated:
                 message = "arguments that are written and not differentiated are outputs, too"
                 raise UntraceableError(message, self.tracer.location())
             y = self._with_mutated(y, inner, written)
-        leaves, tree = flatten(y, records=True)
+        at = self.tracer.location() if self.tracer.frame is not None else self.tracer.returned
+        leaves, tree = flatten(y, records=True, place=at)
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops

@@ -81,6 +81,9 @@ class Loops(Comprehensions):
             self.recorder.cut_behind(before)
             self.start_loop()
             self._tell(node, self._run_through(node, error), error)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if endless and self.frame.locals["$return"] is not False:
+            self.has_returned()  # what is left without a `break` is left by `return`
         self._end_loop(node.orelse)
 
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:

@@ -171,7 +171,7 @@ class Operators(Conditions):
         if isinstance(x, Optional):
             message = "unsupported operand type(s): 'NoneType'"
             self.recorder.check(x.flag, TypeError, (message,))
-            return x.value
+            return self.number(x.value)
         return x
 
 
