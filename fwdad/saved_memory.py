@@ -45,7 +45,8 @@ class Kept:
         argument that the function writes into; ``"array"``: an array that the program makes and
         writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
         that ``vjp`` makes besides, of the arguments and captured arrays that its way back reads,
-        and of what is no memory of its own in the value; ``"linearized"``: those that ``linearize``
+        and of what is no memory of its own in the value, and arrays that it keeps because it
+        computes the value, too; ``"linearized"``: those that ``linearize``
         makes; ``"record"``.
     filename, line : str and int
         Where; 0 where there is no line.
@@ -148,7 +149,9 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes copies
     besides (``"held"``), of the arguments and captured arrays that its way back reads, and of the
     value where it is memory which that reads or changes, an argument, or a window: the caller may
-    change all of these. ``linearize`` copies the arrays that its tape reads (``"linearized"``).
+    change all of these. It also keeps arrays there that a gradient alone computes on the way back,
+    because the value needs them as well. ``linearize`` copies the arrays that its tape reads
+    (``"linearized"``).
 
     A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
 
@@ -175,12 +178,13 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     source = numpy_source(path.made.tape.program)
     run = MeasuredRun(source, path.leaves)
     lines = [_line(k, source.places) for k in run.found()]
-    lines += _held(f, argnums, copies, kwargs, options)
+    told = sum(k.nbytes for k in lines if k.kind != "cotangent")
+    lines += _held(f, argnums, copies, kwargs, options, told)
     return MemoryReport(tuple(_merged(lines)), run.saved)
 
 
-def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any) -> list[Kept]:
-    """The copies of a pullback of ``vjp``."""
+def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told: int) -> list[Kept]:
+    """The copies of a pullback of ``vjp``, and what it keeps beyond what is told of a gradient."""
     path = written_path(value_and_pullback, f, argnums, args, kwargs, options)
     if path.made is None:
         return []
@@ -195,6 +199,10 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any) -> li
         ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
         for k in sweeps.copied(path.leaves)
     ]
+    _, kept = sweeps.run(path.leaves)
+    more = kept.nbytes - sum(nbytes for _, nbytes in held) - told
+    if more > 0:  # a gradient computes them on the way back, where nobody asks for the value
+        held.append(("arrays that the value is computed from, too", more))
     held += [("the value", a.nbytes) for a in sweeps.copied_values(path.leaves)]
     made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
     if argnums in (0, (0,)) and options == {"has_aux": False, "outputs": "returned"}:

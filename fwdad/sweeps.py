@@ -202,6 +202,24 @@ class Kept:
         self._swapped = False  # a way back is swapping what is kept
         self._lock = threading.RLock()
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what is kept, numbers apart; memory that is there twice counts once."""
+        arrays: dict[int, int] = {}
+        total = 0
+        hollow = {id(self.values[k]) for k in self.sweeps.halves.hollow}
+        for x in self.values:
+            if id(x) in hollow:
+                continue
+            for part in x if type(x) is list else (x,):
+                if isinstance(part, np.ndarray):
+                    while isinstance(part.base, np.ndarray):
+                        part = part.base
+                    arrays[id(part)] = part.nbytes
+                elif type(x) is list:  # a stack of numbers
+                    total += np.asarray(part).nbytes
+        return total + sum(arrays.values())
+
     def pull(self, bars: list[Any]) -> Any:
         """The cotangents of the arguments, in their structures, for one of the value.
 

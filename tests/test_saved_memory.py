@@ -1,5 +1,6 @@
 """``memory_report``: what is kept, against the cases that copy, and against other measures."""
 
+import gc
 import tracemalloc
 import types
 
@@ -191,6 +192,51 @@ def test_against_the_allocator(f, args):
     temporaries = 3 * args[0].nbytes  # variables that are not read again live on under NumPy
     assert told - 0.01 * told <= measured <= told + temporaries + 10_000
     assert on_stacks <= report.saved
+
+
+def weighted(x, w):
+    return np.sum(np.sin(x * w) * TABLE)
+
+
+def overwriting(x, w):
+    x *= w
+    x *= TABLE
+    return np.sum(x**2)
+
+
+def windows(x):
+    y = np.sin(x)
+    return np.sum(y[1:] * y[:-1])
+
+
+TABLE = np.cos(np.arange(100_000.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (weighted, (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy())),
+        (overwriting, (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy())),
+        (windows, (np.linspace(0.1, 1.0, 100_000),)),
+        (layers, (np.linspace(0.1, 1.0, 100_000),)),
+        (smoothing, (np.linspace(0.0, 1.0, 100_000), 10)),
+    ],
+)
+def test_what_a_pullback_keeps(f, args):
+    """All of it is told, copies of arguments and captured arrays included, and no more."""
+    report = fwdad.memory_report(f, *args)
+    told = report.saved + report.copies + report.arrays + report.of("held")
+    fwdad.vjp(f, args[0], args=args[1:])  # traced
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = fwdad.vjp(f, args[0], args=args[1:])
+        gc.collect()
+        measured = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert callable(kept[1])
+    assert_allclose(measured, told, rtol=0.01, atol=30_000)
 
 
 # -- other functions

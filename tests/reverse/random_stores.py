@@ -278,7 +278,41 @@ class Moving(Wide):
         self.line(f"{self.pick('uv')}[:] = {p} * {q}", depth)
 
 
-def program(seed, kind=Writer):
+class Sweeping(Writer):
+    """Writes loops with one or two stores, beside the elements that they read.
+
+    Nothing else reads what a store overwrites: each mistake about two indices shows.
+    """
+
+    def statement(self, depth):
+        if depth > 1:
+            (self.windows if self.rng.random() < 0.3 else self.elements)(depth)
+            return
+        spans = ["range(1, 5)", "range(1, 5)", "range(4, 0, -1)", "range(1, 5, 2)"]
+        self.line(f"for i in {self.pick(spans)}:", depth)
+        self.body(depth + 1)
+
+    def body(self, depth):
+        for _ in range(self.rng.integers(1, 3)):
+            self.statement(depth)
+
+    def elements(self, depth):
+        a, to, of = self.pick("uv"), *(self.pick(["i", "i - 1", "i + 1"]) for _ in range(2))
+        operator = self.pick(["=", "=", "+=", "*="])
+        value = self.pick([f"np.sin({a}[{of}])", f"{a}[{of}] * {a}[i]", f"np.cos({a}[{of}]) * s"])
+        self.line(f"{a}[{to}] {operator} {value}", depth)
+
+    def windows(self, depth):
+        a, to, of = self.pick("uv"), *(self.pick(["i:i + 2", "i - 1:i + 1"]) for _ in range(2))
+        operator = self.pick(["=", "=", "+=", "*="])
+        value = self.pick([f"np.sin({a}[{of}])", f"{a}[{of}] ** 2", f"{a}[{of}] * {a}[i]"])
+        self.line(f"{a}[{to}] {operator} {value}", depth)
+
+
+LAST = "return np.sum(np.tanh(u) * v) + s"
+
+
+def program(seed, kind=Writer, last=LAST):
     """A function of one array, and its source."""
     writer = kind(seed)
     for text in HELPERS if issubclass(kind, Wide) else ():
@@ -287,9 +321,9 @@ def program(seed, kind=Writer):
         writer.line(text, 0)
     for _ in range(4):
         writer.statement(1)
-    writer.line("    return np.sum(np.tanh(u) * v) + s", 0)
+    writer.line(f"    {last}", 0)
     text = "\n".join(writer.lines) + "\n"
-    filename = f"<stores {kind.__name__} {seed}>"
+    filename = f"<stores {kind.__name__} {seed} {last}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"np": np}
     exec(compile(text, filename, "exec"), namespace)

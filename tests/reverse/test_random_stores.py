@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import fwdad
 from fwdad.reverse.control import Control
 from fwdad.tape.ops import Branch, Load, Loop, Store, Update
-from tests.reverse.random_stores import POINT, Moving, Wide, Writer, program
+from tests.reverse.random_stores import POINT, Moving, Sweeping, Wide, Writer, program
 
 SEEDS = [*range(60), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10_000, 10_500))]
 
@@ -37,6 +37,11 @@ def test_gradient(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_wide_programs(seed):
     check(seed, Wide)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gradient_of_sweeping_programs(seed):
+    check(seed, Sweeping)
 
 
 MOST_REFUSED = 12  # of 20: arrays under two names, as nobody can tell before it runs
