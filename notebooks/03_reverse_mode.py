@@ -105,7 +105,7 @@ def recurrence(x):
 
 
 def heat(x, steps):
-    """Linear: the way back reads no values of u at all."""
+    """Linear: the way back through the steps reads no values of u."""
     u = x.copy()
     for _ in range(steps):
         u[1:-1] += 0.2 * (u[2:] - 2 * u[1:-1] + u[:-2])
