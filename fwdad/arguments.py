@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.builder.arguments import Arguments
 from fwdad.builder.forward import run_forward
-from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError
+from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError, type_in_words
 from fwdad.tangents.composite import Structure
 from fwdad.tangents.lanes import BLOCK
 from fwdad.tangents.plain import plain
@@ -31,7 +31,7 @@ def arguments_of(
 ) -> tuple[Arguments, bool]:
     """The arguments taken apart, and whether ``argnums`` names a single one."""
     if not callable(f):
-        message = f"the first argument is the function; a {type(f).__name__} came"
+        message = f"the first argument is the function; {type_in_words(f)} came"
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)
@@ -43,7 +43,10 @@ def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     """The positions that ``argnums`` names among some positional arguments."""
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(isinstance(k, int) and -count <= k < count for k in given):
-        message = f"argnums is {argnums!r}; f is given {count} positional arguments, from 0"
+        message = (
+            f"argnums is {argnums!r}: ints are wanted that count the positional arguments from 0, "
+            f"and f is given {count}"
+        )
         raise UnsupportedTypeError(message)
     if not given:
         message = f"argnums is {argnums!r}: it names no argument to differentiate with respect to"

@@ -11,6 +11,7 @@ import numpy as np
 
 from fwdad.builder.calls.dispatch import call, on_call
 from fwdad.builder.duals.tags import top_tag
+from fwdad.errors import type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracing.calls.sealing import sealed
@@ -156,7 +157,7 @@ def checkpoint(
         if given is None:
             continue
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            message = f"{name} is an int, not a {type(given).__name__}"
+            message = f"{name} is an int, not {type_in_words(given)}"
             raise TypeError(message)
         if given < 1:
             message = f"{name} is {given}: at least 1"
@@ -164,7 +165,7 @@ def checkpoint(
     if f is None:
         return lambda g: checkpoint(g, snapshots=snapshots, memory=memory)
     if not callable(f):
-        message = f"checkpoint takes a function, not a {type(f).__name__}"
+        message = f"checkpoint takes a function, not {type_in_words(f)}"
         raise TypeError(message)
     return Checkpointed(
         f, None if snapshots is None else int(snapshots), None if memory is None else int(memory)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.builder.calls.dispatch import on_call
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.jitted import Jitted
 from fwdad.jitted_on_duals import call_on_duals
 from fwdad.rules.registry import function_name
-from fwdad.runners import uses_numba
+from fwdad.runners import check_backend, uses_numba
 from fwdad.tape import whole
 from fwdad.tape.show import show_program
 from fwdad.tracing.tape import Tape
@@ -43,7 +44,6 @@ def jit(
         A Python function whose source can be read. Without it, a decorator is returned.
     backend : {"auto", "numpy", "numba"}
         What runs the traced program; ``"auto"`` is Numba where it is installed and can compile it.
-
     parallel : bool
         Whether Numba's threads (``NUMBA_NUM_THREADS``) share the work: loops over the elements of
         long arrays, lanes among them; reductions; loops of f's own whose iterations cannot meet
@@ -65,8 +65,12 @@ def jit(
     ------
     UntraceableError
         When it is called, if a value would have to be known before the program runs.
-    ValueError, ImportError
-        When it is called, if the backend is none of these, or not installed.
+    ValueError
+        If the backend is none of these.
+    ImportError
+        When it is called, if the backend is not installed.
+    UnsupportedTypeError
+        If f is no function.
 
     Notes
     -----
@@ -99,14 +103,18 @@ def jit(
     >>> cache_info(power)
     CacheInfo(traces=1, hits=1)
     """
+    check_backend(backend)
     if f is None:
         return lambda g: jit(g, backend=backend, parallel=parallel)
+    if not callable(f):
+        message = f"jit takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
 
 
 def _jitted(f: Any) -> Jitted:
     if not isinstance(f, Jitted):
-        message = f"{function_name(f)} is not under jit"
+        message = f"{function_name(f)} is not under jit: give the function that jit(f) answers"
         raise TypeError(message)
     return f
 

@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
+from typing import Any
 
 from fwdad.generated import PLACES
 from fwdad.put_back import EnteredTwice
@@ -192,6 +193,25 @@ def _raised_by_user_code() -> bool:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame is not None and not is_library_file(frame.f_code.co_filename)
+
+
+def with_article(name: str) -> str:
+    """A class's name with its article."""
+    vowel = name[:1].lower() in ("a", "e", "i", "o") or name == "ndarray"
+    return f"{'an' if vowel else 'a'} {name}"
+
+
+def type_in_words(x: Any) -> str:
+    """What came, by its class: for messages."""
+    return "None" if x is None else with_article(type(x).__name__)
+
+
+def returned_nothing(name: str) -> str:
+    """The message for a function that has returned None."""
+    return (
+        f'{name} returned None. If it updates its arguments in place, say outputs="mutated" '
+        "(jvp, jacobian, jacfwd, jacrev), or let it return what it has updated"
+    )
 
 
 class FwdadError(SyntaxError):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from fwdad.errors import type_in_words
 from fwdad.generated import define
 from fwdad.tape.types import Number, number_type
 
@@ -167,7 +168,7 @@ class CallWriter:
             self._namespace[name] = y
             return name
         message = (
-            f"{self._name} answers a {type(y).__name__}: only numbers, arrays, None and tuples of "
+            f"{self._name} answers {type_in_words(y)}: only numbers, arrays, None and tuples of "
             "these can be returned to code that Numba compiles"
         )
         raise TypingError(message)

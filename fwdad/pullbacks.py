@@ -15,7 +15,7 @@ from fwdad.builder.arguments import Arguments, explicit_leaves
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.defects import Untraced
-from fwdad.errors import NoOutputError, SeedError, UntraceableError
+from fwdad.errors import NoOutputError, SeedError, UntraceableError, type_in_words
 from fwdad.gradients import in_trees, written_out
 from fwdad.kept_tapes import is_real, share_memory, tape_at, traced
 from fwdad.one_run import OfOneRun
@@ -277,7 +277,7 @@ class Pullback(OfOneRun):
             return Untraced(self._f, error)
         y, aux = answer if self._options["has_aux"] else (answer, None)
         for o, _, _ in opaque_parts(y):
-            message = f"what is returned holds a {type(o).__name__}, which has no tangent type"
+            message = f"what is returned holds {type_in_words(o)}, which has no tangent type"
             return Untraced(self._f, UntraceableError(message))
         if y is not None:  # else who runs at once says what is wrong
             self.y, self.aux, self._kept = y, aux, kept
@@ -405,7 +405,7 @@ def _fit(bar: Any, y: Any) -> Any:
     try:
         made, dtype = np.asarray(bar), leaf_dtype(plain(y))
     except ValueError as error:  # a ragged list
-        message = f"a {type(bar).__name__} came that is no array: {error}"
+        message = f"{type_in_words(bar)} came that is no array: {error}"
         raise SeedError(message) from error
     if made.dtype.kind == "c" and dtype.kind != "c":
         message = f"a complex cotangent came for a real value of dtype {dtype}"

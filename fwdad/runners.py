@@ -79,11 +79,16 @@ def _place(error: Any) -> str:
     return "" if location is None else f"{location.filename}:{location.line}: "
 
 
-def uses_numba(backend: str) -> bool:
-    """Whether Numba runs what is asked for; where it is missing, the log is told once."""
+def check_backend(backend: str) -> None:
+    """Raise if a backend is none that there is."""
     if backend not in ("auto", "numpy", "numba"):
         message = f'backend is "auto", "numpy" or "numba", not {backend!r}'
         raise ValueError(message)
+
+
+def uses_numba(backend: str) -> bool:
+    """Whether Numba runs what is asked for; where it is missing, the log is told once."""
+    check_backend(backend)
     if backend == "numpy" or have_numba():
         return backend != "numpy"
     if backend == "numba":

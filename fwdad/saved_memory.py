@@ -13,11 +13,12 @@ import numpy as np
 
 from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
-from fwdad.errors import UntraceableError
+from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.linearized import copied
 from fwdad.measured_run import Found, MeasuredRun
 from fwdad.paths import differentiated, written_path
 from fwdad.recorded import run_recorded
+from fwdad.rules.registry import function_name
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tracing.arguments import Flattened
@@ -140,6 +141,11 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     MemoryReport
         ``print`` it, or read ``lines``, ``saved``, ``copies``, ``arrays``, ``cotangents``.
 
+    Raises
+    ------
+    UnsupportedTypeError
+        If the arguments are missing.
+
     Notes
     -----
     The program that the gradient runs is run once, under NumPy, and measured: what its stacks hold
@@ -167,6 +173,9 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     0
     """
     f, argnums = differentiated(f)
+    if not args:
+        message = f"memory_report(f, x, …) runs f: the arguments of {function_name(f)} are missing"
+        raise UnsupportedTypeError(message)
     copies = tuple(_copied(a) for a in args)
     options = {"has_aux": False, "outputs": "returned"}
     path = written_path(measured_value, f, argnums, copies, kwargs, options, with_value=True)

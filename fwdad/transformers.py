@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
 from fwdad.jacobian_rows import jacrev_at, pullback_at
@@ -345,12 +345,16 @@ def _scalar(f: Function) -> Function:
 
 
 def _argument_numbers(argnums: Any) -> Argnums:
-    """Python's ints, of whatever is an int; other things are refused when it is called."""
+    """Python's ints, of whatever is an int."""
     several = isinstance(argnums, (tuple, list))
     try:
         made = [operator.index(k) for k in (argnums if several else (argnums,))]
     except TypeError:
-        return tuple(argnums) if several else (argnums,)
+        message = (
+            f"argnums is an int or a tuple of ints; {type_in_words(argnums)} came. What takes f "
+            "alone answers a function: write grad(f)(x), not grad(f, x)"
+        )
+        raise UnsupportedTypeError(message) from None
     return tuple(made) if several else made[0]
 
 
@@ -359,7 +363,7 @@ class _Transformed:
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
         if not callable(f):
-            message = f"a function is wanted; a {type(f).__name__} came"
+            message = f"a function is wanted; {type_in_words(f)} came"
             raise UnsupportedTypeError(message)
         self._evaluate = evaluate
         self._options = options

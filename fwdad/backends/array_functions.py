@@ -14,7 +14,7 @@ import numpy as np
 
 from fwdad.backends.number_terms import Term, cast, literal, numpy_number
 from fwdad.backends.numpy_terms import numpy_term, where_term
-from fwdad.errors import UndefinedDerivativeError
+from fwdad.errors import UndefinedDerivativeError, type_in_words
 from fwdad.tangents.scaling import scale_lanes
 from fwdad.tangents.straight import with_derivative_of
 from fwdad.tangents.symbolic import defined
@@ -119,7 +119,7 @@ def infer_array(w: Writer, a: Operand) -> Any:
     """The type of ``np.array(a)``."""
     if isinstance(a, (list, tuple, Value)) or number_type(a) is not None:
         return infer(np.array, (a,), {})
-    raise w.cannot(f"a {type(a).__name__} as an array")
+    raise w.cannot(f"{type_in_words(a)} as an array")
 
 
 def length_text(d: Any, name: str, axis: int) -> str:

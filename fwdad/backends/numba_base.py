@@ -21,6 +21,7 @@ from fwdad.backends.numba_support import (
 from fwdad.backends.number_terms import Term, cast, literal, numpy_number, stored_cast
 from fwdad.backends.registers import in_registers, lane_memory, width
 from fwdad.backends.workspaces import OpenLoop, moving_lengths, temporaries
+from fwdad.errors import type_in_words
 from fwdad.tape.alias import memory_of
 from fwdad.tape.missing import missing_on_some_way
 from fwdad.tape.notation import words
@@ -149,7 +150,7 @@ class BaseWriter(Writer):
             return operand.type
         t = number_type(operand)
         if t is None:
-            raise self.cannot(f"a {type(operand).__name__} as a value")
+            raise self.cannot(f"{type_in_words(operand)} as a value")
         return t
 
     def is_stack(self, operand: Operand) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.backends.numba_support import CannotCompileError
+from fwdad.errors import type_in_words
 from fwdad.tape.notation import ATOM
 from fwdad.tape.types import Number, number_type
 
@@ -85,7 +86,7 @@ def constant(x: Any) -> Term:
     """A known number as a term."""
     t = number_type(x)
     if t is None:
-        message = f"a {type(x).__name__} among numbers"
+        message = f"{type_in_words(x)} among numbers"
         raise CannotCompileError(message)
     text = literal(x, t)
     bits = int(abs(x)).bit_length() if t.dtype.kind in "biu" else 64

@@ -12,7 +12,7 @@ from fwdad.builder.build import Run
 from fwdad.builder.duals.array import wrap
 from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.memory.shadow import SHADOWED
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import Structure, flatten, unflatten
 
@@ -80,8 +80,7 @@ class Arguments:
 
 
 def _no_tangent(k: int, x: Any) -> str:
-    name = type(x).__name__
-    what = f"argument {k} is {'an' if name[0] in 'aeiou' else 'a'} {name}"
+    what = f"argument {k} is {type_in_words(x)}"
     dtype = getattr(x, "dtype", None)
     if dtype is not None:
         what += f" of dtype {dtype}"
@@ -114,7 +113,7 @@ def check_read_again(args: Any) -> None:
     iterators, _ = flatten(args, leaf=_is_read_once)
     if iterators:
         message = (
-            f"a {type(iterators[0]).__name__} came among the arguments: it can be read once, and "
+            f"{type_in_words(iterators[0])} came among the arguments: it can be read once, and "
             "the function is run more than once here. Pass a list"
         )
         raise UnsupportedTypeError(message)

@@ -38,7 +38,7 @@ from fwdad.builder.duals.tags import isinstance_dual, split
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow, forget
 from fwdad.builder.memory.undo import UndoLog
 from fwdad.builder.run import STATE, Tag
-from fwdad.errors import FwdadError
+from fwdad.errors import FwdadError, UnsupportedTypeError, type_in_words
 from fwdad.put_back import EnteredTwice
 from fwdad.rules.define import set_builder
 from fwdad.rules.registry import find_rule
@@ -195,9 +195,14 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
 
     Raises
     ------
+    UnsupportedTypeError
+        If f is no function.
     MissingRuleError
         When the rule meets a function that has neither a rule nor a source.
     """
+    if not callable(f):
+        message = f"build_frule takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     rule = find_rule(f)
     if rule is not None:
         return rule.body

@@ -15,7 +15,7 @@ from fwdad.builder.arguments import Arguments, check_read_again
 from fwdad.builder.build import Run, run_on_duals
 from fwdad.builder.memory.shadow import owner_of
 from fwdad.builder.outcomes import Collector, Outcome
-from fwdad.errors import NoOutputError, UnsupportedTypeError
+from fwdad.errors import NoOutputError, UnsupportedTypeError, returned_nothing, type_in_words
 from fwdad.tangents.composite import Structure, flatten, is_leaf, opaque_parts, unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero
@@ -164,7 +164,7 @@ def _refuse_lost_tangents(f: Callable[..., Any], y: Any, run: Run) -> None:
     for o, name, leaves in opaque_parts(y):
         if any(not isinstance(run.parts(leaf)[1], Zero) for leaf in leaves):
             message = (
-                f"{_name(f)} returned a {type(o).__name__}, which has no tangent type, and its "
+                f"{_name(f)} returned {type_in_words(o)}, which has no tangent type, and its "
                 f"attribute {name!r} carries a derivative. Return the values themselves, in a "
                 "tuple, dict or dataclass; or register the class with register_tangent_type; or "
                 "return (y, aux) and say has_aux=True"
@@ -191,11 +191,7 @@ def _chosen(f: Any, y: Any, args: list[Any], run: Run, outputs: str) -> Any:
     """The outputs asked for: what f returned, or the arguments that it wrote into."""
     if outputs == "returned":
         if y is None:
-            message = (
-                f"{_name(f)} returned None. If it updates its arguments in place, say "
-                'outputs="mutated"'
-            )
-            raise NoOutputError(message)
+            raise NoOutputError(returned_nothing(_name(f)))
         return y
     if outputs not in ("mutated", "both"):
         message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, NondeterministicFunctionError
+from fwdad.errors import ChunkMismatchError, NondeterministicFunctionError, type_in_words
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, unflatten
 from fwdad.tangents.plain import plain
@@ -105,7 +105,7 @@ class Collector:
             lanes = np.zeros((n, *leaf_shape(p)), dtype)
         kind = plain(lanes).dtype
         if kind.kind == "O" != dtype.kind:
-            message = f"the tangent of a {type(plain(p)).__name__} is a chunk of objects"
+            message = f"the tangent of {type_in_words(plain(p))} is a chunk of objects"
             raise ChunkMismatchError(message)
         if kind.kind == "c" and dtype.kind != "c":
             lanes = lanes.real

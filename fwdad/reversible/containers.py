@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.registrations import Registration, register
 
 FIRST_ROOM = 64
@@ -37,10 +37,13 @@ class Container:
     count: int
 
     def __init__(self, capacity: int | None = None, dtype: Any = float) -> None:
+        if isinstance(capacity, int) and capacity < 0:
+            message = f"the capacity is {capacity}: it counts numbers, so it is not negative"
+            raise ValueError(message)
         made = np.zeros(FIRST_ROOM if capacity is None else capacity, dtype)
         self.values = made  # noqa: PLE0237  (subclasses have a __dict__)
         if self.values.ndim != 1 or self.values.dtype.kind not in "biufc":
-            message = f"a {type(self).__name__} has a capacity, an int, and holds numbers"
+            message = f"{type_in_words(self)} has a capacity, an int, and holds numbers"
             raise UnsupportedTypeError(message)
         self.count = 0  # type: ignore[misc]  # noqa: PLE0237
         self.fixed = capacity is not None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.numpy_source import numpy_source
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.jitted import Jitted
 from fwdad.reversible.adjoint import SAMPLES
 from fwdad.reversible.cuda_functions import of_device
@@ -237,7 +237,7 @@ def _instance_kind(a: Any) -> Numeric:
         return Numeric(a.dtype.name, a.ndim - 1, a.ndim > 1)
     if isinstance(a, (bool, int, float, complex, np.number)):
         return Numeric(np.asarray(a).dtype.name)
-    message = f"a kernel takes arrays and numbers; a {type(a).__name__} came"
+    message = f"a kernel takes arrays and numbers; {type_in_words(a)} came"
     raise UnsupportedTypeError(message)
 
 

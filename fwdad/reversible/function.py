@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError
+from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError, type_in_words
 from fwdad.reversible.definition import Definition
 from fwdad.reversible.kinds import Kind, Record, kind_of
 from fwdad.reversible.numbers import ExactNumber, Logarithmic, value_of
@@ -298,6 +298,6 @@ def reversible(
     if f is None:
         return functools.partial(reversible, check=check, tolerance=tolerance)
     if not isinstance(f, FunctionType):
-        message = f"@reversible takes a function that 'def' defines; a {type(f).__name__} came"
+        message = f"@reversible takes a function that 'def' defines; {type_in_words(f)} came"
         raise UnsupportedTypeError(message)
     return Reversible(Definition(f, checked=check, tolerance=tolerance), False, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import InvertibilityError, UnsupportedTypeError
+from fwdad.errors import InvertibilityError, UnsupportedTypeError, type_in_words
 from fwdad.reversible.function import Bound, Reversible
 from fwdad.reversible.kinds import Exact, kind_of
 from fwdad.reversible.numbers import log_of, value_of
@@ -149,6 +149,9 @@ def check_gradient(
 
 def _unbound(f: Any, args: tuple[Any, ...]) -> tuple[Reversible, tuple[Any, ...]]:
     """A method as a function, with its object as the first argument."""
+    if not isinstance(f, (Reversible, Bound)):
+        message = f"a function under @fwdad.reversible is wanted; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     return (f.function, (f.owner, *args)) if isinstance(f, Bound) else (f, args)
 
 

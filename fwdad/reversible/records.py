@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, with_article
 from fwdad.reversible.containers import may_grow
 from fwdad.reversible.kinds import Exact, Function, Kind, Other, Record, kind_of
 from fwdad.reversible.lines import Names
@@ -110,7 +110,8 @@ def check_mutable(args: tuple[Any, ...], kinds: tuple[Kind, ...], updated: set[i
         frozen = options is not None and options.frozen
         if numbers & updated and (frozen or isinstance(a, tuple)):
             message = (
-                f"inplace=True cannot update the numbers of a {kind.cls.__name__}, which cannot be "
+                "inplace=True cannot update the numbers of "
+                f"{with_article(kind.cls.__name__)}, which cannot be "
                 "changed: use what the function answers"
             )
             raise UnsupportedTypeError(message)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import MissingRuleError
+from fwdad.errors import MissingRuleError, UnsupportedTypeError, type_in_words
 from fwdad.rules.binding import Binder, binder_for
-from fwdad.rules.partials import narrowed, partial_of
+from fwdad.rules.partials import NoDerivative, narrowed, partial_of
 from fwdad.rules.registry import Body, Rule, enter, find_rule, function_name
 from fwdad.tangents.chunk import LAWS, Chunk, map_lanes
 from fwdad.tangents.plain import plain
@@ -52,6 +52,8 @@ def frule(
 
     Raises
     ------
+    UnsupportedTypeError
+        If ``function`` is neither a function nor a name.
     DuplicateRuleError
         If ``function`` has a rule and ``override`` is False.
 
@@ -67,6 +69,9 @@ def frule(
     >>> fwdad.derivative(cube, 2.0)
     12.0
     """
+    if not callable(function) and not isinstance(function, str):
+        message = f"frule takes a function, or its dotted name; {type_in_words(function)} came"
+        raise UnsupportedTypeError(message)
 
     def register(body: Body) -> Body:
         def make(resolved: Any) -> Rule:
@@ -105,6 +110,8 @@ def elementwise(
     ------
     DuplicateRuleError
         If the function has a rule and ``override`` is False.
+    TypeError
+        If there are not as many partials as arguments, or one of them is no function.
 
     Notes
     -----
@@ -121,11 +128,23 @@ def elementwise(
     >>> fwdad.jvp(softplus, np.zeros(2), np.ones(2))[1]
     array([0.5, 0.5])
     """
+    for partial in partials:
+        if not callable(partial) and not isinstance(partial, NoDerivative):
+            message = f"a partial is a function of primals and y; {type_in_words(partial)} came"
+            raise TypeError(message)
 
     def make(resolved: Any) -> Rule:
         binder = binder_for(
             resolved, function_name(resolved), signature, None, late=isinstance(function, str)
         )
+        late = isinstance(function, str)  # its signature is not looked at yet
+        if not late and binder.variadic is None and len(partials) != len(binder.primals):
+            message = (
+                f"{function_name(resolved)} has {len(binder.primals)} arguments, and "
+                f"{len(partials)} partials came: give one for each, no_derivative(reason) where "
+                "there is none"
+            )
+            raise TypeError(message)
 
         def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
             y = resolved(*primals, **options)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import SeedError, UnsupportedTypeError
+from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words, with_article
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.refused import refusal
 from fwdad.tangents.registrations import OWN, registration_of
@@ -382,7 +382,7 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
         registration = registration_of(type(node.value))
         reason = None
         if type(v) is not type(node.value):
-            reason = f"a {type(v).__name__}, and {path} is a {type(node.value).__name__}"
+            reason = f"{type_in_words(v)}, and {path} is {type_in_words(node.value)}"
         elif registration is not None and registration.mismatch is not None:
             reason = registration.mismatch(node.data, data)
         if reason is not None:
@@ -399,12 +399,15 @@ def _pairs(node: Structure, v: Any, path: str, what: str) -> list[tuple[Structur
 
 def _other(node: Structure, v: Any, parts: Any, path: str) -> str:
     """What v is, and what has its place in the structure."""
-    came, name = f"a {type(v).__name__}", type(node.value).__name__
+    came, name = type_in_words(v), type(node.value).__name__
     if parts is None or parts[0] != node.kind:
-        return f"{came}; {path} is a {name} of {_counted(node.children)}"
+        return f"{came}; {path} is {with_article(name)} of {_counted(node.children)}"
     if node.keys:
         return f"{came} with the keys {parts[1]}; {path} has {node.keys}"
-    return f"{came} of {_counted(parts[2])}; {path} is a {name} of {_counted(node.children)}"
+    return (
+        f"{came} of {_counted(parts[2])}; {path} is {with_article(name)} of "
+        f"{_counted(node.children)}"
+    )
 
 
 def _counted(parts: list[Any]) -> str:

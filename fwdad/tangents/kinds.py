@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents import vectors
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, is_part, match_or_none, unflatten
@@ -98,7 +98,7 @@ class TangentType:
 
     def _checked(self, x: Any) -> Any:
         if not self.fits(x):
-            message = f"a {type(x).__name__} came, {x!r:.60}; a {self.primal!r} is wanted"
+            message = f"{type_in_words(x)} came, {x!r:.60}; a {self.primal!r} is wanted"
             raise UnsupportedTypeError(message)
         return x
 

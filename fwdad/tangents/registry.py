@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError, UnsupportedTypeError
+from fwdad.errors import DuplicateRuleError, UnsupportedTypeError, type_in_words
 from fwdad.tangents import vectors
 from fwdad.tangents.kinds import (
     AnyTangent,
@@ -297,7 +297,7 @@ def register_tangent_type(
     6.0
     """
     if not isinstance(cls, type):
-        message = f"register_tangent_type wants a class; a {type(cls).__name__} came"
+        message = f"register_tangent_type wants a class; {type_in_words(cls)} came"
         raise UnsupportedTypeError(message)
     if not override and (cls in REGISTERED or cls in OWN):
         message = f"{cls.__qualname__} has a tangent type already; say override=True to replace it"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import SeedError
+from fwdad.errors import SeedError, type_in_words
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import Structure, match
 from fwdad.tangents.lanes import basis_lanes, hot_lanes
@@ -179,7 +179,7 @@ def _fit_own(cls: type, seed: Any) -> tuple[Any, int | None]:
     given = [seed] if single else list(seed) if isinstance(seed, (list, tuple, np.ndarray)) else []
     if not given or any(type(t) is not cls for t in given):
         message = (
-            f"a {type(seed).__name__} came as the seed of an argument whose tangents are "
+            f"{type_in_words(seed)} came as the seed of an argument whose tangents are "
             f"{cls.__qualname__}: give one, or a sequence of K"
         )
         raise SeedError(message)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError
+from fwdad.errors import ChunkMismatchError, type_in_words
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, is_leaf, match, unflatten
 from fwdad.tangents.plain import plain
@@ -160,7 +160,7 @@ def _inner(p: Any, q: Any) -> Any:
     if isinstance(q, Undefined):
         q.use()
     if isinstance(p, Chunk) != isinstance(q, Chunk):
-        message = f"the inner product of a {type(p).__name__} and a {type(q).__name__}"
+        message = f"the inner product of {type_in_words(p)} and {type_in_words(q)}"
         raise ChunkMismatchError(message)
     if not isinstance(p, Chunk):
         if type(p) in _INNER:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import type_in_words
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Operand, Value
 from fwdad.tape.samples import CannotInferError, concrete, reason_of, sample_of
@@ -73,7 +74,7 @@ def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
         return ArrayType(made.dtype, shape)
     found = number_type(made)
     if found is None:
-        message = f"it answers a {type(made).__name__}"
+        message = f"it answers {type_in_words(made)}"
         raise CannotInferError(message)
     return found
 

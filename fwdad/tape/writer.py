@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tangents import sparse
 from fwdad.tape.alias import windows
@@ -236,8 +236,8 @@ class Writer(Journal, KnownLengths):
             return [self.operand(i) for i in x]
         if callable(x) or type(x).__name__ in _FACTORS:
             return x
-        what = getattr(x, "in_words", f"a {type(x).__name__}")
-        message = f"{what} is used as a value where numbers and arrays are known"
+        what = getattr(x, "in_words", type_in_words(x))
+        message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED
         raise UntraceableError(message, self.place())
@@ -253,7 +253,7 @@ class Writer(Journal, KnownLengths):
             return self.capture(x)
         t = number_type(x)
         if t is None:
-            message = f"a {type(x).__name__} where a number or an array is wanted"
+            message = f"{type_in_words(x)} where a number or an array is wanted"
             raise UntraceableError(message, self.place())
         value = Value(t)
         self.emit(Apply(_identity, (x,), outputs=(value,)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import type_in_words
 from fwdad.rules.containers import walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import NoTangentType, Undefined, Zero
@@ -55,9 +56,9 @@ def check_structure(trial: Trial, _settings: Any) -> None:
         if isinstance(tangent, (Zero, Undefined, NoTangentType)):
             continue
         if not isinstance(tangent, Chunk):
-            trial.fail("structure", f"{where}: a {type(tangent).__name__} is no tangent")
+            trial.fail("structure", f"{where}: {type_in_words(tangent)} is no tangent")
         if not is_leaf(value):
-            trial.fail("structure", f"{where}: a {type(value).__name__} has no tangent space")
+            trial.fail("structure", f"{where}: {type_in_words(value)} has no tangent space")
         if tangent.n != n or tangent.shape != np.shape(value):
             trial.fail(
                 "structure",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import type_in_words
 from fwdad.rules.containers import Path, is_composite, rebuild, walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, NoTangentType, Undefined, Zero
@@ -46,7 +47,7 @@ def result_tangents(y: Any, y_dot: Any, path: Path = ()) -> Iterator[tuple[Path,
             y_dot = rebuild(tuple(y) if hasattr(y, "_fields") else y, lambda *_: y_dot)
         if not is_composite(y_dot) or len(y_dot) != len(y):
             came = f"{len(y_dot)} tangents" if is_composite(y_dot) else repr(y_dot)
-            message = f"the result is a {type(y).__name__} of {len(y)} parts, but {came} came"
+            message = f"the result is {type_in_words(y)} of {len(y)} parts, but {came} came"
             raise AssertionError(message)
         keys = list(y) if isinstance(y, dict) else range(len(y))
         for key in keys:

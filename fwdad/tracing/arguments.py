@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words, with_article
 from fwdad.tape.types import ArrayType, Size, Type, number_type
 from fwdad.tracing.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
 
@@ -68,7 +68,7 @@ class Flattened:
                 return ("again", k), lambda _, made: made[k]
             return self._container(x)
         if isinstance(x, (set, bytearray, types.GeneratorType)):
-            message = f"a {type(x).__name__} as an argument cannot be traced"
+            message = f"{type_in_words(x)} as an argument cannot be traced: give a list or an array"
             raise UntraceableError(message)
         try:
             hash(x)
@@ -96,7 +96,10 @@ class Flattened:
     def _container(self, x: Any) -> tuple[Hashable, Build]:
         cls = type(x)
         if isinstance(x, (list, dict)) and cls not in (list, dict):
-            message = f"a {cls.__name__} as an argument cannot be traced: give a list or a dict"
+            message = (
+                f"{with_article(cls.__name__)} as an argument cannot be traced: give a "
+                "list or a dict"
+            )
             raise UntraceableError(message)
         k = self._places[id(x)] = len(self.containers)
         self.containers.append(x)
@@ -131,7 +134,7 @@ def refuse_attributes(x: Any, place: Location | None = None) -> None:
     """A tuple of a class that holds more than its items, as what ``scipy.stats`` answers."""
     if getattr(x, "__dict__", None):
         message = (
-            f"a {type(x).__name__} is a tuple with attributes beside its items, which cannot be "
+            f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
             "traced: take its items, or call what answers it without `jit`"
         )
         raise UntraceableError(message, place)
@@ -234,7 +237,7 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if not isinstance(x, np.ndarray):
         return
     if type(x) is not np.ndarray:
-        message = f"a {type(x).__name__} cannot be traced: give a plain array"
+        message = f"{type_in_words(x)} cannot be traced: give a plain array"
         raise UntraceableError(message, place)
     if x.dtype.kind in "mM":
         message = f"an array of dtype {x.dtype} cannot be traced"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -118,7 +118,7 @@ class Captures:
             flat = Flattened((x,), {})
             if len(flat.leaves) > _CAPTURED_AT_MOST:
                 message = (
-                    f"`{name}` is a {type(x).__name__} of more than {_CAPTURED_AT_MOST} numbers "
+                    f"`{name}` is {type_in_words(x)} of more than {_CAPTURED_AT_MOST} numbers "
                     "from outside: make it an array"
                 )
                 raise UntraceableError(message, self.recorder.place())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.tape.ops import Operand
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
@@ -127,8 +127,12 @@ class Results:
         if isinstance(x, Items):
             return self._listed(x)
         if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
-            kind = "a function that is defined" if isinstance(x, Closure) else "what is made"
-            message = f"{kind} in a traced program, a {type(x).__name__}, cannot be returned"
+            if isinstance(x, Closure):
+                what, wanted = "a function that is defined in a traced program", "what it computes"
+            else:
+                what = f"what is made in a traced program, {type_in_words(x)},"
+                wanted = "the numbers in it, or a list of them"
+            message = f"{what} cannot be returned: return {wanted}"
             raise UntraceableError(message, self.place)
         if isinstance(x, functools.partial):
             f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
@@ -156,7 +160,7 @@ class Results:
         held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
         if held is None or not (self._recorder.is_own(held) or id(held) in self._arguments):
             if _mentions_symbols(x):
-                message = f"a {type(x).__name__} that holds traced values cannot be returned"
+                message = f"{type_in_words(x)} that holds traced values cannot be returned"
                 raise UntraceableError(message, self.place)
             return lambda _: x
         if id(held) in self._arguments:

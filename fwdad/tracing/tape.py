@@ -139,7 +139,11 @@ class Tape:
         flat = Flattened(args, kwargs)
         leaves = self.leaves(flat.leaves)
         if flat.key != self.key or not self.holds(leaves):
-            message = "the tape was written for arguments of other types, lengths or static values"
+            head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
+            message = (
+                f"the tape {head} was written for arguments of other types, lengths or static "
+                "values than these: trace the function with these"
+            )
             raise TypeError(message)
         if self.entangled(leaves):
             message = (

@@ -30,11 +30,11 @@ def drop_cos(a):
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda a: a.sin + 1, "'sin' of a Angle"),
-        (lambda a: getattr(a, "sin") + 1, "'sin' of a Angle"),  # noqa: B009
-        (lambda a: a.__dict__["sin"], "'__dict__' of a Angle"),
-        (put_cos, "'cos' of a Angle"),
-        (drop_cos, "'cos' of a Angle"),
+        (lambda a: a.sin + 1, "'sin' of an Angle"),
+        (lambda a: getattr(a, "sin") + 1, "'sin' of an Angle"),  # noqa: B009
+        (lambda a: a.__dict__["sin"], "'__dict__' of an Angle"),
+        (put_cos, "'cos' of an Angle"),
+        (drop_cos, "'cos' of an Angle"),
     ],
 )
 def test_attributes_without_a_rule(f, message):
@@ -94,7 +94,7 @@ def test_code_without_source_calls_methods():
     f = eval("lambda a: 2 * a.height()")
     _, y_dot = fwdad.jvp(f, Angle.of(0.7), Turn(1.0))
     assert_allclose(y_dot, 2 * math.cos(0.7))
-    with pytest.raises(fwdad.MissingRuleError, match="'sin' of a Angle"):
+    with pytest.raises(fwdad.MissingRuleError, match="'sin' of an Angle"):
         fwdad.jvp(eval("lambda a: a.sin"), Angle.of(0.7), Turn(1.0))
 
 

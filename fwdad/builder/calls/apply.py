@@ -20,7 +20,7 @@ from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, owner_of, untouched
 from fwdad.builder.run import Hiding, Tag
-from fwdad.errors import ChunkMismatchError, MissingRuleError
+from fwdad.errors import ChunkMismatchError, MissingRuleError, type_in_words
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk
@@ -148,8 +148,8 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
         return Array(y, y_dot, tag) if isinstance(y, np.ndarray) else y_dot.use()
     if not isinstance(y_dot, Chunk):
         message = (
-            f"the frule of {rule.name} answers a {type(y_dot).__name__} as the tangent of a "
-            f"{type(y).__name__}; a Chunk or ZERO is wanted"
+            f"the frule of {rule.name} answers {type_in_words(y_dot)} as the tangent of a "
+            f"{type(y).__name__}; it returns (y, y_dot), with a Chunk or ZERO for each value"
         )
         raise ChunkMismatchError(message)
     if OWN and type(plain(y)) in OWN:

@@ -41,7 +41,7 @@ def _callback(a: Any) -> Any:
     def called_from_c(*args: Any, **kwargs: Any) -> Any:
         value = call(a, *args, **kwargs)
         if is_active((value,)):
-            what = "a plain number in the code in C that called it"
+            what = "a plain number in the C code that called this function,"
             error = DualLeakError(leak(what, _first_dual(value)))
             STATE.run.errors.append(error)  # the code in C may put an error of its own in its place
             raise error

@@ -18,7 +18,7 @@ def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Missi
     where = _first_active(f, args, kwargs)
     asked = _called_by_the_user()
     within = f", within {asked}" if asked is not None else ""
-    wanted = name if asked is None else asked
+    wanted = _importable(f, name) if asked is None else asked
     short = wanted.rpartition(".")[2]
     message = (
         f"no frule for {name} ({where} carries a derivative){within}, and its source is not "
@@ -50,6 +50,15 @@ def _called_by_the_user() -> str | None:
             found = f"{public}.{name}"
         frame = frame.f_back
     return found
+
+
+def _importable(f: Any, name: str) -> str:
+    """The name by which a function can be imported: a short one may leave private modules out."""
+    home, _, last = name.rpartition(".")
+    if not home or getattr(sys.modules.get(home), last, None) is f:
+        return name
+    own = getattr(f, "__module__", None) or home
+    return f"{own}.{last}" if getattr(sys.modules.get(own), last, None) is f else name
 
 
 def _public(name: str) -> str:

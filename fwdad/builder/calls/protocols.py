@@ -20,7 +20,7 @@ from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.dual import OPAQUE, leak
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory.shadow import shadow_of_memory
-from fwdad.errors import DualLeakError
+from fwdad.errors import DualLeakError, type_in_words
 
 CALL: list[Callable[..., Any]] = []
 ITERATE: list[Callable[[Any], Any]] = []
@@ -124,7 +124,7 @@ def check_buffer(o: Any) -> None:
     except (ValueError, BufferError):  # empty, released, or not in one piece
         seen = np.asarray(o) if type(o) is memoryview and o.nbytes else None
     if seen is not None and shadow_of_memory(seen) is not None:
-        what = f"a plain number (through a {type(o).__name__})"
+        what = f"a plain number (through {type_in_words(o)})"
         raise DualLeakError(leak(what, o))
 
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any, NoReturn
 
 from fwdad.builder.run import Tag
-from fwdad.errors import DeadDualError, DualLeakError
+from fwdad.errors import DeadDualError, DualLeakError, type_in_words
 from fwdad.tangents.plain import plain
 
 OPAQUE: set[type] = set()
@@ -73,7 +73,7 @@ class Dual:
 def leak(what: str, x: Any) -> str:
     """The message for a dual that is about to lose its tangent."""
     return (
-        f"a value that carries a derivative (a {type(plain(x)).__name__}, {plain(x)!r:.60}) would "
+        f"a value that carries a derivative ({type_in_words(plain(x))}, {plain(x)!r:.60}) would "
         f"become {what} and lose it. If that is meant, say fwdad.stop_gradient(x); if it happens "
         "inside a function written in C, give that function an frule"
     )

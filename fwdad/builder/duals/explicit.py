@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.builder.duals.array import Array, _read, wrap
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
 
 
@@ -22,7 +22,7 @@ def explicit(x: Any) -> Any:
     if isinstance(x, np.ndarray) and find_shadow(x):
         if type(x) not in (np.ndarray, np.memmap):
             message = (
-                f"a {type(x).__name__} views memory whose values carry derivatives; only plain "
+                f"{type_in_words(x)} views memory whose values carry derivatives; only plain "
                 "arrays can carry them: use numpy.asarray(x)"
             )
             raise UnsupportedTypeError(message)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from fwdad.builder.duals.dual import OPAQUE, Dual, check_alive
 from fwdad.builder.run import Tag
-from fwdad.errors import ChunkMismatchError, MissingRuleError
+from fwdad.errors import ChunkMismatchError, MissingRuleError, with_article
 from fwdad.rules.registry import Rule
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
@@ -69,7 +69,8 @@ class Opaque(Dual):
     def __hash__(self) -> int:
         # as a key it would find what was stored under an equal value with another tangent
         message = (
-            f"unhashable: a {_name(self)} that carries a derivative. Say fwdad.stop_gradient(x) "
+            f"unhashable: {with_article(_name(self))} that carries a derivative. Say "
+            "fwdad.stop_gradient(x) "
             "where its value is looked up"
         )
         raise TypeError(message)
@@ -150,7 +151,8 @@ def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
     lanes = x_dot.lanes
     if x_dot.n != tag.n or x_dot.shape != () or any(type(t) is not wanted for t in lanes):
         message = (
-            f"{what} answers {x_dot!r} of {plain(lanes).dtype} as the tangent of a {cls.__name__}; "
+            f"{what} answers {x_dot!r} of {plain(lanes).dtype} as the tangent of "
+            f"{with_article(cls.__name__)}; "
             f"{tag.n} lanes, each a {wanted.__name__}, are wanted"
         )
         raise ChunkMismatchError(message)
@@ -181,7 +183,8 @@ def attribute(o: Any, name: str) -> Any:
         message = f"{cls.__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
     message = (
-        f"the attribute {name!r} of a {cls.__name__}, whose tangents have a class of their own, "
+        f"the attribute {name!r} of {with_article(cls.__name__)}, whose tangents have "
+        "a class of their own, "
         "would lose the derivative: give the function that reads it an frule"
     )
     raise MissingRuleError(message)
@@ -190,7 +193,8 @@ def attribute(o: Any, name: str) -> Any:
 def refuse_write(o: Any, name: str) -> NoReturn:
     """Raise for ``o.name = value`` and ``del o.name``."""
     message = (
-        f"the attribute {name!r} of a {_name(o)} that carries a derivative is written, and its "
+        f"the attribute {name!r} of {with_article(_name(o))} that carries a "
+        "derivative is written, and its "
         "tangent would not know: make a new instance, in a function with an frule"
     )
     raise MissingRuleError(message)
@@ -204,13 +208,15 @@ def check_rule(rule: Rule, primals: tuple[Any, ...]) -> None:
         module = getattr(rule.function, "__module__", None) or "numpy"
         if module.startswith(("numpy", "scipy", "math", "builtins")):
             message = (
-                f"{rule.name} was given a {_name(x)}, whose tangents have a class of their own: "
+                f"{rule.name} was given {with_article(_name(x))}, whose tangents have "
+                "a class of their own: "
                 "give the function that makes numbers or arrays of it an frule"
             )
             raise MissingRuleError(message)
         if k in rule.mutates:
             message = (
-                f"the frule of {rule.name} writes into a {_name(x)}, whose tangents have a class "
+                f"the frule of {rule.name} writes into {with_article(_name(x))}, "
+                "whose tangents have a class "
                 "of their own: only arrays can be written; return a new instance"
             )
             raise MissingRuleError(message)
@@ -224,7 +230,8 @@ def check_sourceless(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         taken = [name for name in Opaque.__slots__ if hasattr(plain(x), name)]
         if taken:
             message = (
-                f"{f!r} has no source that can be read, and was given a {_name(x)} that carries a "
+                f"{f!r} has no source that can be read, and was given "
+                f"{with_article(_name(x))} that carries a "
                 f"derivative: it might read the attribute {taken[0]!r}. Give it an frule"
             )
             raise MissingRuleError(message)

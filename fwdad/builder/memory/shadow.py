@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.run import STATE, Tag
-from fwdad.errors import UnsupportedTypeError
+from fwdad.errors import UnsupportedTypeError, type_in_words
 
 _ALIGNMENT = 64
 _VIEWS_KEPT = 64
@@ -226,7 +226,7 @@ def _buffer(owner: Any, a: np.ndarray) -> np.ndarray:
     except TypeError as error:
         message = (
             f"an active value is stored into an array ({a.dtype}, shape {a.shape}) that views the "
-            f"memory of a {type(owner).__name__}, whose extent NumPy cannot tell: copy it first"
+            f"memory of {type_in_words(owner)}, whose extent NumPy cannot tell: copy it first"
         )
         raise UnsupportedTypeError(message) from error
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import FwdadError, UntraceableError
+from fwdad.errors import FwdadError, UntraceableError, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
@@ -198,7 +198,7 @@ class _Pushforward(Control):
             self._op = op
             handle = getattr(self, f"_{type(op).__name__.lower()}", None)
             if handle is None:
-                message = f"a {type(op).__name__} cannot be pushed forward"
+                message = f"{type_in_words(op)} cannot be pushed forward"
                 raise UntraceableError(message, op.location)
             try:
                 handle(op)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import python_inside
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol
@@ -117,7 +117,7 @@ class Calls(ClassCalls):
             return self.recorder.apply(f, args, kwargs)
         if python is not None:
             return self.call(python, args, kwargs)
-        message = f"a {type(f).__name__} of Numba has no Python source that can be traced"
+        message = f"{type_in_words(f)} of Numba has no Python source that can be traced"
         raise UntraceableError(message, self.location())
 
     def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:

@@ -74,8 +74,8 @@ class InlineCalls(OperationCalls):
         source = None if numba else find_source(f)
         if source is None:
             message = (
-                f"{function_name(f)} has no source that can be read, and is called with values "
-                "that are not known"
+                f"{function_name(f)} has no source that can be read, so it cannot be traced: "
+                "define it in a file or a notebook, or give it a rule (fwdad.frule)"
             )
             if args and type(args[0]).__module__.startswith("scipy.stats"):
                 message = (

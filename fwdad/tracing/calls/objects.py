@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.arguments import new_object, traced_object
 from fwdad.tracing.calls.calls import Calls
@@ -139,7 +139,7 @@ def _is_plain(tracer: Any, x: Any) -> bool:
             if type(x) is types.SimpleNamespace or getattr(own, "__module__", "") == "dataclasses":
                 continue
             if mentions_symbols(x):
-                message = f"a copy of a {type(x).__name__}, which has {name}, cannot be traced"
+                message = f"a copy of {type_in_words(x)}, which has {name}, cannot be traced"
                 raise UntraceableError(message, tracer.location())
             return False
     return True

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import number_type
@@ -75,7 +75,7 @@ class Outside(Attributes):
         """Refuse to change what existed before the trace."""
         if not self.recorder.is_own(o):
             message = (
-                f"a {type(o).__name__} that existed before the call is changed: a tape cannot do "
+                f"{type_in_words(o)} that existed before the call is changed: a tape cannot do "
                 "that. Pass it as an argument and return it"
             )
             raise UntraceableError(message, self.location())

@@ -9,7 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.arguments import positions_of
-from fwdad.errors import NoOutputError, UnsupportedTypeError, UntraceableError
+from fwdad.errors import (
+    NoOutputError,
+    UnsupportedTypeError,
+    UntraceableError,
+    returned_nothing,
+    type_in_words,
+    with_article,
+)
 from fwdad.reverse.pull import pull_block
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
@@ -117,11 +124,7 @@ class Differentiated:
         inline(Program("", block))
         self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
         if not block.results and tree([]) is None:
-            message = (
-                f"{function_name(self.f)} returned None. If it updates its arguments in place, say "
-                'outputs="mutated"'
-            )
-            raise NoOutputError(message)
+            raise NoOutputError(returned_nothing(function_name(self.f)))
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
         if width < n and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
@@ -328,9 +331,9 @@ def _no_tangent(k: int, x: Any) -> str:
     traced = x.type if type(x) is Symbol else None
     if isinstance(traced, Number) or isinstance(x, (bool, int, np.integer)):
         name = type(x).__name__ if traced is None else str(traced)
-        what = f"argument {k} is {'an' if name[0] in 'aeiou' else 'a'} {name}"
+        what = f"argument {k} is {with_article(name)}"
         return f"{what}, and only floats and complex numbers have tangents: write float(x)"
     if traced is not None or isinstance(x, np.ndarray):
         what = f"argument {k} is an array of dtype {dtype_of(x)}"
         return f"{what}: it has no tangent space. Write x.astype(float)"
-    return f"argument {k}, a {type(x).__name__}, holds nothing to differentiate with respect to"
+    return f"argument {k}, {type_in_words(x)}, holds nothing to differentiate with respect to"

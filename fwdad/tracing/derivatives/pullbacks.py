@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import NoOutputError, SeedError
+from fwdad.errors import NoOutputError, SeedError, returned_nothing
 from fwdad.reverse.pull import pull_block, write_block
 from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
@@ -61,11 +61,7 @@ class _Point(OfTrace):
         self.y = places[0] if at.has_aux else places
         self.leaves = flatten(self.y, records=True)[0]
         if not self.leaves and self.y is None:
-            message = (
-                f"{function_name(at.f)} returned None. If it updates its arguments in place, say "
-                'outputs="mutated"'
-            )
-            raise NoOutputError(message)
+            raise NoOutputError(returned_nothing(function_name(at.f)))
 
     def _copy(self, x: Any) -> Any:
         return self.recorder.apply(np.ndarray.copy, (x,), {}) if x.is_array else x

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import NonScalarOutputError, SeedError, UntraceableError
+from fwdad.errors import NonScalarOutputError, SeedError, UntraceableError, type_in_words
 from fwdad.reverse.halves import Cut
 from fwdad.reverse.pull import write_block
 from fwdad.rules.registry import function_name
@@ -173,7 +173,7 @@ def check_scalar(y: Any, f: Any) -> None:
     if type(y) is not Symbol and not isinstance(
         y, (bool, int, float, complex, np.generic, np.ndarray)
     ):
-        what = f"a {type(y).__name__}"
+        what = type_in_words(y)
     elif getattr(y, "ndim", 0):
         known: Any = y
         shape = known.shape

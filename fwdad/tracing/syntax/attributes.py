@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.builder.lifting.source import find_source
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_article
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
@@ -58,7 +58,7 @@ class Attributes:
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:
             (cls,) = CLASSES[type(o)]
-            message = f"`{name}` of a {cls.__name__} that is not known cannot be traced"
+            message = f"`{name}` of {with_article(cls.__name__)} that is not known cannot be traced"
             raise UntraceableError(message, self.location())
         if isinstance(o, OfTrace):
             return self.attribute_of_iterator(o, name)
@@ -221,11 +221,11 @@ class Attributes:
         """The attributes of an object, which the traced program may change."""
         held = getattr(o, "__dict__", None)
         if not isinstance(held, dict):
-            message = f"attributes of a {type(o).__name__} cannot be changed in a traced program"
+            message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
             raise UntraceableError(message, self.location())
         if not self.recorder.is_own(held):
             message = (
-                f"an attribute of a {type(o).__name__} that existed before the call is changed: a "
+                f"an attribute of {type_in_words(o)} that existed before the call is changed: a "
                 "tape cannot do that. Pass the object as an argument"
             )
             raise UntraceableError(message, self.location())
@@ -329,7 +329,10 @@ class BoundArrayMethod:
             return handle(tracer, self.owner, *args, **kwargs)
         if not hasattr(np, self.name):
             kind = class_of(self.owner).__name__
-            message = f"the method {self.name!r} of a {kind} that is not known cannot be traced"
+            message = (
+                f"the method {self.name!r} of {with_article(kind)} that is not known "
+                "cannot be traced"
+            )
             raise UntraceableError(message, tracer.recorder.place())
         return tracer.call(getattr(np, self.name), (self.owner, *args), kwargs)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fwdad.errors import Location, UntraceableError
+from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Apply, Block, Branch, Check, Loop, Missing, Operand, Value, walk
 from fwdad.tape.recorder import Recorder
@@ -184,7 +184,7 @@ def _differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, An
     if isinstance(o, SEQUENCES) and len(a) == len(b):
         return [(k, x, y) for k, (x, y) in enumerate(zip(a, b, strict=True)) if x is not y]
     message = (
-        f"a {type(o).__name__} grows or shrinks on one way through the program and not on "
+        f"{type_in_words(o)} grows or shrinks on one way through the program and not on "
         "another: its length must be the same on all ways"
     )
     error = NotOneBodyError(message, recorder.place())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, UntraceableError, is_library_file
+from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
@@ -67,7 +67,7 @@ class Expressions(Operators):
         self.at(node)
         handle = getattr(self, f"eval_{type(node).__name__}", None)
         if handle is None:
-            message = f"a {type(node).__name__} expression cannot be traced"
+            message = f"{type_in_words(node)} expression cannot be traced"
             raise UntraceableError(message, self.location())
         value = handle(node)
         self.at(node)

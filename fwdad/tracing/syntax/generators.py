@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.lifting.source import children_of
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
 from fwdad.tracing.syntax import iteration, managers
@@ -213,7 +213,7 @@ def attribute(tracer: Any, o: Any, name: str) -> Any:
         return Sender(o, name)
     if isinstance(o, managers.Stack):
         return managers.of_stack(tracer, o, name)
-    message = f"`{name}` of a {type(o).__name__} cannot be traced"
+    message = f"`{name}` of {type_in_words(o)} cannot be traced"
     raise UntraceableError(message, tracer.location())
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
@@ -172,7 +172,7 @@ class Growing(Items):
         if isinstance(x, np.ndarray):
             x = self.tracer.recorder.as_symbol(x)
         if type(x) is not Symbol and number_type(x) is None:
-            kind = x.in_words if isinstance(x, Held) else f"a {type(x).__name__}"
+            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
             self.refused(f"{kind} as an item of")
         return x
 

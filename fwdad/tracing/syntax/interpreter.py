@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Op
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing.calls import containers
@@ -80,7 +80,8 @@ class Interpreter(Loops):
         self.at(node)
         self.frame.statement = node
         if handle is None:
-            message = f"a `{_keyword(node)}` statement cannot be traced"
+            outside = ": define it outside" if isinstance(node, ast.ClassDef) else ""
+            message = f"a `{_keyword(node)}` statement cannot be traced{outside}"
             raise UntraceableError(message, self.location())
         handle(node)
 
@@ -193,7 +194,7 @@ class Interpreter(Loops):
         if isinstance(o, growing.Items):
             o.refused("`del` of an item of")
         if not isinstance(o, CONTAINERS):
-            message = f"`del` of an item of a {type(o).__name__} cannot be traced"
+            message = f"`del` of an item of {type_in_words(o)} cannot be traced"
             raise UntraceableError(message, self.location())
         self.may_change(o)
         self.recorder.touch(o)

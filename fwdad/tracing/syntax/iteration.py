@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Check
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.numpy_sources.row_by_row import Flat
@@ -141,7 +141,7 @@ def _over_items(tracer: Expressions, x: Any) -> Steps:
     """Over what holds its items one by one."""
     held = sequence(x)
     if held is None:
-        message = f"a loop over a {type(x).__name__} cannot be traced"
+        message = f"a loop over {type_in_words(x)} cannot be traced"
         raise UntraceableError(message, tracer.location())
     more = None
     if isinstance(x, (list, dict, set, deque)):

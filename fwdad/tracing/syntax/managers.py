@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.lifting.source import find_source
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError, is_library_file, with_article
 from fwdad.tape.ops import Block, Op
 from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.syntax import iterators
@@ -69,7 +69,7 @@ def _refuse_raising(
         suppressed = manager.suppressed()
     if suppressed and _may_suppress(tracer, leave, suppressed, ops):
         message = (
-            f"`with` of a {_name(manager)}, which may suppress exceptions, around "
+            f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
             "operations that may raise when the program runs cannot be traced"
         )
         raise UntraceableError(message, tracer.place_of(node))
@@ -149,7 +149,10 @@ def _name(manager: Any) -> str:
 
 
 def _refuse(tracer: Any, manager: Any) -> Any:
-    message = f"`with` of a {_name(manager)} cannot be traced: enter it outside of the function"
+    message = (
+        f"`with` of {with_article(_name(manager))} cannot be traced: enter it outside of "
+        "the function"
+    )
     raise UntraceableError(message, tracer.location())
 
 

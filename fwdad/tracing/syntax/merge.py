@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Missing
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -220,7 +220,7 @@ class Merger:
         if held is None or id(held) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
         if self._partners.setdefault(id(held), 0) != 0:
-            reason = f"it is a {type(x).__name__} that is another one on another way"
+            reason = f"it is {type_in_words(x)} that is another one on another way"
             return lambda _: Poison(reason)
         memo = (id(held), 0)
         if memo not in self._memo:
@@ -344,4 +344,4 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _kind(x: Any) -> str:
-    return "None" if x is None else f"a {type(x).__name__}"
+    return "None" if x is None else type_in_words(x)

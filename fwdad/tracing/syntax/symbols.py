@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 
 
 class Held:
@@ -14,7 +14,7 @@ class Held:
     in_words = "what cannot be traced"
 
     def __bool__(self) -> bool:
-        message = f"a {type(self).__name__} is taken for a value"
+        message = f"{type_in_words(self)} is taken for a value"
         raise TypeError(message)
 
     def __eq__(self, other: object) -> bool:

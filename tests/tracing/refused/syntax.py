@@ -152,7 +152,7 @@ class Items:
         return self.a[k]
 
 
-@refuses("a loop over an object with `__getitem__` and no `__iter__`", V, part="loop over a Items")
+@refuses("a loop over an object with `__getitem__` and no `__iter__`", V, part="loop over an Items")
 def sequence_protocol(a):
     return sum([x for x in Items(a)])  # here
 

@@ -1,0 +1,196 @@
+"""Mistakes that users make: the message says what came, where, and what to write."""
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+from scipy import interpolate
+
+import fwdad
+from fwdad.errors import type_in_words
+
+X = np.array([1.0, 2.0])
+
+
+def pair(x):
+    return np.array([x[0] * x[1], x[1]])
+
+
+def total(x):
+    return np.sum(x**2)
+
+
+def doubles(x):
+    x[:] = 2 * x
+
+
+def spline(x):
+    return interpolate.CubicSpline(np.arange(2.0), x)(0.5)
+
+
+def returns_a_function(x):
+    return lambda: x
+
+
+def makes_a_class(x):
+    class Made:
+        pass
+
+    return x
+
+
+def halved(x):
+    return x / 2
+
+
+@fwdad.frule(halved)
+def halved_frule(primals, tangents):
+    return halved(primals[0])
+
+
+WITHOUT_SOURCE = eval("lambda x: x * 2")
+
+MISTAKES = {
+    "no function": (lambda: fwdad.grad(3), TypeError, "a function is wanted; an int came"),
+    "arguments swapped": (
+        lambda: fwdad.jacobian(X, total),
+        TypeError,
+        "the first argument is the function; an ndarray came",
+    ),
+    "a point beside the function": (
+        lambda: fwdad.grad(total, X),
+        TypeError,
+        "an ndarray came. What takes f alone answers a function: write grad(f)(x), not grad(f, x)",
+    ),
+    "a name as argnums": (
+        lambda: fwdad.jacobian(pair, X, argnums="x"),
+        TypeError,
+        "argnums is 'x': ints are wanted",
+    ),
+    "argnums out of range": (
+        lambda: fwdad.grad(total, argnums=1)(X),
+        TypeError,
+        "argnums is 1: ints are wanted that count the positional arguments from 0",
+    ),
+    "ints": (
+        lambda: fwdad.jacobian(pair, np.array([1, 2])),
+        TypeError,
+        "argument 0 is an ndarray of dtype int64: it has no tangent space. Write x.astype(float)",
+    ),
+    "nothing is returned": (
+        lambda: fwdad.grad(doubles)(X),
+        TypeError,
+        "or let it return what it has updated",
+    ),
+    "jit of no function": (lambda: fwdad.jit(3), TypeError, "jit takes a function; an int came"),
+    "no such backend": (
+        lambda: fwdad.jit(pair, backend="cuda"),
+        ValueError,
+        'backend is "auto", "numpy" or "numba", not \'cuda\'',
+    ),
+    "no such backend, as a decorator": (
+        lambda: fwdad.jit(backend="cuda"),
+        ValueError,
+        'backend is "auto", "numpy" or "numba", not \'cuda\'',
+    ),
+    "jit without a source": (
+        lambda: fwdad.jit(WITHOUT_SOURCE)(X),
+        fwdad.UntraceableError,
+        "has no source that can be read, so it cannot be traced: define it in a file",
+    ),
+    "show of a plain function": (
+        lambda: fwdad.show(pair),
+        TypeError,
+        "pair is not under jit: give the function that jit(f) answers",
+    ),
+    "explain of no function": (lambda: fwdad.explain(3), TypeError, "an int came"),
+    "a report without arguments": (
+        lambda: fwdad.memory_report(total),
+        TypeError,
+        "memory_report(f, x, …) runs f: the arguments of",
+    ),
+    "too few partials": (
+        lambda: fwdad.elementwise(lambda x, y: x * y, lambda x, y, z: y),
+        TypeError,
+        "has 2 arguments, and 1 partials came",
+    ),
+    "a partial that is a number": (
+        lambda: fwdad.elementwise(lambda x: 3 * x, 3.0),
+        TypeError,
+        "a partial is a function of primals and y; a float came",
+    ),
+    "inverse of a plain function": (
+        lambda: fwdad.check_inverse(pair, X),
+        TypeError,
+        "a function under @fwdad.reversible is wanted; a function came",
+    ),
+    "gradient check of a plain function": (
+        lambda: fwdad.check_gradient(pair, X),
+        TypeError,
+        "a function under @fwdad.reversible is wanted",
+    ),
+    "a rule of no function": (
+        lambda: fwdad.frule(3),
+        TypeError,
+        "frule takes a function, or its dotted name; an int came",
+    ),
+    "a rule made of no function": (
+        lambda: fwdad.build_frule(3),
+        TypeError,
+        "build_frule takes a function; an int came",
+    ),
+    "a tape with other types": (
+        lambda: fwdad.trace(total, X)(np.ones((2, 2))),
+        TypeError,
+        "the tape total(x: float64[?]) was written for arguments of other types",
+    ),
+    "a set under jit": (
+        lambda: fwdad.jit(lambda a, s: a * len(s))(X, {1}),
+        fwdad.UntraceableError,
+        "a set as an argument cannot be traced: give a list or an array",
+    ),
+    "a function that is returned under jit": (
+        lambda: fwdad.jit(returns_a_function)(X),
+        fwdad.UntraceableError,
+        "cannot be returned: return what it computes",
+    ),
+    "a class made under jit": (
+        lambda: fwdad.jit(makes_a_class)(X),
+        fwdad.UntraceableError,
+        "a `class` statement cannot be traced: define it outside",
+    ),
+    "a rule that returns no tangent": (
+        lambda: fwdad.jacobian(halved, X),
+        ValueError,
+        "it returns (y, y_dot), with a Chunk or ZERO for each value",
+    ),
+    "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_message(name):
+    wrong, kind, message = MISTAKES[name]
+    with pytest.raises(kind, match=re.escape(message)) as raised:
+        wrong()
+    located = isinstance(raised.value, fwdad.FwdadError)
+    if located and kind is not fwdad.UntraceableError:  # under test, jit is called by conftest.py
+        assert raised.value.filename == __file__
+        assert raised.value.lineno
+
+
+def test_the_rule_to_write_is_for_a_name_that_can_be_imported():
+    with pytest.raises(fwdad.MissingRuleError) as raised:
+        fwdad.jacobian(spline, X)
+    home, _, name = re.search(r"@fwdad\.frule\((.*)\)", str(raised.value))[1].rpartition(".")
+    assert callable(getattr(importlib.import_module(home), name))
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [(1, "an int"), (1.0, "a float"), (X, "an ndarray"), (None, "None"), (X[0], "a float64"),
+     (np.uint8(1), "a uint8"), ([], "a list"), (OSError(), "an OSError")],
+)  # fmt: skip
+def test_what_came_in_words(x, words):
+    assert type_in_words(x) == words
