@@ -20,9 +20,22 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of
-from fwdad.tracing.trees import Tree, flatten
+from fwdad.tracing.trees import Tree, flatten, made_in
 
 CONSTANT.add(api.stop_gradient)
+
+
+@builtin(api.stop_gradient)
+def _stop_gradient(tracer: Any, x: Any) -> Any:
+    """Always one operation: its own source takes tangents off, of which a trace sees nothing."""
+    leaves, tree = flatten(x)
+    stopped = [
+        tracer.recorder.apply(api.stop_gradient, (v,), {})
+        if type(v) is Symbol or isinstance(v, np.ndarray)
+        else v
+        for v in leaves
+    ]
+    return made_in(tracer.recorder, tree(stopped))
 
 
 def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
