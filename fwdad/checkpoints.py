@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import call, on_call
-from fwdad.builder.duals.tags import top_tag
+from fwdad.builder.run import STATE
 from fwdad.errors import type_in_words
+from fwdad.recorded.segments import run_segment
+from fwdad.recorded.surroundings import NotRepeatableError
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracing.calls.sealing import sealed
@@ -63,14 +65,37 @@ def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs:
 
 @on_call(Checkpointed)
 def _on_duals(f: Checkpointed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    tag = top_tag((*args, *kwargs.values()))
-    if tag is not None and tag.record is not None:
+    """A call while Python runs: recorded now, and made again on the way back."""
+    run = STATE.run
+    record = None if run is None else run.tag.record
+    reason = None
+    if record is not None:
+        if record.whole is f:  # nobody who is run backwards has called it
+            record.whole = None
+            reason = "the run is recorded, in which a call is run again as a whole only"
+        else:
+            try:
+                return run_segment(record, f.__wrapped__, args, kwargs)
+            except NotRepeatableError as error:
+                reason = str(error)
+    elif _is_recorded_outside(run):
+        reason = "it is called inside another derivative, in a run that is recorded"
+    if reason is not None:
         message = (
-            f"checkpoint has no effect on {function_name(f.__wrapped__)}: the run is recorded, and "
-            "everything is kept. fwdad.explain says why there is no tape"
+            f"checkpoint has no effect on {function_name(f.__wrapped__)}: {reason}, and everything "
+            "is kept. fwdad.explain says why there is no tape"
         )
         warnings.warn(message, TraceWarning, stacklevel=2)
     return call(f.__wrapped__, *args, **kwargs)
+
+
+def _is_recorded_outside(run: Any) -> bool:
+    """Whether a call around this one writes its tangents down."""
+    while run is not None:
+        if run.tag.record is not None:
+            return True
+        run = run.outer
+    return False
 
 
 def checkpoint(
@@ -106,6 +131,9 @@ def checkpoint(
     ------
     TypeError, ValueError
         If f is no function, a number is no positive int, or both numbers are given.
+    NondeterministicFunctionError
+        On the way back of what is recorded, if a call does not compute once more what it has
+        computed.
 
     Notes
     -----
@@ -128,9 +156,19 @@ def checkpoint(
     caller's that they write into, and loops in which arrays that are written change places in
     other ways than being exchanged.
 
-    What cannot be traced (``fwdad.explain`` says why) is recorded as it runs, and keeps everything,
-    with a ``TraceWarning``. So does a gradient of a gradient where it is not traced as a whole.
-    ``fwdad.memory_report`` tells what is kept.
+    What cannot be traced (``fwdad.explain`` says why) is recorded as it runs. There a call of f is
+    run again as a whole, whatever the two numbers are, and keeps what it is given: references to
+    its arguments, and to what its code can reach (closures, globals, objects), with a copy of each
+    such array once somebody writes into it; beside that what its answer keeps, a few kilobytes, and
+    while it runs what one call records. It runs once more for each pull of cotangents (twice, where
+    a partial is infinite), inside d other such calls d times more. What it writes, random
+    generators among it, is set back first. The second run is compared with the first, all numbers
+    that the way back uses: where they differ (a clock, a file, the operating system's entropy) the
+    pull raises. Single iterations are not run again; if f itself is differentiated, or calls in a
+    run around another derivative, or can reach an iterator, an array of objects, or is called in
+    another thread, it keeps everything, with a ``TraceWarning``. Derivatives equal those without
+    ``checkpoint`` to rounding: where elements of an array are read both inside and outside, their
+    cotangents are added up in another order. ``fwdad.memory_report`` tells what is kept.
 
     References
     ----------

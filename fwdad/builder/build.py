@@ -72,6 +72,19 @@ class Run(EnteredTwice):
         duals might be among the coefficients).
     tag : Tag, optional
         The call's tag, if it is made already.
+
+    Attributes
+    ----------
+    log : UndoLog
+        What was written, with its content from before.
+    memo : dict
+        What functions with a cache have answered.
+    generators : dict
+        Random generators with their states before the first draw, by id.
+    noting : list of dict
+        The same since later moments: the begins of calls that are run again.
+    outer : Run or None
+        The run in which this one began.
     """
 
     def __init__(self, n: int, *, eager: bool = False, tag: Tag | None = None) -> None:
@@ -79,10 +92,11 @@ class Run(EnteredTwice):
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
         self.generators: dict[int, tuple[Any, Any]] = {}
+        self.noting: list[dict[int, tuple[Any, Any]]] = []
         self.errors: list[FwdadError] = []
         self._found = STATE.run, STATE.hidden, errors.NOTE.sink
         self._ended = False
-        self._outer = STATE.run
+        self.outer: Any = STATE.run
 
     def begin(self) -> None:
         """Let this thread be in the run."""
@@ -107,13 +121,16 @@ class Run(EnteredTwice):
             raise self.errors[0]
 
     def note_generator(self, o: Any) -> None:
-        """Keep a random generator's state before its first draw in this run."""
-        if id(o) not in self.generators:
+        """Keep a random generator's state before its first draw, here and in calls under way."""
+        tables = [self.generators, *self.noting]
+        new = [table for table in tables if id(o) not in table]
+        if new:
             state = generator_state(o)
             if state is not None:
-                self.generators[id(o)] = (o, state)
-                if self._outer is not None:
-                    self._outer.note_generator(o)
+                for table in new:
+                    table[id(o)] = (o, state)
+                if self.outer is not None:
+                    self.outer.note_generator(o)
 
     def rewind_generators(self) -> None:
         """Set the generators back to where this run found them."""

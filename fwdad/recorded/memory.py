@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from fwdad.builder.run import STATE
 from fwdad.errors import UnsupportedTypeError
 from fwdad.recorded.operations import Terms, is_unique, own_index
 from fwdad.recorded.tangent import Node, Recorded
@@ -23,7 +24,7 @@ from fwdad.tangents.lanes import is_basic, lane_last_index
 class Memory:
     """The tangents of one piece of memory, in one recorded run."""
 
-    __slots__ = ("dtype", "nbytes", "record")
+    __slots__ = ("__weakref__", "dtype", "nbytes", "record")
     base = None  # it views nothing
 
     def __init__(self, record: Any, owner: Any, nbytes: int) -> None:
@@ -37,14 +38,16 @@ class Memory:
 
     # -- an inner derivative puts back what it wrote
 
-    def copy(self) -> Saved:
-        """Keep the present tangents."""
+    def copy(self) -> Saved | None:
+        """Keep the present tangents; the record's own run puts nothing back that it could tell."""
+        if STATE.run is not None and STATE.run.tag is self.record.tag:
+            return None
         saved = Saved(self)
         self.record.append(saved)
         return saved
 
-    def __setitem__(self, _all: Any, saved: Saved) -> None:
-        if self.record.closed:
+    def __setitem__(self, _all: Any, saved: Saved | None) -> None:
+        if saved is None or self.record.closed:
             return
         if self.dtype is None or self.dtype.kind not in "fc":
             message = (
@@ -108,7 +111,9 @@ class View:
     def touched(self) -> bool:
         """Whether a tangent was stored where this view looks, whatever it takes the bytes for."""
         marks = np.zeros(self.memory.nbytes, np.uint8)
-        for op in self.memory.record.operations:
+        for op in self.memory.record.all_operations():
+            if self.memory in getattr(op, "stored", ()):  # by a call that is run again
+                return True
             if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
                 if op.view.memory is self.memory:
                     op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
@@ -141,6 +146,23 @@ def _overlaps(shape: Any, strides: Any, itemsize: int) -> bool:
             return True
         reach = step * (n - 1) + reach
     return False
+
+
+class Allocated:
+    """A memory begins, in a call that is run again."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, memory: Memory) -> None:
+        self.node = memory
+
+    def pull(self, sweep: Any) -> None:
+        """Drop the cotangent: what was there before had no tangent."""
+        sweep.drop_memory(self.node)
+
+    def held(self) -> Iterable[Any]:
+        """What it keeps in memory: nothing of size."""
+        return ()
 
 
 class Load:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory.shadow import keep, let_go, owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import MissingTransposeError, NonlinearTangentError
-from fwdad.recorded.memory import Memory
+from fwdad.recorded.memory import Allocated, Memory
 from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
 from fwdad.recorded.tangent import Node, Recorded
 from fwdad.rules.adjoints import TRANSPOSES
@@ -26,6 +27,7 @@ from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, Zero
 
 _PARTS_KEPT = 4096
+Kept = dict[int, tuple[Any, list[Any]]]
 _OPERATION_BYTES = sys.getsizeof(Combination(Node((), np.dtype(float)), {})) + sys.getsizeof(
     Node((), np.dtype(float))
 )
@@ -44,6 +46,18 @@ class Record:
         Whether the run has ended.
     most : int
         How many scaled nodes the tangent of a number may have, before the sum is made a node.
+    kept : dict
+        The memory that the record reads: by its owner's id, the owner, and what reads it.
+    segment : Segment or None
+        The innermost call under way that is run again on the way back.
+    contents : dict
+        What calls that are run again have found last, so that it is kept once.
+    whole : callable or None
+        The function that is recorded, until it is called.
+    thread : int
+        The thread in which the run began.
+    lock : RLock
+        Held by the thread that runs such a call again: with the run's tag.
     """
 
     most = 6
@@ -54,7 +68,12 @@ class Record:
         self.operations: list[Any] = []
         self.closed = False
         self.append = self.operations.append
-        self._kept: dict[int, tuple[Any, list[Any]]] = {}
+        self.kept: Kept = {}
+        self.segment: Any = None
+        self.contents: dict[Any, Any] = {}
+        self.whole: Any = None
+        self.thread = threading.get_ident()
+        self.lock = threading.RLock()
 
     # -- tangents
 
@@ -120,9 +139,12 @@ class Record:
 
     def element(self, source: Node, index: tuple[int, ...]) -> Node:
         """The node of one element, written down once."""
-        parts = source.parts
-        if parts is None:
-            parts = source.parts = {}
+        if self.segment is not None:
+            parts = self.segment.parts.setdefault(source, {})
+        else:
+            parts = source.parts
+            if parts is None:
+                parts = source.parts = {}
         part = parts.get(index)
         if part is None:
             part = self.indexed(source, index, ())
@@ -138,7 +160,10 @@ class Record:
 
     def memory(self, owner: Any, nbytes: int) -> Memory:
         """What records the loads and stores of one piece of memory."""
-        return Memory(self, owner, nbytes)
+        memory = Memory(self, owner, nbytes)
+        if self.segment is not None:
+            self.append(Allocated(memory))
+        return memory
 
     # -- linear primitives
 
@@ -184,12 +209,21 @@ class Record:
         self.append(call)
         for v in call.arrays():
             owner = owner_of(plain(v))
-            self._kept.setdefault(id(owner), (owner, []))[1].append(call)
+            self.kept.setdefault(id(owner), (owner, []))[1].append(call)
             keep(owner, call)
+
+    def all_operations(self) -> Iterator[Any]:
+        """Those that have been written down, those of calls under way among them."""
+        lists, segment = [self.operations], self.segment
+        while segment is not None:
+            lists.append(segment.before)
+            segment = segment.outer
+        for operations in lists:
+            yield from operations
 
     def release(self, *, copies: bool) -> None:
         """The run has ended: take copies of what somebody else could still write."""
-        kept, self._kept = self._kept, {}
+        kept, self.kept = self.kept, {}
         while kept:
             _, (owner, calls) = kept.popitem()
             if not let_go(owner, calls):  # written meanwhile, and copied then

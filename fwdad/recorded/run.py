@@ -58,6 +58,7 @@ class Outcome:
         self.structure = structure
         self.operations = len(record.operations)
         self._record = record
+        self._operations = record.operations  # while a call is run again, the record has others
         self._inputs = inputs
         self._tangents = tangents
         self._shapes = [(leaf_shape(y), leaf_dtype(plain(y))) for y in leaves]
@@ -65,7 +66,8 @@ class Outcome:
     @property
     def nbytes(self) -> int:
         """See the class."""
-        return self._record.nbytes
+        with self._record.lock:
+            return self._record.nbytes
 
     def pull(self, y_bars: list[Any]) -> list[Any]:
         """Pull cotangents of the value's leaves back to those of the argument's leaves.
@@ -107,7 +109,7 @@ class Outcome:
         for t, bar in zip(self._tangents, bars, strict=True):
             if type(t) is Recorded and bar is not ZERO:
                 sweep.spread(t.terms, bar)
-        for operation in reversed(self._record.operations):
+        for operation in reversed(self._operations):
             operation.pull(sweep)
         return [self._answer(sweep, leaf, t) for leaf, t in self._inputs]
 
@@ -201,6 +203,7 @@ def run_recorded(
         )
         raise UnsupportedTypeError(message)
     record = Record()
+    record.whole = f
     tangents = [record.input(leaf) for leaf in arguments.leaves]
     try:
         with Run(1, tag=record.tag) as run, run:
@@ -214,6 +217,7 @@ def run_recorded(
     finally:
         # a run that has failed is read by nobody
         record.release(copies=record.closed and not once)
+        record.contents.clear()
     inputs = list(zip(arguments.leaves, tangents, strict=True))
     leaves, y_dots = [p for p, _ in pairs], [record.adopt(t) for _, t in pairs]
     return Outcome(aux, leaves, structure, record, inputs, y_dots)

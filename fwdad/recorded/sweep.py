@@ -296,10 +296,30 @@ class Sweep:
 
     def set_aside(self, memory: Memory, saved: Saved) -> None:
         """Begin anew with zeros, and keep the cotangent for later."""
-        buffer = self.buffers.pop(memory, None)
+        buffer = self.drop_memory(memory)
         if buffer is not None:
             self.aside[saved] = buffer
+
+    def drop_memory(self, memory: Memory) -> Any:
+        """Take the cotangent of some memory out; None if there is none."""
+        buffer = self.buffers.pop(memory, None)
+        if buffer is not None:
             self.views = {v: a for v, a in self.views.items() if v.memory is not memory}
+        return buffer
+
+    def rename(self, old: Any, new: Any) -> None:
+        """Hand the cotangent of a node or of some memory to what stands for it from here on."""
+        if isinstance(old, Memory):
+            buffer = self.drop_memory(old)
+            if buffer is not None:
+                self.buffers[new] = buffer
+            return
+        bar = self.bars.pop(old, None)
+        if bar is not None:
+            self.bars[new] = bar
+        if old in self.owned:
+            self.owned.discard(old)
+            self.owned.add(new)
 
     def join_saved(self, saved: Saved) -> None:
         """Add the cotangent that was set aside."""

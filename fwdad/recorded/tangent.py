@@ -31,7 +31,7 @@ class Node:
         The nodes of its elements, by index, so that each is written down once.
     """
 
-    __slots__ = ("dtype", "parts", "shape")
+    __slots__ = ("__weakref__", "dtype", "parts", "shape")
     lane = UNKNOWN
     basis = hot = None
     placed = False
@@ -107,11 +107,17 @@ class Recorded(RecordingTangent):
             ((node, d),) = terms.items()
             if node.shape == self.shape and (d is None or (type(d) is float and d == 1.0)):
                 if d is not None:
-                    self.terms = {node: None}
+                    self._set_node(node)
                 return node
         node = self.record.combination(terms, self.shape, self.dtype)
-        self.terms = {node: None}
+        self._set_node(node)
         return node
+
+    def _set_node(self, node: Node) -> None:
+        segment = self.record.segment
+        if segment is not None:  # a second run has to find the sum that the first one has found
+            segment.settled.append((self, self.terms))
+        self.terms = {node: None}
 
     def _made(self, value: Chunk, operation: Operation) -> Any:
         return self.record.operation(value, operation)

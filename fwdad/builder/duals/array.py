@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,10 @@ class Array(Dual):
 
     def element(self, i: int) -> Any:
         """``self[i]`` of a vector that nothing was stored into, made once for each i."""
+        record = self.tag.record
+        if record is not None and record.segment is not None:
+            # not kept: where the call is run again, it must be read again
+            return Scalar(self.p[i], record.scalar_terms(self._t[(i,)]), self.tag)
         held = self._elements
         if held is None:
             held = self._elements = {}
@@ -82,8 +87,8 @@ class Array(Dual):
         chunk = self.held
         if type(chunk) is tuple:
             chunk = self._t
-        if self.tag.record is not None:
-            terms = self.tag.record.scalar_terms(chunk[(i,)])
+        if record is not None:
+            terms = record.scalar_terms(chunk[(i,)])
             made = held[i] = Scalar(p, terms, self.tag)
             return made
         if self.tag.eager:
@@ -152,6 +157,11 @@ def is_simple(x: Array) -> bool:
         if type(p) is not np.ndarray or not isinstance(x.held, Chunk) or not p.ndim:
             return False
     return x.tag.alive and (not SHADOWED or untouched(x.p))
+
+
+def say_again(x: Array, f: Callable[[Any], Any]) -> None:
+    """Give an array another form, ``f(t)``, of the tangent that it was made with."""
+    x._t = f(x._t)
 
 
 def root_of(x: Array) -> Array:

@@ -6,6 +6,7 @@ At the first write to an object its whole content is kept: once per object, not 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from array import array
 from collections import OrderedDict, deque
@@ -17,7 +18,7 @@ import numpy as np
 from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError
 
-_MISSING = object()
+MISSING = object()
 _PURGE_AT = 512
 
 
@@ -66,19 +67,19 @@ class UndoLog:
         """Keep the content of a list, dict, set, deque or bytearray."""
         key = id(o)
         if key not in self._objects:
-            self._objects[key] = (o, _content(o))
+            self._objects[key] = (o, content_of(o))
             self._purge()
+
+    def has(self, o: Any) -> bool:
+        """Whether a container's or an object's content is kept."""
+        return id(o) in self._objects
 
     def attributes(self, o: Any) -> None:
         """Keep the attributes of an object: its ``__dict__`` and its slots."""
         key = id(o)
         if key in self._objects:
             return
-        held = getattr(o, "__dict__", None)
-        slots = {
-            name: getattr(o, name, _MISSING) for cls in type(o).__mro__ for name in _slot_names(cls)
-        }
-        self._objects[key] = (o, _Attributes(None if held is None else dict(held), slots))
+        self._objects[key] = (o, Attributes(o))
         self._purge()
 
     def cell(self, cell: Any) -> None:
@@ -87,19 +88,19 @@ class UndoLog:
             try:
                 self._cells[id(cell)] = (cell, cell.cell_contents)
             except ValueError:
-                self._cells[id(cell)] = (cell, _MISSING)
+                self._cells[id(cell)] = (cell, MISSING)
 
     def name(self, namespace: dict[str, Any], name: str) -> None:
         """Keep a global variable."""
         key = (id(namespace), name)
         if key not in self._cells:
-            self._cells[key] = ((namespace, name), namespace.get(name, _MISSING))
+            self._cells[key] = ((namespace, name), namespace.get(name, MISSING))
 
     def class_attribute(self, cls: type, name: str) -> None:
         """Keep an attribute of a class."""
         key = (id(cls), name)
         if key not in self._cells:
-            self._cells[key] = ((cls, name), cls.__dict__.get(name, _MISSING))
+            self._cells[key] = ((cls, name), cls.__dict__.get(name, MISSING))
 
     def context(self, token: Token[Any]) -> None:
         """Keep the token of a context variable that was set."""
@@ -109,14 +110,23 @@ class UndoLog:
         """Forget what nobody but the log can see any more (scratch made inside the call)."""
         if len(self._arrays) + len(self._objects) < self._purge_at:
             return
-        for table in (self._arrays, self._objects):
-            for key in list(table):
+        self.purge((0, 0))
+        self._purge_at = max(_PURGE_AT, 2 * (len(self._arrays) + len(self._objects)))
+
+    def place(self) -> tuple[int, int]:
+        """How many arrays and objects have been kept, for :meth:`purge`."""
+        return len(self._arrays), len(self._objects)
+
+    def purge(self, since: tuple[int, int]) -> None:
+        """Forget what nobody but the log can see, of what was kept since a place."""
+        tables: list[dict[int, Any]] = [self._arrays, self._objects]
+        for table, start in zip(tables, since, strict=True):
+            for key in list(itertools.islice(table, min(start, len(table)), None)):
                 # references: the tuple, the shadow, and the argument of getrefcount
                 if sys.getrefcount(table[key][0]) <= _ALONE + (key in SHADOWED):
                     if table is self._arrays:
                         SHADOWED.pop(key, None)
                     del table[key]
-        self._purge_at = max(_PURGE_AT, 2 * (len(self._arrays) + len(self._objects)))
 
     # -- restoring
 
@@ -125,9 +135,9 @@ class UndoLog:
         if not (self._arrays or self._objects or self._cells or self._contexts):
             return
         for owner, content in reversed(self._objects.values()):
-            _restore_object(owner, content)
+            restore_object(owner, content)
         for target, content in reversed(self._cells.values()):
-            _restore_name(target, content)
+            restore_name(target, content)
         for owner, content, lanes in reversed(self._arrays.values()):
             whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
             if KEPT:
@@ -150,7 +160,7 @@ class UndoLog:
         self._cells.clear()
 
 
-def _content(o: Any) -> Any:
+def content_of(o: Any) -> Any:
     """A shallow copy of a container's content, by its base type (a subclass may have no copy)."""
     if isinstance(o, OrderedDict):
         return OrderedDict(list(OrderedDict.items(o)))
@@ -164,12 +174,17 @@ def _content(o: Any) -> Any:
     return o[:] if isinstance(o, array) else o.copy()
 
 
-class _Attributes:
+class Attributes:
+    """What an object holds: its ``__dict__`` and its slots."""
+
     __slots__ = ("held", "slots")
 
-    def __init__(self, held: dict[str, Any] | None, slots: dict[str, Any]) -> None:
-        self.held = held
-        self.slots = slots
+    def __init__(self, o: Any) -> None:
+        held = getattr(o, "__dict__", None)
+        self.held = None if held is None else dict(held)
+        self.slots = {
+            name: getattr(o, name, MISSING) for cls in type(o).__mro__ for name in _slot_names(cls)
+        }
 
 
 def _slot_names(cls: type) -> tuple[str, ...]:
@@ -192,15 +207,16 @@ def _restore_array(whole: Any, content: np.ndarray) -> None:
         whole.flags.writeable = False
 
 
-def _restore_object(owner: Any, content: Any) -> None:
-    if isinstance(content, _Attributes):
+def restore_object(owner: Any, content: Any) -> None:
+    """Give a container or an object a content from before."""
+    if isinstance(content, Attributes):
         if content.held is not None:
             owner.__dict__.clear()
             owner.__dict__.update(content.held)
         for name, value in content.slots.items():
-            if value is not _MISSING:
+            if value is not MISSING:
                 object.__setattr__(owner, name, value)
-            elif getattr(owner, name, _MISSING) is not _MISSING:
+            elif getattr(owner, name, MISSING) is not MISSING:
                 object.__delattr__(owner, name)
     elif isinstance(owner, list):
         list.__setitem__(owner, slice(None), content)
@@ -227,20 +243,21 @@ def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> No
                 variable.reset(token)
 
 
-def _restore_name(target: Any, content: Any) -> None:
+def restore_name(target: Any, content: Any) -> None:
+    """Give a cell, or a name in a namespace or class, a content from before."""
     if isinstance(target, tuple):
         namespace, name = target
         if isinstance(namespace, type):
-            if content is _MISSING:
+            if content is MISSING:
                 if name in namespace.__dict__:
                     delattr(namespace, name)
             else:
                 setattr(namespace, name, content)
-        elif content is _MISSING:
+        elif content is MISSING:
             namespace.pop(name, None)
         else:
             namespace[name] = content
-    elif content is _MISSING:
+    elif content is MISSING:
         del target.cell_contents
     else:
         target.cell_contents = content
