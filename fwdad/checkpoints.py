@@ -153,8 +153,8 @@ def checkpoint(
     A call is run once more, and keeps copies of those arrays from outside that it overwrites, if
     somebody reads them on the way back; the loops in it are then run again as said above. Not run
     again are calls that change or answer lists, dicts or objects, or answer an array of the
-    caller's that they write into, and loops in which arrays that are written change places in
-    other ways than being exchanged.
+    caller's that they write into, those of a recursive function by itself, and loops in which
+    arrays that are written change places in other ways than being exchanged.
 
     What cannot be traced (``fwdad.explain`` says why) is recorded as it runs. There a call of f is
     run again as a whole, whatever the two numbers are, and keeps what it is given: references to

@@ -88,6 +88,26 @@ def test_calls_that_cannot_be_run_again():
     assert_array_equal(fwdad.grad(lambda x: f(x, fwdad.checkpoint(appended)))(X), expected)
 
 
+def test_recursion():
+    """A call inside of the function itself was asked what it writes, before that was known."""
+
+    def made(mark):
+        @mark
+        def tree(u, d):
+            if d == 0:
+                return np.sin(u[0]) * u[1]
+            return tree(u[1:], d - 1) * tree(u[:-1], d - 1) + u[0]
+
+        return lambda x, d: tree(x, d) * x[0]
+
+    plain = fwdad.jit(fwdad.grad(made(lambda f: f)), backend="numpy")
+    gradient = fwdad.jit(fwdad.grad(made(fwdad.checkpoint)), backend="numpy")
+    for d in (0, 1, 3):
+        assert_array_equal(gradient(X, d), plain(X, d))
+    forward = fwdad.jacobian(made(fwdad.checkpoint), X, args=(3,), mode="forward")
+    assert_allclose(gradient(X, 3), forward, rtol=1e-12)
+
+
 @pytest.mark.parametrize("f", [power, power_while])
 def test_powers(f):
     g = fwdad.grad(fwdad.checkpoint(f))

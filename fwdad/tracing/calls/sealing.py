@@ -12,6 +12,7 @@ from fwdad.tape.journal import set_content
 from fwdad.tape.ops import (
     Apply,
     Block,
+    Call,
     Checkpoint,
     Loop,
     Missing,
@@ -51,7 +52,8 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
         changes = region.changes()
         region.undo()
     leaves, tree = flatten(y if _is_plain(y) else ())
-    if raised is not None or changes or not _is_plain(y) or _answers_memory(block, leaves):
+    kept = raised is not None or changes or not _is_plain(y) or _calls_unfinished(block, set())
+    if kept or _answers_memory(block, leaves):
         recorder.adopt(block.ops)
         for o, _, now in changes:
             recorder.touch(o)
@@ -84,6 +86,18 @@ def _written(block: Block) -> tuple[Roots, set[Value]]:
     """What arrays of a block may be, and which memory it writes."""
     roots = memory_of(Program("", block))
     return roots, {r for op in walk(block) for v in op.writes() for r in roots.get(v, {v})}
+
+
+def _calls_unfinished(block: Block, seen: set[Program]) -> bool:
+    """Whether it calls a program that is still being written: nobody knows what that writes."""
+    for op in walk(block):
+        if not isinstance(op, Call) or op.program in seen:
+            continue
+        called = op.program.block
+        seen.add(op.program)
+        if not (called.ops or called.params) or _calls_unfinished(called, seen):
+            return True
+    return False
 
 
 def _answers_memory(block: Block, leaves: list[Any]) -> bool:
