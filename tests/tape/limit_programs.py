@@ -84,6 +84,18 @@ def made_in_a_loop(x):
     return np.sum(a * a) + np.sum(b * b)
 
 
+@not_backwards("that a loop makes and returns", "changes places")
+def returned_early(x):
+    def clipped(y):
+        for i in range(len(y)):  # here
+            y[i] *= 2.0
+            if y[i] > 3.0:
+                return y * y[i]
+        return y
+
+    return np.sum(clipped(x * 2.0) ** 2)
+
+
 @not_backwards("where they are no slices of one kind", "chosen by a branch")
 def windows_of_two_kinds(x):
     m = np.outer(x, x)
