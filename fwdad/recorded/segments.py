@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from fwdad.builder.build import Run, generator_state, set_generator_state
+from fwdad.builder.build import Run
 from fwdad.builder.calls.dispatch import call
-from fwdad.builder.memory.shadow import SHADOWED, keep, let_go, owner_of
+from fwdad.builder.memory.shadow import keep, let_go, owner_of
 from fwdad.builder.run import STATE
 from fwdad.errors import NondeterministicFunctionError
 from fwdad.recorded.fingerprints import Fingerprint, created
@@ -211,23 +211,20 @@ class Again:
         """Make the call once more; all else stays as it is."""
         record = self.record
         segment = Segment(record)
-        changed = Changed()
-        present: list[tuple[Any, Any]] = []
-        hidden, thread = STATE.hidden, record.thread
-        # what began after this run had ended did not exist when the call was made
-        later = {t for s in list(SHADOWED.values()) for t in list(s.lanes)}
-        STATE.hidden = (*hidden, *(t for t in later if t.order > record.tag.order))
         try:
-            with np.errstate(**_unwarned(self.floating)), Run(1, tag=record.tag) as run, run:
+            with (
+                Changed(record) as changed,
+                changed,
+                np.errstate(**_unwarned(self.floating)),
+                Run(1, tag=record.tag) as run,
+                run,
+            ):
                 record.tag.alive, record.closed = True, False
-                record.thread = threading.get_ident()
                 try:
                     memo, known = self.memo
                     run.memo = dict(islice(memo.items(), known))
                     for o, state in self.generators:
-                        run.note_generator(o)
-                        present.append((o, generator_state(o)))
-                        set_generator_state(o, state)
+                        changed.draw_again(run, o, state)
                     self.surroundings.set_back(run, changed)
                     with segment:
                         y = call(self.f, *self.args, **self.kwargs)
@@ -235,10 +232,6 @@ class Again:
                 finally:
                     record.closed = True
         finally:
-            STATE.hidden, record.thread = hidden, thread
-            changed.put_back()
-            for o, state in present:
-                set_generator_state(o, state)
             segment.forget()
         del y
         if Fingerprint(segment.operations) != self.fingerprint:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import threading
 import types
 from array import array
 from collections import deque
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.build import generator_state, set_generator_state
 from fwdad.builder.duals.array import Array, say_again
 from fwdad.builder.duals.explicit import settled
 from fwdad.builder.duals.tags import isinstance_dual
@@ -31,6 +33,7 @@ from fwdad.builder.memory.store import store_plain
 from fwdad.builder.memory.undo import MISSING, Attributes, content_of, restore_name, restore_object
 from fwdad.builder.run import STATE
 from fwdad.errors import is_library_file
+from fwdad.put_back import EnteredTwice
 from fwdad.recorded.memory import Memory
 from fwdad.recorded.tangent import Recorded
 from fwdad.tangents.alike import alike
@@ -294,12 +297,26 @@ class Surroundings:
             shadow.views[run.tag] = {}
 
 
-class Changed:
-    """What was there before surroundings were set back, beside what a run's log has."""
+class Changed(EnteredTwice):
+    """What was there before surroundings were set back, beside what a run's log has.
 
-    def __init__(self) -> None:
+    A context manager, ``with Changed(record) as changed, changed:``, around that run.
+    """
+
+    def __init__(self, record: Any) -> None:
         self.arrays: list[tuple[np.ndarray, np.ndarray]] = []
         self.shadows: list[Shadow] = []
+        self.generators: list[tuple[Any, Any]] = []
+        self._record = record
+        self._found = STATE.hidden, record.thread, record.operations
+
+    def begin(self) -> None:
+        """Let this thread record; what began after the run had ended did not exist in it."""
+        record = self._record
+        later = {t for s in list(SHADOWED.values()) for t in list(s.lanes)}
+        order = record.tag.order
+        STATE.hidden = (*STATE.hidden, *(t for t in later if t.order > order))
+        record.thread = threading.get_ident()
 
     def set(self, a: np.ndarray, content: np.ndarray) -> None:
         """Give an array a content."""
@@ -307,13 +324,26 @@ class Changed:
         self.arrays.append((a, a.copy()))
         a[...] = content
 
-    def put_back(self) -> None:
-        """Put everything back."""
+    def draw_again(self, run: Any, o: Any, state: Any) -> None:
+        """Give a random generator a state."""
+        run.note_generator(o)
+        self.generators.append((o, generator_state(o)))
+        set_generator_state(o, state)
+
+    def end(self) -> None:
+        """Put everything back; what an interrupted end has put back is put back again."""
+        record = self._record
+        record.segment, record.closed = None, True
+        STATE.hidden, record.thread, record.operations = self._found
+        record.append = record.operations.append
         for a, content in reversed(self.arrays):
             before_write(owner_of(a))
             a[...] = content
         for shadow in self.shadows:
             SHADOWED[id(shadow.owner)] = shadow
+        for o, state in reversed(self.generators):
+            set_generator_state(o, state)
+        record.release(copies=False)
 
 
 def _set_content(log: Any, target: Any, content: Any) -> None:

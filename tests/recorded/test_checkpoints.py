@@ -14,6 +14,7 @@ import fwdad
 from fwdad.builder.memory.shadow import KEPT, SHADOWED
 from fwdad.recorded import gradient
 from fwdad.recorded.segments import Again
+from fwdad.recorded.surroundings import Changed
 from fwdad.tangents.zero import ZERO
 from tests.recorded import checkpointed_calls, checkpointed_kinds
 from tests.recorded.checkpointed_calls import (
@@ -313,6 +314,38 @@ def test_a_second_run_that_fails(error, tmp_path):
         assert not SHADOWED
         assert not KEPT
     place.write_text("2.0")
+    assert_array_equal(outcome.pull([1.0])[0], expected)
+
+
+def test_an_interrupt_while_arrays_are_put_back(monkeypatch):
+    work, x = np.arange(5.0), X.copy()
+
+    @fwdad.checkpoint
+    def g(u):
+        return np.sort(u) * work
+
+    def f(x):
+        y = g(x)
+        work[:] = 2.0
+        return np.sum(g(y) * y)
+
+    expected = gradient(f, X)
+    outcome = record(f, x)
+    work[:] = 7.0
+    ends, put_back = [], Changed.end
+
+    def interrupted(self):
+        if len(ends) < 2 and self.arrays:
+            ends.append(self)
+            if len(ends) == 1:
+                raise KeyboardInterrupt
+        put_back(self)
+
+    monkeypatch.setattr(Changed, "end", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        outcome.pull([1.0])
+    assert len(ends) == 2
+    assert_array_equal(work, np.full(5, 7.0))
     assert_array_equal(outcome.pull([1.0])[0], expected)
 
 
