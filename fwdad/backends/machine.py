@@ -184,10 +184,16 @@ def _type_of(t: Type, layout: str) -> Any:
 
 def _compare(made: Any, types: dict[str, Type]) -> None:
     for name, t in made.type_annotation.typemap.items():
-        wanted = types.get(name.split(".")[0])
+        wanted = types.get(_own_name(name))
         if wanted is not None and not agrees(t, wanted):
             what = f"the type of `{name}` is {t} and should be {wanted}"
             raise CannotCompileError(what)
+
+
+def _own_name(name: str) -> str:
+    """The name in the source of one of Numba's: ``x.1`` is a second x, ``arg.x`` an argument x."""
+    first, _, rest = name.partition(".")
+    return rest if first == "arg" and rest[:1].isidentifier() else first
 
 
 def _place_of(error: BaseException, source: Source) -> Location | None:

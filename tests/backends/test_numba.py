@@ -284,6 +284,15 @@ def test_what_cannot_be_compiled_is_named():
     assert_array_equal(tape.rebuild(list(made.call(A))), f(A))
 
 
+def test_a_variable_may_have_any_name():
+    def f(x, k):
+        arg = x / k  # Numba's own names of arguments begin with "arg."
+        ret = arg * arg
+        return np.sum(ret) + k
+
+    assert run(f, V, 3.0)(V, 3.0) == f(V, 3.0)
+
+
 def test_other_layouts_compile_again():
     compiled = run(summed, A, A)
     for x, y in ((A, A[::-1]), (np.repeat(A, 2)[::2], A), (A[:2], A[2:])):
