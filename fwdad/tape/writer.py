@@ -79,6 +79,7 @@ class Writer(Journal, KnownLengths):
         self.first_block = 0  # of the function that is traced into a program of its own
         self.lists: list[Any] = []  # those that grow when the program runs
         self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
+        self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
         self.capture: Callable[[Any], Symbol] | None = None
         self.is_written: Callable[[Value], bool] = lambda _: True
 
@@ -87,23 +88,35 @@ class Writer(Journal, KnownLengths):
     @contextmanager
     def region(self, block: Block) -> Iterator[Region]:
         """Write into a block, and journal what changes; the caller undoes or keeps it."""
-        outer, made = self.block, Region()
-        mark = self.mark()
-        self.block = block
-        self.regions.append(made)
-        self.blocks.append(block)
+        made = self.enter(block)
         try:
             yield made
         except BaseException:  # what is refused inside leaves nothing behind
-            made.undo()
+            for region in reversed(self.regions[self.regions.index(made) :]):
+                region.undo()
             raise
         finally:
-            self.regions.pop()
-            self.blocks.pop()
-            self.block = outer
-            self.forget(mark)  # what is defined inside is not known outside
-            if self.regions:
-                self.regions[-1].fresh |= made.fresh
+            self.leave(made)
+
+    def enter(self, block: Block) -> Region:
+        """Open a region, until it is left."""
+        made = Region()
+        made.outer = self.block, self.mark()
+        self.block = block
+        self.regions.append(made)
+        self.blocks.append(block)
+        return made
+
+    def leave(self, region: Region) -> None:
+        """Leave a region, and those that are open inside."""
+        first = self.regions.index(region)
+        left = self.regions[first:]
+        del self.regions[first:]
+        del self.blocks[-len(left) :]
+        self.block, mark = region.outer
+        self.forget(mark)  # what is defined inside is not known outside
+        if self.regions:
+            self.regions[-1].fresh.update(*(made.fresh for made in left))
 
     @contextmanager
     def alone_inside(self, *, seen: bool = True) -> Iterator[None]:

@@ -6,6 +6,7 @@ from fwdad.compilation import cache_info, jit
 from tests.tracing import (
     branches,
     callables,
+    caught,
     containers,
     corners,
     exit_stacks,
@@ -27,6 +28,7 @@ TABLES = (
     leaving_loops,
     iterables,
     branches,
+    caught,
     stores,
     views,
     containers,

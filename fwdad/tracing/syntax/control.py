@@ -14,6 +14,8 @@ from fwdad.tape.ops import Apply, Block, Branch, Check, Loop, Missing, Operand, 
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import BOOL, INT, ArrayType, Dimension, Number, Size, Type, covers, join
+from fwdad.tracing.syntax import catching
+from fwdad.tracing.syntax.catching import Side
 from fwdad.tracing.syntax.merge import Build, Leaf, Merger
 from fwdad.tracing.syntax.raising import AlwaysRaises, BodyRaises
 
@@ -50,15 +52,6 @@ def negation(recorder: Recorder, x: Any) -> Any:
     return recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
 
 
-@dataclass
-class _Side:
-    block: Block
-    value: Any = None
-    changes: Any = ()
-    raises: AlwaysRaises | None = None
-    fresh: set[int] = field(default_factory=set)
-
-
 def branch(
     recorder: Recorder,
     condition: Any,
@@ -67,30 +60,66 @@ def branch(
 ) -> Any:
     """Trace both sides of a branch and merge what they answer and what they changed.
 
-    A side that always raises becomes a check, and the other is taken in line.
+    A side that always raises becomes a check, and the other is taken in line. What a ``try``
+    catches is no check: ``catching``.
     """
     here = recorder.place()
     condition = truth(recorder, condition)
     if type(condition) is not Symbol:
         return then() if condition else other()
-    sides = _Side(Block()), _Side(Block())
-    _trace_side(recorder, then, sides[0])
-    _trace_side(recorder, other, sides[1])
+    sides = Side(Block()), Side(Block())
+    catching.trace_side(recorder, then, sides[0], join_sides)
+    catching.trace_side(recorder, other, sides[1], join_sides)
     for side, alive, wanted in ((sides[0], sides[1], False), (sides[1], sides[0], True)):
+        if side.raises is None:
+            continue
+        catcher = catching.find(recorder, side.raises)
+        if catcher is not None:
+            raised = negation(recorder, condition) if wanted else condition
+            catching.open_point(recorder, raised, side, side.raises, catcher)
+        else:
+            _raise_on_side(recorder, condition, side, wanted, here)
+        recorder.adopt(alive.block.ops)
+        catching.reapply(recorder, alive.changes)
+        if alive.raises is not None:
+            raise alive.raises
+        return catching.again(recorder, alive.value, dead=alive.dead)
+    value = _merge_sides(recorder, condition, *sides, here)
+    return catching.again(recorder, value, dead=sides[0].dead and sides[1].dead)
+
+
+def join_sides(
+    recorder: Recorder, condition: Symbol, then: Side, other: Side, here: Location | None
+) -> tuple[Any, AlwaysRaises | None, bool]:
+    """Merge the sides of a point; a side that raises what is caught further out has it bound."""
+    for side in (then, other):
+        if side.raises is not None:
+            catcher = catching.find(recorder, side.raises)
+            if catcher is not None:
+                catching.bind_raised(recorder, side, catcher)
+    for side, alive, wanted in ((then, other, False), (other, then, True)):
         if side.raises is not None:
             _raise_on_side(recorder, condition, side, wanted, here)
             recorder.adopt(alive.block.ops)
-            if alive.raises is not None:
-                raise alive.raises
-            for o, _, now in alive.changes:
-                recorder.touch(o)
-                set_content(o, now)
-            return alive.value
-    return _merge_sides(recorder, condition, *sides, here)
+            catching.reapply(recorder, alive.changes)
+            return alive.value, alive.raises, alive.dead
+    value = _merge_sides(recorder, condition, then, other, here)
+    return value, None, then.dead and other.dead
+
+
+def raise_if(
+    recorder: Recorder, condition: Any, exception: Any, arguments: tuple[Any, ...] = ()
+) -> None:
+    """Raise an exception if a condition holds."""
+
+    def way() -> None:
+        raise AlwaysRaises(exception, arguments)
+
+    branch(recorder, condition, way, lambda: None)
 
 
 def _raise_on_side(
-    recorder: Recorder, condition: Symbol, side: _Side, wanted: bool, here: Location | None
+    recorder: Recorder, condition: Symbol, side: Side, wanted: bool, here: Location | None
 ) -> None:
     """A side that always raises, with what it does before."""
     raised = side.raises
@@ -106,32 +135,27 @@ def _raise_on_side(
     recorder.emit(Branch(condition.value, *blocks, location=here))
 
 
-def _trace_side(recorder: Recorder, run: Callable[[], Any], side: _Side) -> None:
-    with recorder.region(side.block) as region:
-        try:
-            side.value = run()
-        except AlwaysRaises as raised:
-            side.raises = raised
-        side.changes = region.changes()
-        side.fresh = region.fresh
-        region.undo()
-
-
 def _merge_sides(
-    recorder: Recorder, condition: Symbol, then: _Side, other: _Side, here: Location | None
+    recorder: Recorder, condition: Symbol, then: Side, other: Side, here: Location | None
 ) -> Any:
     merger = Merger(recorder, then.fresh, other.fresh)
-    value = merger.pair(then.value, other.value)
+    value = merger.pair(*_values(then, other))
     places = [
         (o, key, merger.place(content_at(o, key), a, b), str(key))
         for o, key, a, b in _places(recorder, then.changes, other.changes)
     ]
     outputs: list[Value] = []
     symbols: list[Symbol] = []
-    for leaf in merger.leaves:
+    opposite: list[tuple[int, int]] = []
+    for k, leaf in enumerate(merger.leaves):
         flag = _is_condition(recorder, condition, leaf)
         if flag is not None:
             symbols.append(flag)
+            continue
+        known = _opposite(recorder, merger.leaves, k)
+        if known is not None:
+            opposite.append((k, known))
+            symbols.append(symbols[known])
             continue
         then.block.results.append(
             converted(recorder, then.block, leaf.first, leaf.type, leaf.guards[0])
@@ -144,8 +168,28 @@ def _merge_sides(
     if then.block.ops or other.block.ops or outputs:
         sides = then.block, other.block
         recorder.emit(Branch(condition.value, *sides, outputs=tuple(outputs), location=here))
+    for k, known in opposite:
+        symbols[k] = negation(recorder, symbols[known])
     _write(recorder, places, symbols)
     return value(symbols)
+
+
+def _values(then: Side, other: Side) -> tuple[Any, Any]:
+    """What the sides answer; a side that is dead answers nothing, as a statement does."""
+    if then.dead and other.value is None:
+        return None, None
+    return (None, None) if other.dead and then.value is None else (then.value, other.value)
+
+
+def _opposite(recorder: Recorder, leaves: list[Leaf], k: int) -> int | None:
+    """The first of the truth values of which one more is the negation on both sides."""
+    if not recorder.catchers or leaves[k].type != BOOL:
+        return None
+    for j, leaf in enumerate(leaves[:k]):
+        pairs = ((leaf.first, leaves[k].first), (leaf.second, leaves[k].second))
+        if leaf.type == BOOL and all(catching.are_opposite(recorder, a, b) for a, b in pairs):
+            return j
+    return None
 
 
 def _is_condition(recorder: Recorder, condition: Symbol, leaf: Leaf) -> Symbol | None:
@@ -323,6 +367,7 @@ def loop(
             if settled:
                 made = _emit_loop(recorder, span, attempt, carried, here)
                 made.checkpoint = checkpoint
+                catching.again(recorder, None, dead=False)
                 return Symbol(made.exec_count, recorder)
     except BodyRaises as found:
         _raise_in_loop(recorder, span, test, found)
@@ -373,11 +418,14 @@ def _trace_body(
     with recorder.region(block) as region:
         region.repeats = True
         carried.bind(recorder, params)
+        catching.begin_iteration(recorder)
+        region.passes = True
         if test is not None:
             test_block = Block()
             with recorder.region(test_block) as inner:
                 goes_on = _of_first(recorder, carried, Block(), lambda: truth(recorder, test()))
-                if inner.changes() or any(op.writes() for op in walk(test_block)):
+                writes = any(op.writes() for op in walk(test_block))
+                if recorder.regions[-1] is not inner or inner.changes() or writes:
                     raise TestChangesError
             if goes_on is False and not carried.places:
                 region.undo()
@@ -385,6 +433,9 @@ def _trace_body(
             test_block.results.append(recorder.operand(goes_on))
         block.params = [counter.value] if counter is not None else []
         leaves = _of_first(recorder, carried, block, lambda: body(counter))
+        if recorder.regions[-1] is not region:  # of a comprehension, say
+            message = "an exception that is caught outside may end it"
+            raise NotOneBodyError(message, recorder.place())
         now, before = {}, {}
         for place in carried.places:
             before[place.where] = (place.container, place.key, place.initial)
@@ -405,6 +456,9 @@ def _of_first(recorder: Recorder, carried: _Carried, block: Block, run: Callable
     try:
         return run()
     except AlwaysRaises as raised:
+        if recorder.regions[-1].point is not None:
+            message = "an exception that is caught outside may end it, and another one always does"
+            raise NotOneBodyError(message, recorder.place()) from raised
         if not carried.places:
             raise BodyRaises(raised, block) from None
         message = f"its iterations differ: a later one always raises ({raised})"

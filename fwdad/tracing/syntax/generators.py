@@ -17,7 +17,7 @@ from fwdad.builder.lifting.source import children_of
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
-from fwdad.tracing.syntax import iteration, managers
+from fwdad.tracing.syntax import catching, iteration, managers
 from fwdad.tracing.syntax.frame import Closure
 from fwdad.tracing.syntax.iterators import Ended, Iterator
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -37,7 +37,8 @@ def resumed(tracer: Any, frame: Any, key: Any, run: _Items) -> _Items:
         tracer.depth += 1
         tracer.active.append(key)
         try:
-            item = run.send(sent) if thrown is None else run.throw(thrown)
+            with catching.not_through(tracer.recorder):
+                item = run.send(sent) if thrown is None else run.throw(thrown)
         except StopIteration as end:
             return end.value
         finally:

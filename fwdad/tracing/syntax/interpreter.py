@@ -16,8 +16,8 @@ from fwdad.tape.ops import Op
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing.calls import containers
 from fwdad.tracing.calls.kinds import CONTAINERS
-from fwdad.tracing.syntax import generators, growing, iteration, managers
-from fwdad.tracing.syntax.control import branch
+from fwdad.tracing.syntax import catching, generators, growing, iteration, managers
+from fwdad.tracing.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.tracing.syntax.frame import FLOW, Frame
 from fwdad.tracing.syntax.iterators import Iterator
 from fwdad.tracing.syntax.loops import Loops
@@ -254,7 +254,11 @@ class Interpreter(Loops):
         arguments = () if node.msg is None else (self.evaluate(node.msg),)
         self.at(node)
         if type(condition) is Symbol:
-            self.recorder.check(condition, AssertionError, arguments)
+            raise_if(
+                self.recorder, negation(self.recorder, condition), AssertionError, arguments
+            ) if self.recorder.catchers else self.recorder.check(
+                condition, AssertionError, arguments
+            )
         elif not condition:
             raise AlwaysRaises(AssertionError, arguments)
 
@@ -320,38 +324,76 @@ class Interpreter(Loops):
         )
 
     def run_Try(self, node: ast.Try) -> None:
+        depth = len(self.recorder.regions)
+        failed, dead = None, False
         try:
             self._try(node)
-        except AlwaysRaises:
+        except AlwaysRaises as raised:
+            failed = raised
+        if not node.finalbody:
+            if failed is not None:
+                raise failed
+            return
+        _, failed, dead = catching.close(self.recorder, depth, join_sides, None, failed)
+        if failed is not None:
             self.run_block(node.finalbody)
             if self.stopped() is not True:  # a jump in `finally` swallows the exception
-                raise
+                raise failed
             return
         self._finally(node.finalbody)
+        catching.again(self.recorder, None, dead=dead)
 
     def _try(self, node: ast.Try) -> None:
-        ops = self.recorder.block.ops
-        before = len(ops)
+        """``try`` without its ``finally``."""
+        recorder, ops = self.recorder, self.recorder.block.ops
+        before, failed = len(ops), None
+        catcher = catching.Catcher(recorder, self._caught(node))
+        recorder.catchers.append(catcher)
         try:
             self.run_block(node.body)
         except AlwaysRaises as raised:
-            self._refuse_raising(node, ops[before:])
-            self._handle(node, raised)
-            return
-        self._refuse_raising(node, ops[before:])
-        if self.stopped() is False:
-            self.run_block(node.orelse)
-        elif node.orelse and self.stopped() is not True:
-            message = "`else` of a `try` that some ways jump out of cannot be traced"
-            raise UntraceableError(message, self.place_of(node))
+            failed = raised
+        finally:
+            recorder.catchers.pop()
+        run = [ops[before:]]
+        for point in catching.trailing(recorder, catcher.depth):
+            run += [point.block.ops, point.side.block.ops]
+        self._refuse_raising(node, catcher.wanted, [op for part in run for op in part])
+        try:
+            if failed is not None:
+                met, failed = failed, None
+                self._handle(node, met)
+            else:
+                self._else(node)
+        except AlwaysRaises as raised:
+            failed = raised
+        recorder.disown(catcher.held)
+        _, failed, dead = catching.close(
+            recorder, catcher.depth, join_sides, None, failed, catcher,
+            functools.partial(self._handle, node),
+        )  # fmt: skip
+        if failed is not None:
+            raise failed
+        catching.again(recorder, None, dead=dead)
 
-    def _refuse_raising(self, node: ast.Try, ops: list[Op]) -> None:
-        """Refuse operations that may raise what is caught."""
+    def _else(self, node: ast.Try) -> None:
+        stopped = self.stopped() if node.orelse else True
+        if stopped is False:
+            self.run_block(node.orelse)
+        elif stopped is not True:
+            branch(self.recorder, stopped, self.has_returned, lambda: self.run_block(node.orelse))
+
+    def _caught(self, node: ast.Try) -> tuple[type[BaseException], ...]:
+        """What the handlers of a ``try`` catch."""
         wanted: list[Any] = []
-        for handler in node.handlers if ops else ():
+        for handler in node.handlers:
             cls = BaseException if handler.type is None else self.evaluate(handler.type)
             wanted.extend(cls if isinstance(cls, tuple) else (cls,))
-        if wanted and any(may_raise(op, tuple(wanted)) for op in ops):
+        return tuple(wanted)
+
+    def _refuse_raising(self, node: ast.Try, wanted: Any, ops: list[Op]) -> None:
+        """Refuse operations that may raise what is caught."""
+        if wanted and any(may_raise(op, wanted) for op in ops):
             message = (
                 "a `try` around operations that may raise when the program runs cannot be traced"
             )
@@ -384,14 +426,16 @@ class Interpreter(Loops):
             wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
             if raised.is_a(wanted):
                 if handler.name:
-                    self.recorder.bind(
-                        self.frame.locals, handler.name, self.exception_of(raised)[1]
-                    )
+                    made = self.exception_of(raised)[1]
+                    self.recorder.own(vars(made), namespace=True)
+                    self.recorder.bind(self.frame.locals, handler.name, made)
                 self.handled.append(raised)
                 try:
                     self.run_block(handler.body)
                 finally:
                     self.handled.pop()
+                if handler.name:
+                    self.recorder.bind(self.frame.locals, handler.name, UNBOUND)
                 return
         raise raised
 

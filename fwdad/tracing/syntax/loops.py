@@ -11,9 +11,9 @@ from typing import Any
 from fwdad.errors import UntraceableError
 from fwdad.put_back import EnteredTwice
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.syntax import iteration
+from fwdad.tracing.syntax import catching, iteration
 from fwdad.tracing.syntax.comprehensions import Comprehensions
-from fwdad.tracing.syntax.control import TestChangesError, branch, loop, negation
+from fwdad.tracing.syntax.control import TestChangesError, branch, join_sides, loop, negation
 from fwdad.tracing.syntax.frame import FLOW
 
 UNROLLED_AT_MOST = 64
@@ -55,14 +55,14 @@ class Loops(Comprehensions):
         def body(_: Any) -> Any:
             self._start_iteration()
             self.run_block(node.body)
-            return self.leaving()
+            return self.left()
 
         def tested(counter: Any) -> Any:
             self._start_iteration()
             goes_on = self.truth(self.evaluate(node.test))
             stops = negation(self.recorder, goes_on)
             branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
-            return self.leaving()
+            return self.left()
 
         def run() -> None:
             before = self.recorder.latest
@@ -128,7 +128,7 @@ class Loops(Comprehensions):
                 self._start_iteration()
                 self.assign(node.target, steps.item(counter))
                 self.run_block(node.body)
-                return self.leaving()
+                return self.left()
 
             length = steps.length
             known = length if isinstance(length, int) else None
@@ -156,6 +156,17 @@ class Loops(Comprehensions):
         flags = [held["$break"], held["$return"], held["$stop"]]
         self.recorder.bind(held, "$continue", False)
         return self._any_of(flags)
+
+    def left(self) -> Any:
+        """After an iteration of a loop with one body: whether it was the last one."""
+        recorder = self.recorder
+        depth = len(recorder.regions)
+        while recorder.regions[depth - 1].point is not None:
+            depth -= 1
+        _, failed, _ = catching.close(recorder, depth, join_sides)
+        if failed is not None:
+            raise failed
+        return self._any_of([self.leaving(), *catching.flags(recorder)])
 
     def _end_loop(self, orelse: list[ast.stmt]) -> None:
         held = self.frame.locals

@@ -17,7 +17,7 @@ from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, with_article
 from fwdad.tape.ops import Block, Op
 from fwdad.tracing.calls.tables import CALLED, builtin
-from fwdad.tracing.syntax import iterators
+from fwdad.tracing.syntax import catching, iterators
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.raising import AlwaysRaises, exceptions_of, may_raise
@@ -50,7 +50,8 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
     ops = tracer.recorder.block.ops
     before = len(ops)
     try:
-        yield
+        with _around(tracer, manager):
+            yield
     except AlwaysRaises as raised:
         _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
         if not tracer.truth(leave(raised)):
@@ -58,6 +59,13 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
         return
     _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
     leave(None)
+
+
+def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:
+    """What is around the body: where a manager does something at its end, exceptions meet it."""
+    if isinstance(manager, (np.errstate, warnings.catch_warnings, contextlib.nullcontext)):
+        return contextlib.nullcontext()
+    return catching.not_through(tracer.recorder)
 
 
 def _refuse_raising(

@@ -9,8 +9,8 @@ import numpy as np
 
 from fwdad.errors import Location
 from fwdad.tape.effects import Risk, risk
-from fwdad.tape.ops import Apply, Block, Check, Load, Op, Store, Update
-from fwdad.tape.types import Number
+from fwdad.tape.ops import Apply, Block, Check, Load, Op, Store, Update, Value
+from fwdad.tape.types import Number, number_type
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -86,7 +86,8 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
     if isinstance(op, Load):
         return (IndexError,)
     if isinstance(op, (Store, Update)):
-        return (IndexError, ValueError, TypeError)
+        held = op.value.type if isinstance(op.value, Value) else number_type(op.value)
+        return (IndexError,) if isinstance(held, Number) else (IndexError, ValueError, TypeError)
     return ()
 
 

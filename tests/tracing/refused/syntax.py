@@ -207,15 +207,22 @@ def swallowed(x):
     return y
 
 
-@refuses("`else` of a `try` that some ways jump out of", 1.0, part="`else` of a `try`")
-def else_after_a_jump(x):
-    try:  # here
+_BEFORE = (
+    "an exception that is made before it is raised, and holds values, raised in a loop or branch "
+    "inside of the `try` that catches it"
+)
+
+
+@refuses(_BEFORE, 1.0, part="made before it is raised")
+def made_before_it_is_raised(x):
+    error = ValueError(x)
+    try:
         if x > 0:
-            return x
-    except KeyError:
-        return 1.0
-    else:
-        x = x * 2
+            y = x * x
+            if y > 4:
+                raise error  # here
+    except ValueError:
+        x = 0.0
     return x
 
 
