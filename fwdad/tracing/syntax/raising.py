@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.errors import Location
 from fwdad.tape.effects import Risk, risk
 from fwdad.tape.ops import Apply, Block, Check, Load, Op, Store, Update, Value
-from fwdad.tape.types import Number, number_type
+from fwdad.tape.types import Number, Size, number_type
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -84,11 +84,20 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
             return ()
         return _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
     if isinstance(op, Load):
-        return (IndexError,)
+        return () if _is_inside(op) else (IndexError,)
     if isinstance(op, (Store, Update)):
         held = op.value.type if isinstance(op.value, Value) else number_type(op.value)
         return (IndexError,) if isinstance(held, Number) else (IndexError, ValueError, TypeError)
     return ()
+
+
+def _is_inside(op: Load) -> bool:
+    """Whether an index is one of the array: an unknown length of an input is at least two."""
+    index, shape = op.index, op.array.type.shape
+    if len(index) > len(shape) or not all(type(i) is int for i in index):
+        return False
+    lengths = [2 if isinstance(n, Size) and n.origin is not None else n for n in shape]
+    return all(isinstance(n, int) and -n <= i < n for i, n in zip(index, lengths, strict=False))
 
 
 def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
