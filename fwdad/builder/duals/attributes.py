@@ -53,7 +53,9 @@ def _array_wrap(_o: Any, made: Any, _context: Any = None, return_scalar: bool = 
     return made[()] if return_scalar and np.ndim(plain(made)) == 0 else made
 
 
-for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "base"):
+for _name in (
+    "shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "base", "device"
+):  # fmt: skip
     setattr(Array, _name, _primal(_name))
 for _name in ("ctypes", "data"):
     setattr(Array, _name, _refused(_name))
@@ -76,7 +78,7 @@ Array.imag = property(lambda o: call(np.imag, o))  # type: ignore[attr-defined]
 Array.flat = property(Flat)  # type: ignore[attr-defined]
 Scalar.real = property(lambda o: o if is_real(o) else part_of(np.real, o))  # type: ignore[attr-defined]
 Scalar.imag = property(lambda o: plain(o).imag if is_real(o) else part_of(np.imag, o))  # type: ignore[attr-defined]
-for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes"):
+for _name in ("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "device"):
     setattr(Scalar, _name, _primal(_name))
 Scalar.T = property(lambda o: o)  # type: ignore[attr-defined]
 

@@ -260,6 +260,8 @@ class Attributes:
             return self.call(Flat, (o,), {})
         if name == "__class__":
             return class_of(o)
+        if name == "device":
+            return "cpu"
         if name == "itemsize":
             return t.dtype.itemsize
         if name == "nbytes":
