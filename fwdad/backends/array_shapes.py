@@ -32,6 +32,9 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
         return f"{w.array(a)}.reshape({shape})"
     name = w.array(a)
     if w.is_written_later(a):
+        if not w.is_in_order(a):
+            message = "of an array that does not lie row by row, and is written"
+            raise TypeError(message)
         return f"{name}.reshape({shape})"  # only a window will do: other layouts do not compile
     return f"np.ascontiguousarray({name}).reshape({shape})"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from numba.core import cgutils, ir
 from numba.core import types as _types
+from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 
 from fwdad.backends import numba_elements, numba_products, numba_shapes
@@ -161,7 +162,12 @@ class ProgramLower(Lower):  # type: ignore[misc]
             order = self._known_ints(args[0])
             if order is not None:
                 return numba_shapes.transposed(*given, order, signature.return_type)
-        elif name == "array.reshape" and signature.recvr.layout == "C":
+        elif name == "array.reshape":
+            if signature.recvr.layout == "F" and signature.recvr.ndim > 1:
+                message = "reshape of an array that lies column by column"  # Numba's is wrong
+                raise LoweringError(message)
+            if signature.recvr.layout != "C":
+                return None
             t, value = self.typeof(args[0].name), self.loadvar(args[0].name)
             if isinstance(t, types.BaseTuple):
                 lengths = lengths_of(self.context, self.builder, t, value)

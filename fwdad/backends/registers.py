@@ -229,7 +229,7 @@ def _makes_lanes(op: Op, chosen: set[Value]) -> bool:
 
 
 def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
-    """The arrays whose elements' lanes are read or written as one.
+    """The arrays whose elements' lanes are read or written as one, and which get no other shape.
 
     Parameters
     ----------
@@ -239,10 +239,13 @@ def lane_memory(program: Program, chosen: set[Value]) -> set[Value]:
         The values in registers.
     """
     found: set[Value] = set()
+    reshaped: set[Any] = set()
     for op in program.walk():
         if isinstance(op, (Store, Update)) and isinstance(op.value, Value) and op.value in chosen:
             if is_lane_index(op.index):
                 found.add(op.array)
         elif isinstance(op, Apply) and op.function is load_lanes and op.outputs[0] in chosen:
             found.add(op.args[0])
-    return found
+        elif isinstance(op, Apply) and op.function in (np.reshape, np.ravel):
+            reshaped.update(values_in(op.args))
+    return found - reshaped

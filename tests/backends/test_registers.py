@@ -209,3 +209,24 @@ def test_numbers_as_lanes_and_as_an_array(f, built, k):
     for a, b, c in zip(found, wanted, own, strict=True):
         assert_allclose(a, b, rtol=1e-15)
         assert_allclose(a, c, rtol=1e-15)
+
+
+@pytest.mark.parametrize("points", [8, 5])
+def test_lanes_that_get_another_shape_in_a_loop(points, rng):
+    def f(mu, x):
+        s = 0.0
+        a = mu.T @ mu + 2.0 * np.eye(2)
+        for j in range(2):
+            s = s + np.sum(np.linalg.solve(a, (x - mu[j]).T)[:, 0] * mu[0])
+        return s
+
+    mu, x = rng.standard_normal((2, 2)), rng.standard_normal((points, 2))
+    wanted = np.empty((2, 2))
+    for k in np.ndindex(2, 2):
+        step = np.zeros((2, 2))
+        step[k] = 1e-3
+        near, far = f(mu + step, x) - f(mu - step, x), f(mu + 2 * step, x) - f(mu - 2 * step, x)
+        wanted[k] = (8 * near - far) / 12e-3
+    compiled = fwdad.jit(fwdad.jacfwd(f))
+    assert_allclose(compiled(mu, x), wanted, rtol=1e-8)
+    assert "run by Numba" in fwdad.explain(compiled)
