@@ -44,7 +44,7 @@ def jacrev_at(
         Whether to answer an :class:`~fwdad.defects.Untraced` where forward mode is better.
     """
     if auto:
-        pays = _rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
+        pays = rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
         if isinstance(pays, Untraced):
             return pays
     result = vjp(
@@ -115,10 +115,18 @@ def _is_complex(leaf: Any) -> bool:
     return leaf_dtype(leaf).kind == "c"
 
 
-def _rows_pay(
+def rows_pay(
     f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
 ) -> bool | Untraced:
-    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced."""
+    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced.
+
+    Parameters
+    ----------
+    f, x, args, kwargs, argnums
+        See :func:`fwdad.jacobian`.
+    options : dict
+        ``has_aux`` and ``outputs``.
+    """
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
     given = [arguments.args[k] for k in arguments.argnums]

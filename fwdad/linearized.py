@@ -150,7 +150,7 @@ class Linearized:
         given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
         count = len(given[0])
         if self._kept is None:
-            kept = self._run_forward()
+            kept = self.way_back()
             if isinstance(kept, Untraced):
                 with kept.instead():
                     return self._by_columns(given, count)
@@ -162,8 +162,8 @@ class Linearized:
             for b, x in zip(found, xs, strict=True)
         ]
 
-    def _run_forward(self) -> Kept | Untraced:
-        """Run the tape forward, and keep what its way back needs."""
+    def way_back(self) -> Kept | Untraced:
+        """Run the tape forward, and keep what its way back needs; or why there is none."""
         given: tuple[Any, ...] = (
             self._frozen,
             tuple(self._positions),

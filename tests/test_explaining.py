@@ -62,3 +62,78 @@ def test_recorded():
 def test_function_and_jit():
     assert "operations, run by" in fwdad.explain(smooth, X)
     assert "operations, run by" in fwdad.explain(fwdad.jit(fwdad.grad(smooth)), X)
+
+
+EVALUATORS = {
+    "vjp": ((X,), "the tape of {}, forwards and backwards"),
+    "linearize": ((X,), "backwards for cotangents"),
+    "jacobian": ((X,), "by columns: {} is run on duals"),
+    "value_and_jacobian": ((X,), "by columns: {} is run on duals"),
+    "jvp": ((X, X), "{} is run on duals, line by line"),
+    "hvp": ((X, X), "tangents are pushed through the gradient: the tape of {}"),
+    "hessian": ((X,), "tangents are pushed through the gradient: the tape of {}"),
+}
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+def test_evaluators(name):
+    given, wanted = EVALUATORS[name]
+    f = smooth if name in ("hvp", "hessian") else doubled
+    assert wanted.format(f.__name__) in fwdad.explain(getattr(fwdad, name), f, *given)
+    where = f"{__file__}:{membership.__code__.co_firstlineno + 3}: "
+    said = fwdad.explain(getattr(fwdad, name), membership, *given)
+    assert "membership is r" in said  # recorded, run on duals, or run again
+    if name not in ("jacobian", "value_and_jacobian", "jvp"):
+        assert where in said, said
+
+
+def test_modes_of_jacobians():
+    assert "by rows: the tape of doubled" in fwdad.explain(
+        fwdad.jacobian, doubled, X, mode="reverse"
+    )
+    assert fwdad.explain(fwdad.jacfwd(doubled), X).startswith("by columns: doubled is run on duals")
+    many = np.ones(100)
+    assert "by rows: the tape of smooth" in fwdad.explain(fwdad.jacobian, smooth, many)
+    assert "by columns" in fwdad.explain(fwdad.jacobian, smooth, many, mode="forward")
+
+
+def test_under_jit():
+    held = fwdad.jit(doubled, backend="numpy")
+    for evaluator in (fwdad.jvp, fwdad.jacobian):
+        assert "has a tape that is run with tangents, by NumPy" in fwdad.explain(evaluator, held, X)
+    assert "run on duals" in fwdad.explain(fwdad.jvp, fwdad.jit(two_ways_in_place), X)
+
+
+def two_ways_in_place(x):
+    x[0] = 2.0
+    return x[0] * x[1]
+
+
+def test_options_of_evaluators():
+    def f(x, k, *, shift=0.0):
+        return k * x + shift, "aux"
+
+    options = {"args": (2.0,), "kwargs": {"shift": 1.0}, "has_aux": True}
+    for evaluator in (fwdad.vjp, fwdad.jacobian, fwdad.jvp):
+        said = fwdad.explain(evaluator, f, X, **options)
+        assert "tape of f" in said or "f is run on duals" in said
+    assert "the tape of f" in fwdad.explain(fwdad.vjp, f, X, 2.0, has_aux=True, shift=1.0)
+    x = X.copy()
+    fwdad.explain(fwdad.jvp, two_ways_in_place, x)
+    fwdad.explain(fwdad.linearize, two_ways_in_place, x)
+    assert np.all(x == X)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((fwdad.memory_report, smooth, X), "memory_report is no derivative"),
+        ((fwdad.grad, smooth, X), r"write explain\(grad\(f\), x\)"),
+        ((fwdad.linearize, smooth), r"explain\(linearize, f, x\) is wanted"),
+        ((fwdad.hvp, X, smooth), "a function is wanted behind hvp"),
+        ((fwdad.vjp, smooth, 2), "integer"),
+    ],
+)
+def test_what_cannot_be_asked(given, said):
+    with pytest.raises(fwdad.UnsupportedTypeError, match=said):
+        fwdad.explain(*given)
