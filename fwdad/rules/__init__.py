@@ -23,6 +23,7 @@ from fwdad.rules import random as random
 from fwdad.rules import reductions as reductions
 from fwdad.rules import scipy_decompositions as scipy_decompositions
 from fwdad.rules import scipy_factors as scipy_factors
+from fwdad.rules import scipy_ndimage as scipy_ndimage
 from fwdad.rules import scipy_solvers as scipy_solvers
 from fwdad.rules import shaping as shaping
 from fwdad.rules import sorting as sorting

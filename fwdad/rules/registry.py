@@ -114,7 +114,12 @@ class Rule:
     def out_position(self) -> int | None:
         """Which argument by position the result may be written into."""
         positional = self.binder.positional
-        return positional.index("out") if "out" in positional else None
+        return positional.index(self.out_name) if self.out_name in positional else None
+
+    @functools.cached_property
+    def out_name(self) -> str:
+        """What the function calls the array that it writes into; in SciPy's it may be a dtype."""
+        return out_name(self.function)
 
     @property
     def name(self) -> str:
@@ -150,6 +155,18 @@ def function_name(function: Any) -> str:
         public = [part for part in module.split(".") if not part.startswith("_")]
         module = ".".join(public[:2])
     return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
+
+
+def out_name(function: Any) -> str:
+    """What a library function calls the array that it writes its result into.
+
+    Parameters
+    ----------
+    function : callable
+        Any function. Those of ``scipy.ndimage`` say ``output``, which may be a dtype as well.
+    """
+    module = getattr(function, "__module__", None)
+    return "output" if type(module) is str and module.startswith("scipy.ndimage") else "out"
 
 
 def find_rule(function: Any) -> Rule | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.registry import out_name
 from fwdad.tape.symbol import Symbol
 
 _NO_DEFAULT = {Symbol, list, np.ndarray}  # types that no parameter's default has
@@ -114,11 +115,15 @@ def with_named_out(
     text = getattr(function, "__text_signature__", None)  # of a C function, which is quicker read
     may_write = len(args) > 1 and (text is None or "out" in text)  # nobody's first argument
     names = positional(function) if may_write else []
-    if "out" not in names[: len(args)]:
-        return args, kwargs
-    k = names.index("out")
-    rest = dict(zip(names[k + 1 :], args[k + 1 :], strict=False))
-    return args[:k], {"out": args[k], **rest, **kwargs}
+    name = out_name(function)
+    if name in names[: len(args)]:
+        k = names.index(name)
+        rest = dict(zip(names[k + 1 :], args[k + 1 :], strict=False))
+        args, kwargs = args[:k], {name: args[k], **rest, **kwargs}
+    target: Any = kwargs.get(name)
+    if name != "out" and (isinstance(target, np.ndarray) or getattr(target, "is_array", False)):
+        return args, {**kwargs, name: target.dtype, "out": target}
+    return args, kwargs
 
 
 def _uses_up(option: str) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.rules.by_position import by_position, told_dtypes
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name, out_name
+from fwdad.tangents.shapes import same_shape
 from fwdad.tape.arrays import Arrays
 from fwdad.tape.call_form import tidy, with_named_out
 from fwdad.tape.leaves import Leaves
@@ -162,6 +163,9 @@ class Recorder(Arrays):
             if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
                 message = f"a {y.type} does not go into an array of dtype {into.type.dtype}"
                 raise UntraceableError(message, self.place())
+            if out_name(function) != "out" and not same_shape(into.shape, y.shape):
+                message = "output shape not correct"  # SciPy's own words; it does not broadcast
+                raise RuntimeError(message)
             self.store_where(into, y, where)
         if isinstance(out, tuple):
             return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))

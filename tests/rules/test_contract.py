@@ -24,6 +24,7 @@ WRITING_FUNCTIONS = {"copyto", "put", "place", "putmask", "fill_diagonal", "put_
 # file, function, what: why it is right there
 LAW = "the law of a function that is registered by name, which has a transpose"
 IN_PLACE = "works in place, as it says, in what its callers have copied"
+ADJOINT = "a transpose, whose chunks have plain lanes or duals; symbols are refused before"
 PLAIN_ONLY = "only for plain lanes; every other tangent goes through the closed list"
 ALLOWED = {
     ("numpy_lapack", "numpy_lapack", "try"): "looks for symbols in a library, touches no primal",
@@ -31,6 +32,12 @@ ALLOWED = {
     ("cosine", "_many_axes_law", "reads .lanes"): LAW,
     ("fft", "_one_axis_law", "reads .lanes"): LAW,
     ("fft", "_many_axes_law", "reads .lanes"): LAW,
+    ("scipy_ndimage", "_one_axis_law", "reads .lanes"): LAW,
+    ("scipy_ndimage", "_many_axes_law", "reads .lanes"): LAW,
+    ("scipy_ndimage", "_mean_law", "reads .lanes"): LAW,
+    ("scipy_ndimage", "_input_adjoint", "reads .lanes"): ADJOINT,
+    ("scipy_ndimage", "_kernel_adjoint", "reads .lanes"): ADJOINT,
+    ("scipy_ndimage", "_folded", "writes into an input"): "it has made that array itself, a copy",
     ("lapack", "_has_plain_lanes", "reads .lanes"): "asks what the lanes are, not for values",
     ("lapack", "_as_rows", "reads .lanes"): PLAIN_ONLY,
     ("lapack", "cholesky_tangent", "reads .lanes"): PLAIN_ONLY,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.ndimage
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad.rules  # noqa: F401  (fills the closed list)
@@ -361,6 +362,25 @@ for name in ("dct", "idct", "dst", "idst"):
         (lambda x, many=many: many(x, type=3, axes=(0, 2)), C),
         (lambda x, many=many: many(x, s=(2, 4), axes=(2, 1), norm="ortho"), C),
     ]
+
+
+for name in ("correlate", "convolve"):
+    one = through_its_rule(getattr(scipy.ndimage, f"{name}1d"))
+    CASES[getattr(scipy.ndimage, f"{name}1d")] = [
+        (lambda x, one=one: one(x, V, 0, None, "wrap"), A),
+        (lambda x, one=one: one(x, W), Z),
+        (lambda x, one=one: one(A, x, mode="constant", cval=2.0), W),
+    ]
+    many = through_its_rule(getattr(scipy.ndimage, name))
+    CASES[getattr(scipy.ndimage, name)] = [
+        (lambda x, many=many: many(x, A, origin=(0, -1)), B),
+        (lambda x, many=many: many(B, x, mode="mirror"), A),
+    ]
+one = through_its_rule(scipy.ndimage.uniform_filter1d)
+CASES[scipy.ndimage.uniform_filter1d] = [
+    (lambda x, one=one: one(x, 3, 0, mode="nearest"), A),
+    (lambda x, one=one: one(x, 2), C),
+]
 
 
 if hasattr(np, "matvec"):  # NumPy >= 2.2

@@ -84,6 +84,9 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = apply.apply_rule(rule, args, rest)
     else:
         value = rule.function(*args, **rest)
+    if rule.out_name != "out" and np.shape(plain(value)) != np.shape(plain(out)):
+        message = "output shape not correct"  # SciPy's own words; it does not broadcast
+        raise RuntimeError(message)
     return write_out(out, value, where)
 
 
@@ -106,13 +109,17 @@ def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
 def named_out(
     rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """An ``out`` that is given by position, as a keyword."""
+    """An ``out`` that is given by position, as a keyword; so is an ``output`` that is an array."""
     k = rule.out_position
-    if k is None or len(args) <= k:
-        return args, kwargs
-    out, rest = args[k], args[k + 1 :]
-    names = rule.binder.positional[k + 1 : k + 1 + len(rest)]
-    return args[:k], {**kwargs, **dict(zip(names, rest, strict=True)), "out": out}
+    name = rule.out_name
+    if k is not None and len(args) > k:
+        out, rest = args[k], args[k + 1 :]
+        names = rule.binder.positional[k + 1 : k + 1 + len(rest)]
+        args, kwargs = args[:k], {**kwargs, **dict(zip(names, rest, strict=True)), name: out}
+    if name != "out" and isinstance(kwargs.get(name), np.ndarray):
+        out = kwargs[name]
+        kwargs = {**kwargs, name: plain(out).dtype, "out": out}
+    return args, kwargs
 
 
 def write_out(out: Any, value: Any, where: Any = True) -> Any:

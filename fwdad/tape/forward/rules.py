@@ -353,10 +353,17 @@ def _has_tangent(op: Apply) -> bool:
 
 
 def becomes_whole(op: Apply) -> bool:
-    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast."""
+    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast, a sum of ints.
+
+    The sum, or another linear function, has ``dtype=int`` then, or an integer array beside it.
+    """
     f = op.function
     if f is np.ndarray.astype:
         return not _has_tangent(op)
+    rule = find_rule(ruled_function(op))
+    if rule is not None and rule.kind != "constant":
+        told = op.kwargs.get("dtype") is not None and rule.function is not np.full_like
+        return bool(rule.linear_argnums or told) and not _has_tangent(op)
     return f is int or (isinstance(f, type) and issubclass(f, np.integer))
 
 
