@@ -22,6 +22,7 @@ from fwdad.rules import products as products
 from fwdad.rules import random as random
 from fwdad.rules import reductions as reductions
 from fwdad.rules import scipy_decompositions as scipy_decompositions
+from fwdad.rules import scipy_distance as scipy_distance
 from fwdad.rules import scipy_factors as scipy_factors
 from fwdad.rules import scipy_ndimage as scipy_ndimage
 from fwdad.rules import scipy_solvers as scipy_solvers

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.fft
 import scipy.linalg
 import scipy.ndimage
+import scipy.spatial.distance
 
 import fwdad
 
@@ -35,6 +36,7 @@ RUN_WHOLE = {
     "scipy.linalg": lambda x: scipy.linalg.solve(square(x), x),
     "scipy.fft": lambda x: scipy.fft.dct(x),
     "scipy.ndimage": lambda x: scipy.ndimage.correlate1d(x, [1.0, 2.0]),
+    "scipy.spatial.distance": lambda x: scipy.spatial.distance.pdist(x.reshape(3, 2)),
     "math.log(x, b)": lambda x: math.log(x[1], x[3]) * x,
     "math.frexp": lambda x: math.frexp(x[3])[0] * x,
     "math.modf": lambda x: math.modf(x[3])[0] * x,
