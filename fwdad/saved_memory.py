@@ -209,10 +209,11 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told:
         for k in sweeps.copied(path.leaves)
     ]
     _, kept = sweeps.run(path.leaves)
-    more = kept.nbytes - sum(nbytes for _, nbytes in held) - told
+    values = [a.nbytes for a in sweeps.copied_values(path.leaves)]
+    more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
     if more > 0:  # a gradient computes them on the way back, where nobody asks for the value
         held.append(("arrays that the value is computed from, too", more))
-    held += [("the value", a.nbytes) for a in sweeps.copied_values(path.leaves)]
+    held += [("the value", nbytes) for nbytes in values]
     made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
     if argnums in (0, (0,)) and options == {"has_aux": False, "outputs": "returned"}:
         made += [

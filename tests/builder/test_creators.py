@@ -69,16 +69,20 @@ FLAT = {
     "asarray": lambda x: np.asarray((x * x).flat) * 2,
     "dtype": lambda x: np.array((x * x).T.flat, float),
     "ndmin": lambda x: np.array((x * x).flat, ndmin=2),
-    "sum": lambda x: np.atleast_1d(np.sum((x * x).flat)),
-    "sin": lambda x: np.sin((x * x).flat),
+    "reshape": lambda x: np.reshape((x * x).flat, (2, 2)),
 }
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_flat(name):
+def test_what_may_be_a_window_by_flat(name):
     check(FLAT[name], M, traced=False)
     with pytest.raises(FwdadError, match=r"a\.flat"):
         fwdad.jit(FLAT[name], backend="numpy")(M)
+
+
+def test_new_memory_by_flat():
+    check(lambda x: np.atleast_1d(np.sum((x * x).flat)), M)
+    check(lambda x: np.sin((x * x).flat), M)
 
 
 class Held:

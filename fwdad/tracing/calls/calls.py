@@ -28,6 +28,12 @@ from fwdad.tracing.syntax.symbols import Optional
 _QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}
 """Those that can be asked about None."""
 
+_FRESH = {
+    np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.argmax, np.argmin, np.any, np.all,
+    np.median, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.cumprod, np.diff, np.where,
+}  # fmt: skip
+"""Functions that make new memory of all their arguments."""
+
 
 class Calls(ClassCalls):
     """Calls a value, whatever it is."""
@@ -90,7 +96,8 @@ class Calls(ClassCalls):
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
-        if not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
+        fresh = isinstance(f, np.ufunc) or f in _FRESH  # `np.array(a.flat)` is a window on a
+        if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
 
             def array(x: Any) -> Any:
                 return self.call(np.ravel, (x.array,), {}) if type(x) is Flat else x
