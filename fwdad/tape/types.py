@@ -232,12 +232,19 @@ def type_of(x: Any) -> Type | None:
     return number_type(x)
 
 
+def unsized(t: Type) -> Type:
+    """The type of a number that need not be the length that it is here."""
+    return Number(t.dtype, t.python) if isinstance(t, Number) and t.size is not None else t
+
+
 def join(a: Type, b: Type) -> Type | None:
     """The smallest type that holds values of both, or None if there is none.
 
     Numbers widen as Python's arithmetic would: int to float, Python's to NumPy's. Arrays join if
     dtype and rank agree; dimensions that differ become unknown.
     """
+    if isinstance(a, Number) and isinstance(b, Number) and a.size is not b.size:
+        a, b = unsized(a), unsized(b)  # an int that is a length on one way is none on the other
     if a == b:
         return a
     if isinstance(a, Number) and isinstance(b, Number):

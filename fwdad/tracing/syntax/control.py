@@ -13,7 +13,18 @@ from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Apply, Block, Branch, Check, Loop, Missing, Operand, Value, walk
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import BOOL, INT, ArrayType, Dimension, Number, Size, Type, covers, join
+from fwdad.tape.types import (
+    BOOL,
+    INT,
+    ArrayType,
+    Dimension,
+    Number,
+    Size,
+    Type,
+    covers,
+    join,
+    unsized,
+)
 from fwdad.tracing.syntax import catching
 from fwdad.tracing.syntax.catching import Side
 from fwdad.tracing.syntax.merge import Build, Leaf, Merger
@@ -482,7 +493,7 @@ def _settle(recorder: Recorder, attempt: _Attempt, carried: _Carried) -> tuple[b
         build = merger.place(initial, initial, attempt.now[where])
         held = slice(first, len(merger.leaves))
         leaves = merger.leaves[held]
-        own = [leaf.type for leaf in leaves]
+        own = [unsized(leaf.type) for leaf in leaves]
         old = carried.types[known[where].leaves] if where in known else []
         if len(old) == len(own):
             own = [
