@@ -1,4 +1,4 @@
-"""Numbers that are a length on one way through a program, or in the first iteration, and not on another."""
+"""Numbers that are a length on one way, or in the first iteration, and not on another."""
 
 import numpy as np
 import pytest
