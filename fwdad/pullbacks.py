@@ -26,7 +26,7 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import flatten, gather, match, opaque_parts, unflatten
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
-from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
+from fwdad.tangents.seeds import check_one_array, check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.pullbacks import traced_vjp
@@ -401,6 +401,7 @@ def _fit(bar: Any, y: Any) -> Any:
     if bar is None or bar is NoTangent:
         message = f"{bar} came as the cotangent of a part that has one: write ZERO"
         raise SeedError(message)
+    check_one_array(bar, "cotangent")
     check_unmasked(bar, "cotangent")
     try:
         made, dtype = np.asarray(bar), leaf_dtype(plain(y))

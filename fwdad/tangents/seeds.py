@@ -145,6 +145,7 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         if seed is None or seed is NoTangent:
             message = f"{seed} came as the seed of an argument that has tangents: write ZERO"
             raise SeedError(message)
+        check_one_array(seed, "seed")
         check_unmasked(seed, "seed")
         seed = np.asarray(seed)
         if seed.dtype.kind == "c" and dtype.kind != "c":
@@ -164,6 +165,29 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         f"shape, K of them are stacked in front, {('K', *shape)}".replace("'", "")
     )
     raise SeedError(message)
+
+
+def check_one_array(given: Any, what: str) -> None:
+    """Raise for a tuple, or a list with arrays in it, in the place of one array or number.
+
+    NumPy would make an array with an axis more of it, which is that of several directions. A list
+    of numbers, or of such lists, is one array.
+    """
+    if type(given) in (tuple, dict) or (type(given) is list and not _has_numbers(given)):
+        many = "" if len(given) == 1 else "; several of them are stacked in front, np.stack(…)"
+        message = (
+            f"{type_in_words(given)} of length {len(given)} came as the {what} of one array or "
+            f"number: write the {what} itself{many}"
+        )
+        raise SeedError(message)
+
+
+def _has_numbers(items: Any) -> bool:
+    """Whether the innermost items of nested lists are no arrays, tuples or dicts."""
+    return all(
+        _has_numbers(item) if type(item) is list else not np.ndim(item) and type(item) is not dict
+        for item in items
+    )
 
 
 def check_unmasked(x: Any, what: str) -> None:

@@ -136,3 +136,64 @@ def test_argnums_that_name_nothing():
         for called in (ask, fwdad.jit(ask, backend="numpy")):
             with pytest.raises(UnsupportedTypeError, match="it names no argument"):
                 called(X)
+
+
+def twice(x):
+    return 2 * x
+
+
+def first_twice(x):
+    return 2 * x[0]
+
+
+@pytest.mark.parametrize("f", [twice, first_twice])
+@pytest.mark.parametrize("wrap", [lambda b: (b,), lambda b: (b, b), lambda b: {"a": b}])
+@pytest.mark.parametrize("traced", [True, False])
+def test_composites_in_the_place_of_one_cotangent(f, wrap, traced):
+    g = f if traced else (lambda x: f(next(item for item in (x,))))
+    y, pullback = fwdad.vjp(g, X)
+    with pytest.raises(SeedError, match=r"a (tuple|dict) of length . came as the cotangent of one"):
+        pullback(wrap(np.ones_like(y)))
+    with pytest.raises(SeedError, match="came as the cotangent of one"):
+        fwdad.jit(lambda x: fwdad.vjp(f, x)[1](wrap(f(x))))(X)
+
+
+def test_lists_in_the_place_of_one_cotangent():
+    _, pullback = fwdad.vjp(twice, X)
+    for bar in ([W], [W, W], [[W]], (1.0, 1.0, 1.0)):
+        with pytest.raises(SeedError, match="came as the cotangent of one array"):
+            pullback(bar)
+    assert_array_equal(pullback([1.0, -2.0, 3.0]), 2 * W)
+    assert_array_equal(pullback([[1.0, -2.0, 3.0], [0.0, 0.0, 0.0]]), 2 * np.stack([W, 0 * W]))
+    _, of_tuple = fwdad.vjp(lambda x: (2 * x,), X)
+    assert_array_equal(of_tuple((W,)), 2 * W)
+    with pytest.raises(SeedError, match="y is a tuple of 1 part"):
+        of_tuple(W)
+    with pytest.raises(SeedError, match=r"came as the cotangent of one"):
+        of_tuple(((W,),))
+
+
+@pytest.mark.parametrize("v", [(W,), [W, W], {"a": W}])
+def test_composites_in_the_place_of_one_seed(v):
+    with pytest.raises(SeedError, match="came as the seed of one array or number"):
+        fwdad.jvp(twice, X, v)
+    with pytest.raises(SeedError, match="came as the seed of one array or number"):
+        fwdad.hvp(lambda x: np.sum(x**3), X, v)
+    with pytest.raises(SeedError, match="came as the seed of one array or number"):
+        fwdad.jit(lambda x: fwdad.jvp(twice, x, v))(X)
+
+
+def test_seeds_of_dicts_inside_a_traced_program_go_by_their_keys():
+    def f(x):
+        at, v = {"a": x, "b": 3 * x}, {"b": 0 * x, "a": x}
+        return fwdad.jvp(lambda d: d["a"] * d["b"], at, v)[1]
+
+    def other(x):
+        return fwdad.jvp(lambda d: d["a"], {"a": x}, {"c": x})
+
+    assert_array_equal(fwdad.jit(f)(X), 3 * X * X)
+    assert_array_equal(f(X), 3 * X * X)
+    with pytest.raises(SeedError, match=r"keys \['c'\]"):
+        fwdad.jit(other)(X)
+    with pytest.raises(SeedError, match="type and length of list"):
+        fwdad.jit(lambda x: fwdad.jvp(sum, [x, x], (x, x)))(X)

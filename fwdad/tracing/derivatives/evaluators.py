@@ -12,7 +12,7 @@ from fwdad import evaluators as api
 from fwdad.arguments import COMPLEX_ARGUMENT, NOT_HOLOMORPHIC, REAL_ARGUMENT, commutes_with_i
 from fwdad.builder.build import run_on_duals
 from fwdad.errors import NotHolomorphicError, SeedError, UntraceableError
-from fwdad.tangents.seeds import random_seeds
+from fwdad.tangents.seeds import check_one_array, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
 from fwdad.tape.forward import Basis
 from fwdad.tape.forward.rule_table import CONSTANT
@@ -96,7 +96,9 @@ def _jvp(
         primals, lanes, tree = _basis_run(at, options)
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
         return at.answer(tree, primals, at.tangent(tree, dots))
-    directions, _ = flatten(v, records=True)
+    given = (x, *args)
+    like = given[argnums] if isinstance(argnums, int) else tuple(given[k] for k in argnums)
+    directions, _ = flatten(_in_structure(like, v), records=True)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
         raise SeedError(message)
@@ -114,6 +116,24 @@ def _jvp(
         for t, p in zip(lanes, primals, strict=True)
     ]
     return at.answer(tree, primals, at.tangent(tree, dots))
+
+
+def _in_structure(x: Any, v: Any) -> Any:
+    """A direction whose parts come in the order of its argument's; raises if it has others."""
+    if isinstance(x, dict) and isinstance(v, dict):
+        if set(x) != set(v):
+            message = f"the seed has the keys {list(v)}, the argument {list(x)}"
+            raise SeedError(message)
+        return {key: _in_structure(part, v[key]) for key, part in x.items()}
+    if isinstance(x, (tuple, list, dict)):
+        if type(x) is not type(v) or len(x) != len(v):
+            message = f"a seed of the type and length of {type(x).__name__} is wanted"
+            raise SeedError(message)
+        parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    if type(x) is Symbol or isinstance(x, (np.ndarray, np.generic, float, complex)):
+        check_one_array(v, "seed")
+    return v
 
 
 def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from fwdad.errors import NoOutputError, SeedError, returned_nothing
 from fwdad.reverse.pull import pull_block, write_block
 from fwdad.rules.registry import function_name
+from fwdad.tangents.seeds import check_one_array
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
 from fwdad.tape.clone import Cloner
 from fwdad.tape.forward import push_block
@@ -108,7 +109,8 @@ class _Point(OfTrace):
             if bar is None or bar is NoTangent:
                 message = f"{bar} came as the cotangent of a part that has one: write ZERO"
                 raise SeedError(message)
-            if isinstance(bar, (list, tuple)):
+            check_one_array(bar, "cotangent")
+            if isinstance(bar, list):
                 bar = self.at.tracer.call(np.asarray, (bar,), {})
             y, made = self.recorder.as_symbol(self.primals[k]), self.recorder.as_symbol(bar)
             self._check_dtype(made, y)
