@@ -197,3 +197,21 @@ def test_seeds_of_dicts_inside_a_traced_program_go_by_their_keys():
         fwdad.jit(other)(X)
     with pytest.raises(SeedError, match="type and length of list"):
         fwdad.jit(lambda x: fwdad.jvp(sum, [x, x], (x, x)))(X)
+
+
+def written_first(x, a):
+    a[0] = x[0] * x[1]
+    return np.sum(a * x)
+
+
+def test_read_only_arguments_are_copied():
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    for f in (written_first, fwdad.jit(written_first, backend="numpy")):
+        with pytest.raises(ValueError, match="read-only"):
+            f(X, fixed)
+    with pytest.raises(ValueError, match="read-only"):
+        fwdad.jvp(written_first, X, X, args=(fixed,))
+    wanted = np.array([2 * X[0] * X[1], X[0] ** 2 + X[1], X[2]])
+    assert_array_equal(fwdad.grad(written_first)(X, fixed), wanted)
+    assert_array_equal(fixed, X)
