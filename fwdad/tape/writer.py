@@ -221,7 +221,8 @@ class Writer(Journal, KnownLengths):
             known[v] = UNBOUND if is_array(v) else self.forced(v)  # an array is written into
             if known[v] is UNBOUND:
                 return UNBOUND
-        return op.function(*map_values(known.__getitem__, op.args))
+        answer = op.function(*map_values(known.__getitem__, op.args))
+        return answer if len(op.outputs) == 1 else answer[op.outputs.index(value)]
 
     def operand(self, x: Any) -> Operand:
         """A traced value as an operand: symbols become values, arrays are captured."""

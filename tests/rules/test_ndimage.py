@@ -171,6 +171,7 @@ COMPOSED = {
     "prewitt": lambda x: ndimage.prewitt(x, mode="constant", cval=2.0),
     "laplace": lambda x: ndimage.laplace(x, mode="constant", cval=2.0),
     "gaussian_laplace": lambda x: ndimage.gaussian_laplace(x, 0.7),
+    "gaussian_gradient_magnitude": lambda x: ndimage.gaussian_gradient_magnitude(x, 0.7) ** 2,
     "of itself": lambda x: ndimage.correlate1d(x, x[:3, 0]),
     "of its square": lambda x: ndimage.convolve(x, x[:3, :2] ** 2),
     "written": written,
@@ -259,3 +260,17 @@ def test_arrays_that_are_written_outside_are_put_back():
     found = fwdad.jacobian(lambda x: ndimage.correlate1d(x, [1.0, 2.0], output=held), np.ones(3))
     assert_array_equal(held, 7.0)
     assert_allclose(found, matrix(lambda x: ndimage.correlate1d(x, [1.0, 2.0]), np.ones(3)))
+
+
+def test_one_of_several_whole_numbers_that_a_library_answers_is_an_axis():
+    from scipy.ndimage import _ni_support  # noqa: PLC0415  (a function of a library, not traced)
+
+    def f(x):
+        return np.sum(x, axis=_ni_support._check_axes(None, x.ndim)[1]) * x[:, 0]
+
+    x = draw.real(3, 4)
+    want = fwdad.jacobian(f, x)
+    assert_allclose(want, differences(f, x), rtol=1e-8, atol=1e-9)
+    assert_array_equal(fwdad.jit(f, backend="numpy")(x), f(x))
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x), want, rtol=1e-13)
+    assert_allclose(fwdad.jacobian(f, x, mode="reverse"), want, rtol=1e-13)
