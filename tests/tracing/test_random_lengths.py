@@ -12,7 +12,11 @@ from numpy.testing import assert_allclose
 
 import fwdad
 
-SEEDS = [*range(60), *(pytest.param(k, marks=pytest.mark.slow) for k in range(1000, 2000))]
+SEEDS = [
+    *range(20),
+    *(1226, 1254, 1372, 1421, 1430, 1443, 1496, 1501),  # in which lengths that change matter
+    *(pytest.param(k, marks=pytest.mark.slow) for k in range(2000, 3000)),
+]
 ARGUMENTS = [
     (np.array([0.5, -1.0, 2.0, 3.0]), np.array([1.0, 2.0, -3.0])),
     (np.array([-0.5, 1.0, 2.0, 3.0, 4.0, -2.0, 0.25]), np.array([-1.0, 2.0, 3.0, 1.0, 0.5])),
