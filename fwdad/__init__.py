@@ -59,6 +59,7 @@ from fwdad.reversible import (
 from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
+from fwdad.rules.reverse_rules import rrule
 from fwdad.saved_memory import memory_report
 from fwdad.support import Support, supported
 from fwdad.tangents import laws as laws
@@ -149,6 +150,7 @@ __all__ = [
     "register_tangent_type",
     "reversible",
     "rotate",
+    "rrule",
     "scale_tangent",
     "show",
     "stop_gradient",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from fwdad.backends.numba_support import have_numba
 from fwdad.builder.build import build_frule
 from fwdad.builder.calls.dispatch import call
 from fwdad.errors import FwdadError, note_place, place_of
+from fwdad.rules.registry import when_changed
 from fwdad.runners import Runner
 from fwdad.tape import whole
 from fwdad.tape.forward import push_forward
@@ -29,6 +31,15 @@ whole.install(call, build_frule)
 _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16
 _OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
+
+
+_ALL: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@when_changed
+def _forget_tapes() -> None:
+    for jitted in list(_ALL):
+        jitted.forget()
 
 
 @dataclass(eq=False)
@@ -83,6 +94,7 @@ class Jitted:
         self._hits = [0]
         self._latest: Callable[[tuple[Any, ...]], Any] = never
         self.last: Specialisation | None = None
+        _ALL.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -161,6 +173,13 @@ class Jitted:
         from fwdad.numba_calls import JittedType  # noqa: PLC0415  (imports Numba)
 
         return JittedType(self)
+
+    def forget(self) -> None:
+        """Drop all tapes: a function that they call has another rule now."""
+        with self._lock:
+            self._table.clear()
+            self._shortcuts.clear()
+            self._latest = never
 
     def specialisations(self) -> list[Specialisation]:
         """All that were made until now."""

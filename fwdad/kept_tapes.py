@@ -25,6 +25,7 @@ from fwdad.errors import (
     UnsupportedTypeError,
 )
 from fwdad.jitted import Jitted
+from fwdad.rules.registry import when_changed
 from fwdad.tangents.plain import plain
 from fwdad.tracing.syntax.loops import WithoutWarnings
 
@@ -116,8 +117,16 @@ class Tapes:
         with self._lock:
             self._keep(key, f, None)
 
+    def forget(self) -> None:
+        """Drop all: a function that they call, or that could not be traced, has a rule now."""
+        with self._lock:
+            self._known.clear()
+            self._single.clear()
+            self._closures.clear()
+
 
 TAPES = Tapes()
+when_changed(TAPES.forget)
 
 
 def _key(f: Any) -> Any:

@@ -71,6 +71,13 @@ def supported(f: Callable[..., Any]) -> Support:
     if rule is not None:
         if rule.kind == "constant":
             return Support(True, False, (), "locally constant: its value carries no tangent")
+        if rule.stands_in:
+            source = _python(f)
+            forward = source is not None and lift(source) is not None
+            reason = "rrule; forward mode " + (
+                "through its Python source" if forward else "needs an frule"
+            )
+            return Support(forward, False, tuple(rule.binder.primals), reason)
         names = rule.binder.primals or (("*" + str(rule.binder.variadic),))
         return Support(True, f in TRANSPOSES, tuple(names), f"{rule.kind} rule")
     hashable = getattr(f, "__hash__", None) is not None

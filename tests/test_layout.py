@@ -90,6 +90,7 @@ REGISTRY = {
     f"fwdad.rules{name}"
     for name in (
         *("", ".registry", ".define", ".partials", ".adjoints", ".recording", ".containers"),
+        ".reverse_rules",
         ".by_position",  # of functions, whatever their rules
     )
 }

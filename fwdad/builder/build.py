@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from fwdad.builder.calls import (  # noqa: F401  (they install themselves)
     writers,
 )
 from fwdad.builder.calls.apply import scalar
-from fwdad.builder.calls.dispatch import call, call_protocol
+from fwdad.builder.calls.dispatch import call, call_protocol, python_inside
 from fwdad.builder.calls.numpy_calls import call_ufunc, write_out
 from fwdad.builder.duals import operators
 from fwdad.builder.duals.array import Array
@@ -35,18 +36,27 @@ from fwdad.builder.duals.dual import OPAQUE, check_alive
 from fwdad.builder.duals.explicit import settled
 from fwdad.builder.duals.opaque import make_opaque
 from fwdad.builder.duals.tags import isinstance_dual, split
+from fwdad.builder.lifting.lift import LIFTED, lift
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow, forget
 from fwdad.builder.memory.undo import UndoLog
 from fwdad.builder.run import STATE, Tag
-from fwdad.errors import FwdadError, UnsupportedTypeError, type_in_words
+from fwdad.errors import (
+    DualLeakError,
+    FwdadError,
+    MissingRuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
 from fwdad.put_back import EnteredTwice
+from fwdad.rules.containers import rebuild
 from fwdad.rules.define import set_builder
-from fwdad.rules.registry import find_rule
+from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.reverse_rules import set_forward
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
-from fwdad.tangents.zero import ZERO
+from fwdad.tangents.zero import ZERO, NoTangent
 
 operators.PROTOCOL.update(
     {
@@ -236,5 +246,37 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     return built
 
 
+def _push_through_source(
+    function: Any,
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    binder: Any,
+    options: dict[str, Any],
+) -> tuple[Any, Any]:
+    """Forward mode of a function that has an rrule and no frule."""
+    python = function if isinstance(function, types.FunctionType) else python_inside(function)
+    source = None if python is None else lift(python)
+    name = function_name(function)
+    ask = f"{name} has an rrule, which is for reverse mode, and no frule: write one, "
+    ask += f"@fwdad.frule({name}). Forward mode "
+    if source is None:
+        raise MissingRuleError(ask + "finds no Python source of it either")
+    try:
+        with Run(lanes_of(tangents) or 1) as run, run:
+            duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
+            args, kwargs = binder.unbind(tuple(duals), options)
+            y, y_dot = unzip(run.parts, source(*args, **kwargs))
+    except (MissingRuleError, DualLeakError) as error:
+        message = f"{ask}goes through its Python source, and meets: {error.msg}"
+        raise MissingRuleError(message) from error
+    return y, rebuild(y_dot, lambda _, t: ZERO if t is NoTangent else t)
+
+
+def _is_lifted(function: Any) -> bool:
+    """Whether a function was made by code that is being differentiated: its rule is not asked."""
+    return id(getattr(function, "__code__", None)) in LIFTED
+
+
 set_builder(build_frule)
+set_forward(_push_through_source, _is_lifted)
 __all__ = ["Run", "build_frule", "plain", "run_on_duals"]

@@ -120,7 +120,7 @@ class Call:
             if owner_of(plain(v)) is not owner:
                 return v
             if id(v) not in copies:
-                copies[id(v)] = (v, _copy(v))
+                copies[id(v)] = (v, own_copy(v))
             return copies[id(v)][1]
 
         operation = self.operation
@@ -132,9 +132,9 @@ class Call:
         return [self.operation, *self.arrays()]
 
 
-def _copy(v: Any) -> Any:
+def own_copy(v: Any) -> Any:
     """A copy with the tangents of enclosing calls; those of the recorded call are no part of it."""
-    return Array(_copy(v.p), v.t, v.tag) if type(v) is Array else v.copy()
+    return Array(own_copy(v.p), v.t, v.tag) if type(v) is Array else v.copy()
 
 
 def own_index(index: tuple[Any, ...]) -> tuple[Any, ...]:

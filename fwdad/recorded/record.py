@@ -16,11 +16,13 @@ from fwdad.builder.run import Tag
 from fwdad.errors import MissingTransposeError, NonlinearTangentError
 from fwdad.recorded.memory import Allocated, Memory
 from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
+from fwdad.recorded.reverse_rules import run_reverse_rule
 from fwdad.recorded.tangent import Node, Recorded
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import is_composite, rebuild
 from fwdad.rules.recording import OpaqueTangentError, Operation, transposes_for
 from fwdad.rules.registry import Rule
+from fwdad.rules.reverse_rules import RRULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
@@ -181,6 +183,8 @@ class Record:
         self, rule: Rule, body: Callable[..., Any], primals: Any, tangents: Any, options: Any
     ) -> tuple[Any, Any]:
         """Run a rule's body; one that looks into its tangents is known by its transposes only."""
+        if rule.function in RRULES:
+            return run_reverse_rule(self, RRULES[rule.function], primals, tangents, options)
         tangents = tuple([self.adopt(t) if type(t) is Chunk else t for t in tangents])
         try:
             return body(primals, tangents, **options)

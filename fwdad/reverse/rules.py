@@ -18,6 +18,7 @@ from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
 from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.reverse_rules import RRULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.scaling import scale_lanes
@@ -176,10 +177,8 @@ class Rules(Windows):
 
     def _by_rule(self, op: Apply, function: Any, bars: list[Any]) -> None:
         rule = find_rule(function)
-        if rule is None:
-            if own_function(op):  # the builder does not look into these
-                self.fail(f"{own_function(op)} of a value that carries a derivative")
-            self._whole(op, bars, "no frule")
+        if rule is None or function in RRULES:
+            self._by_itself(op, rule, bars)
             return
         if rule.kind == "elementwise" and len(op.outputs) == 1:
             attempt: Any = self._elementwise
@@ -209,6 +208,14 @@ class Rules(Windows):
         free_products(self.recorder.block.ops[mark[0] :])
         for v, x_bar in found:
             self.add(v, x_bar)
+
+    def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
+        """A function without an frule, or with an rrule, which a recorded run asks for."""
+        if rule is not None:
+            self._only_primals(op, rule)
+        elif own_function(op):  # the builder does not look into these
+            self.fail(f"{own_function(op)} of a value that carries a derivative")
+        self._whole(op, bars, "an rrule" if rule else "no frule")
 
     def _as_symbol(self, v: Value, x_bar: Any) -> Symbol:
         """A cotangent that rules can tell from a constant, and ask for dtype and shape."""

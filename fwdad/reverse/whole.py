@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.containers import walk
 from fwdad.rules.registry import function_name
+from fwdad.rules.reverse_rules import RRULES
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
 from fwdad.tape.types import ArrayType, Type
 from fwdad.tape.whole import Whole
 
@@ -63,6 +67,35 @@ class PullWhole(Whole):
         x_bars = pull(self.function, args, kwargs, self.active, self.given, bars)
         found = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
         return found[0] if len(found) == 1 else tuple(found)
+
+    def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
+        """Cotangents and their tangents by one recorded run, where only cotangents carry some.
+
+        So a pullback that only the rule's author knows takes one cotangent at a time.
+        """
+        own, bars = args
+        own_dots, bar_dots = dots[0]
+        if self.function not in RRULES or _carries((own_dots, dots[1])):
+            return None
+        n = next(t.n for t in bar_dots if isinstance(t, Chunk))
+        wide = []
+        for bar, t in zip(bars, bar_dots, strict=True):
+            first = np.asarray(bar)[np.newaxis]
+            more = t.lanes if isinstance(t, Chunk) else np.zeros((n, *first.shape[1:]), first.dtype)
+            wide.append(Chunk(np.concatenate([first, more])))
+        (pull,) = _RECORD
+        x_bars = pull(self.function, own, kwargs, self.active, self.given, tuple(wide))
+        found, tangents = [], []
+        for x, t in zip(x_bars, self.types, strict=True):
+            first = x.lanes[0] if isinstance(x, Chunk) else x
+            found.append(_as_type(first, t))
+            tangents.append(Chunk(x.lanes[1:]) if isinstance(x, Chunk) else ZERO)
+        return (found[0], tangents[0]) if len(found) == 1 else (tuple(found), tuple(tangents))
+
+
+def _carries(dots: Any) -> bool:
+    """Whether there is a tangent among nested ones."""
+    return any(isinstance(t, Chunk) for _, t in walk(dots))
 
 
 def _as_type(x_bar: Any, own: Type) -> Any:

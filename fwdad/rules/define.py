@@ -12,6 +12,7 @@ from fwdad.errors import MissingRuleError, UnsupportedTypeError, type_in_words
 from fwdad.rules.binding import Binder, binder_for
 from fwdad.rules.partials import NoDerivative, narrowed, partial_of
 from fwdad.rules.registry import Body, Rule, enter, find_rule, function_name
+from fwdad.rules.reverse_rules import RRULES
 from fwdad.tangents.chunk import LAWS, Chunk, map_lanes
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -355,4 +356,8 @@ def call_rule(
     bound, rest = rule.binder.bind(primals, options)
     if len(bound) != len(tangents):
         tangents = tangents + (ZERO,) * (len(bound) - len(tangents))
+    if function in RRULES:
+        for t in tangents:
+            if hasattr(t, "record"):
+                return t.record.run_rule(rule, rule.body, bound, tangents, rest)
     return rule.body(bound, tangents, **rest)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError
+from fwdad.errors import PACKAGE, DuplicateRuleError
 from fwdad.rules.binding import Binder
 
 Body = Callable[..., tuple[Any, Any]]
@@ -55,6 +55,8 @@ class Rule:
         The primals that the function writes into.
     origin : str
         File and line of the registration.
+    stands_in : bool
+        Whether it only stands for an frule that a function with an rrule does not have.
     takes_arrays, takes_sequences : bool
         Whether NumPy makes arrays of lists among the primals, or of lists among their items.
     """
@@ -67,6 +69,7 @@ class Rule:
     linear_argnums: tuple[int, ...] = ()
     mutates: tuple[int, ...] = ()
     origin: str = ""
+    stands_in: bool = False
 
     def __post_init__(self) -> None:
         module = getattr(self.function, "__module__", None) or "numpy"
@@ -133,6 +136,7 @@ RULES: dict[Any, Rule] = {}
 _PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
 _NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
 _modules_seen = [0]
+_ON_CHANGE: list[Callable[[], None]] = []
 
 
 def function_name(function: Any) -> str:
@@ -234,19 +238,28 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     override : bool
         Replace a rule that exists.
     """
-    origin = _caller()
+    origin = registering_place()
 
     def register(resolved: Any) -> None:
         known = RULES.get(resolved)
-        if known is not None and not override:
+        rule = make(resolved)
+        rule.origin = origin
+        stood_in = known is not None and known.stands_in
+        if known is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
                 f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
                 "say override=True to replace it"
             )
             raise DuplicateRuleError(message)
-        rule = make(resolved)
-        rule.origin = origin
+        if known is not None and stood_in and (rule.kind != "frule" or rule.mutates):
+            message = (
+                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
+                "beside it is an frule of a function that writes into no argument"
+            )
+            raise DuplicateRuleError(message)
         RULES[resolved] = rule
+        if not origin.startswith(PACKAGE):
+            changed()
 
     if not isinstance(function, str):
         register(function)
@@ -258,9 +271,29 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         when_imported(function, register)
 
 
-def _caller() -> str:
+def when_changed(action: Callable[[], None]) -> None:
+    """Call ``action()`` whenever somebody outside the library registers a rule.
+
+    What was made of functions until then, by the rules that they had, is to be made again.
+
+    Parameters
+    ----------
+    action : callable
+        Takes nothing.
+    """
+    _ON_CHANGE.append(action)
+
+
+def changed() -> None:
+    """Tell those who keep what was made with the rules of before."""
+    for action in _ON_CHANGE:
+        action()
+
+
+def registering_place() -> str:
+    """The file and line that registers a rule."""
     frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
-    own = (__name__, "fwdad.rules.define")
+    own = (__name__, "fwdad.rules.define", "fwdad.rules.reverse_rules")
     while frame.f_back is not None and frame.f_globals.get("__name__") in own:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -89,6 +89,10 @@ class Whole:
         """Run it."""
         raise NotImplementedError
 
+    def pushed(self, _args: Any, _kwargs: Any, _dots: Any) -> tuple[Any, Any] | None:
+        """Values and tangents, if it is linear in what carries some and knows how; else None."""
+        return None
+
 
 class PushWhole(Whole):
     """One function with n tangents, as a function of arrays.
@@ -128,11 +132,20 @@ class PushWhole(Whole):
         """Values of the function, and then the lanes of each value that can have some."""
         dots = _tangents(self.active, iter(lanes))
         nested = any(hasattr(x, "__fwdad_tag__") for x in (*leaves_in((args, kwargs)), *lanes))
-        if nested or self.rule is None:
+        linearly = None if nested else self._linearly(args, kwargs, dots)
+        if linearly is not None:
+            y, y_dot = linearly
+        elif nested or self.rule is None:
             y, y_dot = self._built(args, kwargs, dots)
         else:
             y, y_dot = self._by_rule(args, kwargs, dots)
         return self._parts(y, y_dot, lanes)
+
+    def _linearly(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
+        """By the function itself, where it knows that it is linear in what carries tangents."""
+        if not isinstance(self.function, Whole):
+            return None
+        return self.function.pushed(args, kwargs, dots)
 
     def _by_rule(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
         bound, options = self.rule.binder.bind(args, kwargs)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from fwdad.recorded.reverse_rules import _pulled
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.define import frule
 from fwdad.rules.matrix_functions import logm_derivative
@@ -37,6 +38,7 @@ TESTED_APART = {
     Chunk.astype: "test_transposes.py",
     logm_derivative: "test_scipy_linalg.py",
     sparse_solution: "test_sparse.py",
+    _pulled: "test_reverse_rules.py",
 }
 
 

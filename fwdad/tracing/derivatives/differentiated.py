@@ -19,6 +19,7 @@ from fwdad.errors import (
 )
 from fwdad.reverse.pull import pull_block
 from fwdad.rules.registry import function_name
+from fwdad.rules.reverse_rules import RRULES
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.forward import push_block
 from fwdad.tape.ops import Apply, Block, Program, Value, is_array, values_in
@@ -112,9 +113,12 @@ class Differentiated:
         )
 
     def run(
-        self, n: int, tangents: list[Any], chunk: Any = None
+        self, n: int, tangents: list[Any], chunk: Any = None, *, rows: bool = False
     ) -> tuple[list[Any], list[Any], Tree]:
-        """Values and lanes of the leaves of f's value, and its structure."""
+        """Values and lanes of the leaves of f's value, and its structure.
+
+        With ``rows`` somebody has asked for reverse mode, of which columns are the same answer.
+        """
         recorder = self.tracer.recorder
         threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
         try:
@@ -122,6 +126,8 @@ class Differentiated:
         finally:
             recorder.threads = threads
         inline(Program("", block))
+        if rows:
+            _check_columns(block)
         self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
@@ -313,6 +319,17 @@ def _symbols_in(x: Any) -> Iterator[Symbol]:
     elif isinstance(x, (tuple, list, dict)):
         for item in x.values() if isinstance(x, dict) else x:
             yield from _symbols_in(item)
+
+
+def _check_columns(block: Block) -> None:
+    """Raise where the columns of a Jacobian may be another answer than its rows."""
+    for op in Program("", block).walk():
+        if isinstance(op, Apply) and op.function in RRULES:
+            message = (
+                f"{function_name(op.function)} has an rrule, and a traced Jacobian is taken by "
+                "columns, which would not use it: call jacrev outside of jit, or vjp inside"
+            )
+            raise UntraceableError(message, op.location)
 
 
 def _from_outside(block: Block) -> set[Value]:

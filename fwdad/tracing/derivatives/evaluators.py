@@ -193,7 +193,8 @@ def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], 
         Basis(-start, at.shape(k)) if dtype_of(at.leaves[k]).kind in "fc" else ZERO
         for k, start in enumerate(starts)
     ]
-    return at.run(total, seeds, options.get("chunk", "auto"))
+    rows = options.get("mode") == "reverse"
+    return at.run(total, seeds, options.get("chunk", "auto"), rows=rows)
 
 
 @builtin(api.value_and_jacobian)
