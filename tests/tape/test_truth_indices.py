@@ -119,3 +119,30 @@ def test_compiled_truth_values_as_indices_are_right(program, name):
         wanted = differences(f, x)
         assert_allclose(forward(x), wanted, rtol=1e-8, atol=1e-8)
         assert_allclose(reverse(x), wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("at", [np.add.at, np.subtract.at, np.multiply.at])
+@pytest.mark.parametrize("rest", [(), (slice(1, None),)])
+def test_updates_at_truth_values(at, rest):
+    def f(x):
+        y = x * x
+        at(y, (x[0] > 0, *rest), x[1])
+        return y
+
+    for x in (X[0], -X[0]):
+        wanted = differences(f, x)
+        for call in (fwdad.jacfwd, fwdad.jacrev):
+            compiled = fwdad.jit(call(f), backend="numpy")
+            assert_allclose(compiled(x), wanted, rtol=1e-8, atol=1e-8)
+            assert_allclose(call(f)(x), wanted, rtol=1e-8, atol=1e-8)
+
+
+def test_a_fill_value_that_becomes_whole_is_refused():
+    def f(x):
+        return np.sum(np.full_like(x, x[0] * 3, dtype=int) * x)
+
+    for call in (fwdad.grad(f), fwdad.jit(fwdad.grad(f), backend="numpy"), fwdad.jacfwd(f)):
+        with pytest.raises(fwdad.errors.DualLeakError):
+            call(X[0])
+    grown = fwdad.grad(lambda x: np.sum(np.full_like(x, 3, dtype=int) * x))
+    assert_allclose(grown(X[0]), 3.0)

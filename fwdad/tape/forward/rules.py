@@ -60,7 +60,9 @@ class Rules(Memory):
         if op.mutated:
             self._mutation(op, active=active)
             return
-        if active and becomes_whole(op):
+        if becomes_whole(op) and any(
+            self.is_active(v) for o in valued_operands(op) for v in values_in(o)
+        ):
             message = (
                 f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
                 "lose it; say fwdad.stop_gradient(x) if that is meant"
@@ -362,9 +364,15 @@ def becomes_whole(op: Apply) -> bool:
         return not _has_tangent(op)
     rule = find_rule(ruled_function(op))
     if rule is not None and rule.kind != "constant":
-        told = op.kwargs.get("dtype") is not None and rule.function is not np.full_like
+        told = op.kwargs.get("dtype") is not None
         return bool(rule.linear_argnums or told) and not _has_tangent(op)
     return f is int or (isinstance(f, type) and issubclass(f, np.integer))
+
+
+def valued_operands(op: Apply) -> tuple[Any, ...]:
+    """The operands whose values a result has; of ``full_like``'s array it has the shape only."""
+    operands = tuple(op.operands())
+    return operands[1:] if ruled_function(op) is np.full_like else operands
 
 
 def _tangent(t: Any) -> Any:

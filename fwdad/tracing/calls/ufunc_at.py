@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
+from fwdad.tape.index_parts import is_basic, is_mask, mask_rank
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.numpy_sources.row_by_row import call_at, call_at_alone, call_once
 
@@ -22,7 +24,16 @@ def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...])
     a, index, others
         Its arguments.
     """
-    if f in (np.add.at, np.subtract.at) or a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fc":
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(is_mask(i) and not mask_rank(i) for i in parts):  # they make axes
+        if not all(is_basic(i) or (is_mask(i) and not mask_rank(i)) for i in parts):
+            message = "`at` with a truth value beside arrays of places cannot be traced: use `if`"
+            raise UntraceableError(message, tracer.location())
+        tracer.call(call_once, (f.__self__, a, index, *others), {})
+        return True
+    if f in (np.add.at, np.subtract.at):
         return False
     kind = _kind(index)
     once = isinstance(index, (int, slice)) or kind == "b" or (kind in "iu" and not index.ndim)
