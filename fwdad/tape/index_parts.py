@@ -30,21 +30,22 @@ def is_basic(i: Any) -> bool:
 
 
 def is_mask(i: Any) -> bool:
-    """Whether a part of an index is a truth value, or an array of them."""
-    dtype = i.type.dtype if type(i) is Symbol else getattr(np.asarray(i), "dtype", None)
-    return (
-        dtype is not None
-        and dtype.kind == "b"
-        and not isinstance(i, slice)
-        and i is not None
-        and i is not Ellipsis
-    )
+    """Whether a part of an index is a truth value, or an array or a list of them."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return False
+    if type(i) is Symbol:
+        return bool(i.type.dtype.kind == "b")
+    if isinstance(i, (list, tuple)):  # of elements that need not be known
+        return bool(i) and all(map(is_mask, i))
+    return bool(np.asarray(i).dtype.kind == "b")
 
 
 def mask_rank(i: Any) -> int:
     """How many axes a mask takes; 0 of what is no mask."""
     if not is_mask(i):
         return 0
+    if isinstance(i, (list, tuple)):
+        return 1 + mask_rank(i[0])
     return i.type.ndim if type(i) is Symbol else np.ndim(i)
 
 
