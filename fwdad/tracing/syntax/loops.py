@@ -13,8 +13,9 @@ from fwdad.put_back import EnteredTwice
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.syntax import catching, iteration
 from fwdad.tracing.syntax.comprehensions import Comprehensions
-from fwdad.tracing.syntax.control import TestChangesError, branch, join_sides, loop, negation
+from fwdad.tracing.syntax.control import branch, join_sides, negation
 from fwdad.tracing.syntax.frame import FLOW
+from fwdad.tracing.syntax.one_body import TestChangesError, loop
 
 UNROLLED_AT_MOST = 64
 
