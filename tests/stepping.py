@@ -53,9 +53,12 @@ class Stepping:
 
 @functools.cache
 def between(code):
-    """Where a ``with`` has left its block, and has not called ``__exit__`` yet.
+    """Where an exception of a tracer's ends what one of a signal's would not.
 
-    No signal is handled there, and no manager could do anything about it.
+    A ``with`` has left its block, and has not called ``__exit__`` yet: no signal is handled there,
+    and no manager could do anything about it. Or a comprehension jumps back, which Python 3.12
+    and later write into the code around it: signals are handled there, and reach the ``with``
+    around it, but what a tracer raises passes that by.
     """
     found = set()
     steps = list(dis.get_instructions(code))
@@ -63,7 +66,8 @@ def between(code):
         nones = [s.opname == "LOAD_CONST" and s.argval is None for s in steps[k : k + 3]]
         if all(nones) and steps[k + 3].opname in ("PRECALL", "CALL"):
             found.update(s.offset for s in steps[max(0, k - 4) : k + 1])
-    return found
+    jumps = {s.offset for s in steps if s.opname == "JUMP_BACKWARD"}
+    return found | jumps if sys.version_info >= (3, 12) else found
 
 
 def count_lines(call, wanted):

@@ -51,7 +51,11 @@ def test_an_attribute_that_the_primal_lacks_is_absent(x, name):
 
 def test_the_device_is_the_array_s():
     x = np.ones(2)
-    assert fwdad.jvp(lambda x: x * len(x.device + x[0].device), x, x)[1].tolist() == [6.0, 6.0]
+    numbers = hasattr(x[0], "device")  # not those of NumPy 2.0
+    assert fwdad.jvp(lambda x: x * len(x.device), x, x)[1].tolist() == [3.0, 3.0]
+    assert fwdad.jvp(lambda x: x * hasattr(x[0], "device"), x, x)[1].tolist() == [numbers] * 2
+    if numbers:
+        assert fwdad.jvp(lambda x: x * len(x[0].device), x, x)[1].tolist() == [3.0, 3.0]
     assert fwdad.jit(lambda x: x * len(x.device), backend="numpy")(x).tolist() == [3.0, 3.0]
 
 

@@ -41,11 +41,19 @@ def puts_along(x, i, axis=0):
     return y
 
 
+_IN_NUMPY_2_0 = {  # what it said, then as now, of places that are no array of one axis
+    "when axis=None, `indices` must have a single dimension.": (
+        "`indices` and `arr` must have the same number of dimensions"
+    )
+}
+
+
 def outcome(f, *args):
     try:
         return np.asarray(f(*args))
     except (IndexError, ValueError) as error:
-        return type(error), str(error).split(" with")[0].split(";")[0]
+        words = str(error).split(" with")[0].split(";")[0]
+        return type(error), _IN_NUMPY_2_0.get(words, words)
 
 
 def pairs(f, args, backend):

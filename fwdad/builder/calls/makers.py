@@ -26,6 +26,25 @@ from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 
 
+class _Given:
+    """What answers an array of its own, whether a copy is asked for or not."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(1)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.array
+
+
+def _trusts() -> bool:
+    """Whether `np.array` takes what ``__array__(copy=True)`` answers for a copy (2.0 did not)."""
+    given = _Given()
+    return np.may_share_memory(np.array(given), given.array)
+
+
+_TRUSTS_ANSWERS = _trusts()
+
+
 @handler(Flat.__array__)
 def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     """``x.flat`` as NumPy's functions read it: a window, or what nobody may write into."""
@@ -52,7 +71,8 @@ def _creation(function: Any) -> None:
         own = getattr(type(args[0]), "__array__", None) if args else None
         if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
             given = call(own, args[0])
-            if type(args[0]) is not Flat:
+            copied = function is np.array and kwargs.get("copy", True) and not _TRUSTS_ANSWERS
+            if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
             # NumPy takes what it answers for a copy, which it is not
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
