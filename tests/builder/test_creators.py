@@ -104,6 +104,51 @@ def test_flat_in_a_list():
         fwdad.jacobian(lambda x: np.concatenate([(x * x).flat, x[0]]), M)
 
 
+class HeldAsAsked(Held):
+    """It answers a copy where one is asked for."""
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x.copy() if copy else self.x
+
+
+class HeldAnyhow(Held):
+    """What it is asked for it does not read."""
+
+    def __array__(self, *_args, **_kwargs):
+        return self.x
+
+
+MAKERS = {
+    "array": np.array,
+    "of floats": lambda o: np.array(o, float),
+    "more axes": lambda o: np.array(o, ndmin=2)[0],
+    "if needed": lambda o: np.array(o, copy=None),
+    "asarray": np.asarray,
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("cls", [Held, HeldAsAsked, HeldAnyhow])
+@pytest.mark.parametrize("stored", [False, True])
+def test_array_of_an_object_that_answers_its_own(cls, make, stored):
+    """NumPy takes what it is answered for the copy that it asks for; NumPy 2.0 made one."""
+
+    def f(x):
+        y = x * x
+        if stored:
+            y[0] = x[2]
+        make(cls(y))[0] = 5.0 * x[1]
+        return y
+
+    found = np.array([1.0, 0.0, 0.0])
+    shared = np.may_share_memory(make(cls(found)), found)
+    assert f(X)[0] == (5.0 * X[1] if shared else X[2] if stored else X[0] ** 2)
+    check(f, X, traced=False)
+    for chunk in (1, 2, 3):
+        found = fwdad.jacobian(f, X, chunk=chunk)
+        assert_allclose(found, differences(f, X), rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("make", [np.array, np.asarray, lambda a: np.array(a, copy=None)])
 def test_array_of_flat_is_a_window(make):
     """A window or, of `np.array` in NumPy 2.0, a copy: derivatives are those of what NumPy did."""

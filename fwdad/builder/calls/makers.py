@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import Any
 
@@ -45,6 +46,18 @@ def _trusts() -> bool:
 _TRUSTS_ANSWERS = _trusts()
 
 
+def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The user's ``__array__`` that NumPy asks for a copy, and believes; or None."""
+    if not (_TRUSTS_ANSWERS and function is np.array and args and kwargs.get("copy", True)):
+        return None
+    own = getattr(type(args[0]), "__array__", None)
+    if type(own) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
+        return None
+    known = inspect.signature(own).parameters
+    takes = "copy" in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return own if takes else None
+
+
 @handler(Flat.__array__)
 def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     """``x.flat`` as NumPy's functions read it: a window, or what nobody may write into."""
@@ -61,6 +74,10 @@ def _creation(function: Any) -> None:
         if len(args) == 1 and not kwargs and type(args[0]) is list:
             if Scalar in set(map(type, args[0])):
                 return make_array(args[0])
+        asked = _asked_for_a_copy(function, args, kwargs)
+        if asked is not None:
+            given = call(asked, args[0], copy=True)
+            return call(function, given, *args[1:], **(kwargs | {"copy": None}))
         if SHADOWED and args and type(args[0]) not in protocols.KNOWN:
             given = args[0]
             viewed = type(given) in protocols.BUFFERS
