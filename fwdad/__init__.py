@@ -1,6 +1,7 @@
 """Differentiate the NumPy program that you already have, N tangents at a time."""
 
 # importing the rules and the laws registers them, importing `pages` speaks to malloc
+from fwdad import roots as roots
 from fwdad import rules as rules
 from fwdad.builder.build import build_frule
 from fwdad.checkpoints import checkpoint

@@ -33,6 +33,7 @@ LAYERS = {
     "one_run": 0,
     "evaluators": 7,
     "support": 7,
+    "roots": 8,
     "tracing": 9,
     "checkpoints": 10,
     "runners": 10,

@@ -61,7 +61,7 @@ class PullWhole(Whole):
         name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
         self.__name__ = f"pull_{name}"
 
-    def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], **kwargs: Any) -> Any:
+    def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], /, **kwargs: Any) -> Any:
         """The cotangents of the active arguments."""
         (pull,) = _RECORD
         x_bars = pull(self.function, args, kwargs, self.active, self.given, bars)

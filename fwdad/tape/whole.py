@@ -75,7 +75,7 @@ class Whole:
         if isinstance(reason, Exception) and not is_refusal(reason):
             self.mistaken, self._mistake = True, reason
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""
         with Running(self.location) as place, place:
             answer = self.run(*args, **kwargs)
@@ -85,7 +85,7 @@ class Whole:
             self._mistake = None
         return answer
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class PushWhole(Whole):
         name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
         self.__name__ = f"push_{name}"
 
-    def run(self, args: tuple[Any, ...], lanes: tuple[Any, ...], **kwargs: Any) -> Any:
+    def run(self, args: tuple[Any, ...], lanes: tuple[Any, ...], /, **kwargs: Any) -> Any:
         """Values of the function, and then the lanes of each value that can have some."""
         dots = _tangents(self.active, iter(lanes))
         nested = any(hasattr(x, "__fwdad_tag__") for x in (*leaves_in((args, kwargs)), *lanes))

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from tests.cases.check import check_jacobian, line_of, programs, with_widths
 
+scipy_integrate = pytest.importorskip("scipy.integrate")
 scipy_optimize = pytest.importorskip("scipy.optimize")
 PROGRAMS, program = programs()
 
@@ -140,9 +141,7 @@ def test_arange_has_numpys_values():
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: scipy_optimize.brentq(lambda t: t - x[0], -5.0, 5.0),
-        lambda x: scipy_optimize.ridder(lambda t: t**3 - x[0], -5.0, 5.0),
-        lambda x: scipy_optimize.fsolve(lambda t: t - x, np.zeros(3)),
+        lambda x: scipy_integrate.quad(lambda t: t - x[0], -5.0, 5.0)[0],
         lambda x: scipy_optimize.leastsq(lambda t: t - x, np.zeros(3))[0],
     ],
     ids=line_of,

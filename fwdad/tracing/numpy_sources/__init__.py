@@ -10,6 +10,7 @@ from fwdad.tracing.numpy_sources import (  # noqa: F401  (install themselves)
     functions,
     parts,
     places,
+    roots,
     statistics,
     steps,
 )

@@ -1,0 +1,139 @@
+"""Derivatives of roots: against the implicit function theorem, by hand."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+optimize = pytest.importorskip("scipy.optimize")
+
+# t³ + a t = b has the root 1 at a = 2, b = 3, and the first guess 1 is that root: an iteration from
+# there ends at once, and has no derivative.
+X = np.array([2.0, 3.0])
+
+
+def cubic(t, a, b):
+    return t**3 + a * t - b
+
+
+# t is the root: with s = 3 t² + a, t_a = -t / s and t_b = 1 / s; once more for the second ones.
+FIRST = np.array([-1.0, 1.0]) / 5
+SECOND = np.empty((2, 2))
+SECOND[1, 1] = -6 / 5**2 * FIRST[1]
+SECOND[0, 1] = SECOND[1, 0] = -(6 * FIRST[0] + 1) / 5**2
+SECOND[0, 0] = -FIRST[0] / 5 + (6 * FIRST[0] + 1) / 5**2
+
+FINDERS = {
+    "newton": lambda x: optimize.newton(
+        lambda t: cubic(t, *x), 1.0, fprime=lambda t: 3 * t**2 + x[0]
+    ),
+    "secant": lambda x: optimize.newton(lambda t: cubic(t, *x), 0.5),
+    "newton, args": lambda x: optimize.newton(cubic, 0.5, args=(x[0], x[1])),
+    "halley": lambda x: optimize.newton(
+        lambda t: cubic(t, *x), 1.0, lambda t: 3 * t**2 + x[0], fprime2=lambda t: 6 * t
+    ),
+    "newton, report": lambda x: (
+        optimize.newton(cubic, 0.5, args=tuple(x), full_output=True)[1].root
+    ),
+    "brentq": lambda x: optimize.brentq(lambda t: cubic(t, *x), 0.0, 3.0),
+    "brenth": lambda x: optimize.brenth(cubic, 0.0, 3.0, args=(x[0], x[1])),
+    "ridder": lambda x: optimize.ridder(lambda t: cubic(t, *x), 0.0, 1 + x[0]),
+    "bisect": lambda x: optimize.bisect(lambda t: cubic(t, *x), 0.0, 3.0, full_output=True)[0],
+    "toms748": lambda x: optimize.toms748(lambda t: cubic(t, *x), 0.0, 3.0),
+    "root_scalar": lambda x: optimize.root_scalar(cubic, args=tuple(x), bracket=(0.0, 3.0)).root,
+    "root_scalar, slope": lambda x: (
+        optimize.root_scalar(lambda t: (cubic(t, *x), 3 * t**2 + x[0]), fprime=True, x0=1.0).root
+    ),
+    "fsolve": lambda x: optimize.fsolve(lambda t: cubic(t, *x), 0.5)[0],
+    "root": lambda x: optimize.root(lambda t: [cubic(t[0], *x)], [0.5]).x[0],
+}
+
+
+@pytest.mark.parametrize("name", FINDERS)
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_the_derivative_of_a_root(name, chunk):
+    assert_allclose(fwdad.jacobian(FINDERS[name], X, chunk=chunk), FIRST, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", FINDERS)
+def test_the_gradient_of_a_root(name):
+    y, slope = fwdad.value_and_grad(FINDERS[name])(X)
+    assert y == FINDERS[name](X)
+    assert_allclose(slope, FIRST, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["newton", "secant", "brentq", "root_scalar", "fsolve"])
+def test_second_derivatives_of_a_root(name):
+    f = FINDERS[name]
+    assert_allclose(fwdad.hessian(f, X), SECOND, rtol=1e-8)
+    nested = fwdad.jacobian(lambda x: fwdad.jacobian(f, x), X)
+    assert_allclose(nested, SECOND, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["newton", "secant", "newton, args"])
+def test_newton_under_jit(name):
+    f = FINDERS[name]
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-15)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(X), FIRST, rtol=1e-9)
+    assert_allclose(fwdad.jit(lambda x: fwdad.jacobian(f, x))(X), FIRST, rtol=1e-9)
+
+
+def test_newton_of_several_numbers():
+    def f(x):
+        return optimize.newton(lambda t: t**3 + x * t - 3, np.ones(3))
+
+    x = np.array([1.0, 2.0, 3.0])
+    t = f(x)
+    expected = np.diag(-t / (3 * t**2 + x))
+    for chunk in (1, 2, 3):
+        assert_allclose(fwdad.jacobian(f, x, chunk=chunk), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_system():
+    def equations(t, x):
+        return np.array([t[0] ** 2 + x[0] * t[1] - 3, t[0] * t[1] - x[1]])
+
+    def f(x):
+        return optimize.fsolve(equations, np.array([1.5, 0.5]), args=(x,))
+
+    def g(x):
+        return optimize.root(equations, np.array([1.5, 0.5]), args=(x,), tol=1e-13).x
+
+    x = np.array([2.0, 0.9])
+    t = f(x)
+    by_t = np.array([[2 * t[0], x[0]], [t[1], t[0]]])
+    by_x = np.array([[t[1], 0.0], [0.0, -1.0]])
+    expected = -np.linalg.solve(by_t, by_x)
+    for chunk in (1, 2, 3):
+        assert_allclose(fwdad.jacobian(f, x, chunk=chunk), expected, rtol=1e-8)
+        assert_allclose(fwdad.jacobian(g, x, chunk=chunk), expected, rtol=1e-8)
+    assert_allclose(fwdad.jacobian(f, x, mode="reverse"), expected, rtol=1e-8)
+
+
+def test_a_root_of_what_carries_no_derivative_is_a_number():
+    y, y_dot = fwdad.jvp(lambda x: x * optimize.brentq(lambda t: t**2 - 2, 0.0, 2.0), 3.0, 1.0)
+    assert_allclose([y, y_dot], [3 * np.sqrt(2), np.sqrt(2)])
+
+
+def test_a_double_root_has_no_derivative():
+    def f(x):
+        return optimize.newton(lambda t: x * t**2, 0.0, fprime=lambda t: 2 * x * t + 1.0)
+
+    with pytest.raises(fwdad.UndefinedDerivativeError, match="own derivative is 0"):
+        fwdad.jvp(f, 2.0, 1.0)
+
+    def g(x):
+        return optimize.fsolve(lambda t: np.array([t[0] - t[1], t[0] - t[1]]) * x, np.zeros(2))
+
+    with pytest.raises(fwdad.UndefinedDerivativeError, match="singular"):
+        fwdad.jvp(g, 2.0, 1.0)
+
+
+def test_what_has_not_converged_has_no_derivative():
+    def f(x):
+        found = optimize.newton(lambda t: t**2 + x, 1.5, maxiter=5, full_output=True, disp=False)
+        return found[0]
+
+    with pytest.raises(fwdad.UndefinedDerivativeError, match="has not converged"):
+        fwdad.jvp(f, 2.0, 1.0)
