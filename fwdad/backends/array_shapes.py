@@ -35,8 +35,18 @@ def _reshaped(w: Writer, a: Value, shape: str) -> str:
         if not w.is_in_order(a):
             message = "of an array that does not lie row by row, and is written"
             raise TypeError(message)
-        return f"{name}.reshape({shape})"  # only a window will do: other layouts do not compile
+        return f"{_in_rows(w, a)}.reshape({shape})"  # only a window will do
     return f"np.ascontiguousarray({name}).reshape({shape})"
+
+
+def _in_rows(w: Writer, a: Value) -> str:
+    """An array of which only a window will do: other layouts do not compile.
+
+    What stands for one of several arrays has a type with an open layout. Where all of them lie row
+    by row, its layout is known.
+    """
+    name = w.array(a)
+    return f"{w.help('by_rows')}({name})" if w.lies_by_rows(a) and w.is_in_order(a) else name
 
 
 @handles(np.reshape)
@@ -64,11 +74,13 @@ def _ravel(w, op, a, order="C"):
     if order != "C" and not (rows and order in ("K", "A")):
         message = f"in order {order}"
         raise TypeError(message)
+    if w.is_written(op.outputs[0]) and not w.is_written_later(a) and a.type.ndim:
+        return f"{_reshaped(w, a, '-1')}.copy()"  # of what stays as it is a copy is as good
     if w.is_written(op.outputs[0]):
         if not rows:
             message = "of an array that may not lie row by row, and is written"
             raise TypeError(message)
-        return f"{w.array(a)}.reshape(-1)"
+        return f"{_in_rows(w, a)}.reshape(-1)"
     return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
 
 

@@ -25,7 +25,7 @@ _NEW: set[Any] = {
 }  # fmt: skip
 _WINDOWS: set[Any] = {
     np.ascontiguousarray, np.broadcast_to, numba_shapes.ascontiguousarray,
-    numba_shapes.broadcast_to,
+    numba_shapes.broadcast_to, numba_shapes.by_rows,
 }  # fmt: skip
 _WINDOW_METHODS = ("transpose", "reshape")
 _OUTSIDE = "outside"

@@ -24,7 +24,7 @@ from fwdad.tape.types import Type
 MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
-_ANSWER_ARRAYS = {"grown", "growing", "loose"}
+_ANSWER_ARRAYS = {"by_rows", "grown", "growing", "loose"}
 _USES = "fwdad_uses"  # the attribute of a node that holds which names it reads and assigns
 _NAMES = "fwdad_names"  # and the one that holds its names in their order
 _CHECKS = {"check_length", "check_shape", "equal_length"}

@@ -122,6 +122,30 @@ def ascontiguousarray(_typing: Any, array: Any) -> Any:
     return made(array), code
 
 
+@intrinsic
+def by_rows(_typing: Any, array: Any) -> Any:
+    """An array that is known to lie row by row, in a type that says it: no copy, a window.
+
+    It raises where the array does not.
+    """
+    if not isinstance(array, types.Array):
+        return None
+    made = array.copy(layout="C")
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        t, (array,) = sig.args[0], args
+        if context.get_value_type(t) != context.get_value_type(sig.return_type):
+            raise TypeError(sig)
+        if t.layout != "C" and t.ndim:
+            fits = _lies_by_rows(context, builder, t, array)
+            message = "an array does not lie row by row"
+            require(context, builder, fits, ValueError, message)
+        context.nrt.incref(builder, sig.return_type, array)
+        return array
+
+    return made(array), code
+
+
 def _lies_by_rows(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     """Whether an array's elements lie one behind the other; steps of one element do not matter."""
     old = held(context, builder, array_type, array)
