@@ -3,6 +3,7 @@
 ``w = a[:3] if c else b[1:]`` is written as a choice among arrays and one among numbers, with the
 window behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
 two numbers. Then a window is taken of an array that is there, and so is that of its cotangent.
+Windows of windows are one array and several indices, with reshapes and transposes among them.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fwdad.reverse.cotangents import NotReversibleError
+from fwdad.reverse.window_chains import Window, chain, either, whole
 from fwdad.tape.alias import Roots, memory_of
-from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.known_lengths import length_of
 from fwdad.tape.ops import (
     Apply,
     Block,
     Branch,
-    Load,
     Loop,
     Op,
     Operand,
@@ -29,43 +30,9 @@ from fwdad.tape.ops import (
     is_array,
     walk,
 )
+from fwdad.tape.orders import Order, Orders
 from fwdad.tape.passes.rewrite import all_inside, defined_by, substitute
-from fwdad.tape.types import INT, ArrayType, Size, Type
-
-
-class _Window(NamedTuple):
-    """An array, and for each part of a basic index of it an int, a slice or None."""
-
-    base: Value
-    parts: tuple[Operand, ...]
-
-    @property
-    def kinds(self) -> tuple[Any, ...]:
-        """What its parts are, whatever their numbers."""
-        return tuple(("slice", p.step) if type(p) is slice else p is None for p in self.parts)
-
-    @property
-    def numbers(self) -> tuple[Operand, ...]:
-        """The numbers in its parts; None where a slice ends with the array."""
-        return tuple(x for p in self.parts if p is not None for x in _numbers(p))
-
-    def ends(self) -> Iterator[tuple[Operand, int]]:
-        """Each number, and the axis of the array that it is of."""
-        axes = (p for p in self.parts if p is not None)
-        for axis, p in enumerate(axes):
-            for x in _numbers(p):
-                yield x, axis
-
-    def of(self, base: Value, numbers: tuple[Operand, ...]) -> _Window:
-        """The same window on another array, by other numbers."""
-        given = iter(numbers)
-        parts: list[Operand] = []
-        for p in self.parts:
-            if type(p) is slice:
-                parts.append(slice(next(given), next(given), p.step))
-            else:
-                parts.append(None if p is None else next(given))
-        return _Window(base, tuple(parts))
+from fwdad.tape.types import INT
 
 
 class _Moved(NamedTuple):
@@ -77,8 +44,8 @@ class _Moved(NamedTuple):
         The last window, and that which an iteration leaves.
     base : Value
         The array that it is taken of: one from outside, or one that the loop carries.
-    first : _Window
-        The one that the loop begins with.
+    first : Window
+        The one that the loop begins with, with the types that all have.
     numbers : tuple of operands
         Those of the window that an iteration begins with.
     places : list of int
@@ -88,21 +55,28 @@ class _Moved(NamedTuple):
     output: Value
     result: Value
     base: Value
-    first: _Window
+    first: Window
     numbers: tuple[Operand, ...]
     places: list[int]
 
 
-def tell_windows_apart(block: Block) -> None:
+def tell_windows_apart(block: Block, *, rows: bool = False) -> None:
     """Let branches and loops choose arrays and numbers, where they choose windows on memory.
 
     Parameters
     ----------
     block : Block
         A program of the caller's own; rewritten. It may use values from outside.
+    rows : bool
+        Whether the arrays among its parameters are known to lie row by row.
+
+    Raises
+    ------
+    NotReversibleError
+        If a loop moves a window in a way that cannot be told.
     """
     if any(isinstance(op, (Branch, Loop)) for op in block.ops):
-        _Writer(block).write(block)
+        _Writer(block, rows=rows).write(block)
 
 
 class _Writer:
@@ -112,9 +86,14 @@ class _Writer:
     ----------
     top : Block
         The program.
+    rows : bool
+        Whether the arrays among its parameters lie row by row.
     """
 
-    def __init__(self, top: Block) -> None:
+    def __init__(self, top: Block, *, rows: bool) -> None:
+        self.orders = Orders(Program("", top, rows=rows))
+        self.in_rows: set[Value] = set()  # what is chosen among arrays that lie row by row
+        self.wanted: dict[Value, Any] = {}  # the kind of window that a name is to be
         self.roots: Roots = memory_of(Program("", top))
         self.written = {
             root for op in walk(top) for v in op.writes() for root in self.roots.get(v, {v})
@@ -136,13 +115,12 @@ class _Writer:
     def _is_memory(self, v: Any) -> bool:
         return is_array(v) and bool(self.roots.get(v, {v}) & self.written)
 
-    def _window(self, r: Value) -> _Window:
-        """The array that a window is taken of, and its index; the array itself of others."""
-        op = self.definition.get(r)
-        if not (isinstance(op, Load) and op.view):
-            return _whole(r)
-        parts = _parts(op)
-        return _whole(r) if parts is None else _Window(op.array, parts)
+    def _lies_by_rows(self, v: Value) -> bool:
+        return v in self.in_rows or self.orders.of(v) is Order.ROWS
+
+    def _windows(self, r: Value) -> list[Window]:
+        """What an array is a window on, in one step or more; the array itself is last."""
+        return chain(r, self.definition, self._lies_by_rows)
 
     # -- branches
 
@@ -155,13 +133,14 @@ class _Writer:
             return
         inside = [all_inside(side) for side in sides]
         options = [
-            [w for w in (self._window(r), _whole(r)) if not self._is_made_of(w.base, within)]
+            [w for w in self._windows(r) if not self._is_made_of(w.base, within)]
             for r, within in zip(results, inside, strict=True)
         ]
         pairs = [(a, b) for a in options[0] for b in options[1] if a.kinds == b.kinds]
         if not pairs:
             return
-        first, second = min(pairs, key=lambda p: p[0].base is not p[1].base)
+        wanted = self.wanted.get(v)
+        first, second = min(pairs, key=lambda p: (p[0].kinds != wanted, p[0].base is not p[1].base))
         if (first.base, second.base) == tuple(results):
             return  # arrays are chosen as they are
         base = first.base
@@ -172,7 +151,8 @@ class _Writer:
         op.outputs = tuple(o for o in op.outputs if o is not v)
         for side in sides:
             del side.results[at]
-        self._take(block.ops, block.ops.index(op) + 1, v, first.of(base, numbers), op)
+        window = first.alike([second]).of(base, numbers)
+        self._take(block.ops, block.ops.index(op) + 1, v, window, op)
 
     def _is_made_of(self, r: Value, within: set[Value]) -> bool:
         """Whether an array is a window that is taken in a side."""
@@ -181,24 +161,26 @@ class _Writer:
     def _answer(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
         """One more answer of a branch."""
         one, other = results
-        kind = _either(one.type, other.type) if is_array(one) else INT
+        kind = either(one.type, other.type) if is_array(one) else INT
         made = Value(kind, getattr(one, "name", None))
         for side, r in zip((op.then, op.other), results, strict=True):
             side.results.append(r)
         op.outputs = (*op.outputs, made)
         self.definition[made] = op
+        if all(is_array(r) and self._lies_by_rows(r) for r in results):
+            self.in_rows.add(made)
         self.roots[made] = {root for r in results if is_array(r) for root in self.roots.get(r, {r})}
         return made
 
-    def _chosen(self, op: Branch, first: _Window, second: _Window) -> tuple[Operand, ...]:
+    def _chosen(self, op: Branch, first: Window, second: Window) -> tuple[Operand, ...]:
         """The numbers of a window that is one of two."""
         found: list[Operand] = []
-        for (a, axis), (b, _) in zip(first.ends(), second.ends(), strict=True):
+        for (a, of, axis), (b, other_of, _) in zip(first.ends(), second.ends(), strict=True):
             if _same(a, b):
                 found.append(a)
                 continue
-            one = self._number(op.then.ops, a, first.base, axis)
-            other = self._number(op.other.ops, b, second.base, axis)
+            one = self._number(op.then.ops, a, of, axis)
+            other = self._number(op.other.ops, b, other_of, axis)
             found.append(self._answer(op, (one, other)))
         return tuple(found)
 
@@ -211,48 +193,81 @@ class _Writer:
         for window in moved:
             self._close(block, op, window)
 
-    def _moving(self, op: Loop) -> list[tuple[Value, list[_Window]]]:
-        """What a loop carries that is always a window on an array from outside."""
+    def _moving(self, op: Loop) -> list[tuple[Value, list[Window]]]:
+        """What a loop carries that is always a window on an array from outside, or carried too."""
         within = all_inside(op.body)
         found = []
         for k, p in enumerate(op.carried):
             first, last = op.initial[k], op.body.results[k]
             if not self._is_memory(p) or not (is_array(first) and is_array(last)):
                 continue
-            later = list(self._leaves(last, p))
-            if not later or all(w == _whole(w.base) for w in later):
+            names: dict[Value, None] = {}
+            later = list(dict.fromkeys(self._leaves(last, {p}, names)))
+            if not later or not all(map(is_array, later)):
                 continue
-            kinds = later[0].kinds
-            begun = [w for w in (self._window(first), _whole(first)) if w.kinds == kinds][:1]
-            windows = [*begun, *later]
-            if begun and all(w.base not in within and w.kinds == kinds for w in windows):
-                found.append((p, windows))
-        return found
+            options = [
+                [w for w in self._windows(r) if self._is_there(w.base, p, op, within)]
+                for r in later
+            ]
+            if all(w[:1] == [whole(r)] for w, r in zip(options, later, strict=True)):
+                continue  # arrays are carried as they are
+            begun = [self._windows(first), *options]
+            kinds = [w.kinds for w in options[0]]
+            kinds.sort(key=lambda kind: kind != self.wanted.get(op.outputs[k]))
+            for kind in kinds:
+                windows = [[w for w in ways if w.kinds == kind][:1] for ways in begun]
+                if all(windows):
+                    found.append((p, [w for (w,) in windows]))
+                    self.wanted.update((v, kind) for v in names)
+                    break
+        moved = {p for p, _ in found}  # no array stands for these in the loop any more
+        return [(p, ws) for p, ws in found if not any(w.base in moved for w in ws)]
 
-    def _leaves(self, r: Value, p: Value) -> Iterator[_Window]:
-        """The windows that an array may be, beside what it was in the iteration before."""
+    def _is_there(self, base: Value, p: Value, op: Loop, within: set[Value]) -> bool:
+        """Whether an array is one from outside of a loop's body, or one of those by another name.
+
+        The name that is moved itself is none: a window on it is shorter each time.
+        """
+        if base not in within:
+            return True
+        if self.roots.get(base, {base}) & within:
+            return False
+        made = self.definition.get(base)
+        return base is not p and (base in op.carried or isinstance(made, (Branch, Loop)))
+
+    def _leaves(self, r: Any, seen: set[Value], names: dict[Value, None]) -> Iterator[Any]:
+        """What an array may be that branches and loops choose, beside what it was before."""
+        if not is_array(r):
+            yield r
+            return
+        if r in seen:
+            return
+        seen.add(r)
         op = self.definition.get(r)
-        if isinstance(op, Branch):
-            at = op.outputs.index(r)
-            for side in (op.then, op.other):
-                if is_array(side.results[at]):
-                    yield from self._leaves(side.results[at], p)
-                else:
-                    yield _whole(r)
-        elif r is not p:
-            yield self._window(r)
+        if not isinstance(op, (Branch, Loop)) or r not in op.outputs:
+            yield r
+            return
+        names[r] = None
+        at = op.outputs.index(r)
+        if isinstance(op, Loop):
+            seen.add(op.carried[at])
+            ways = [op.initial[at], op.body.results[at]]
+        else:
+            ways = [op.then.results[at], op.other.results[at]]
+        for way in ways:
+            yield from self._leaves(way, seen, names)
 
-    def _open(self, block: Block, op: Loop, p: Value, windows: list[_Window]) -> _Moved:
+    def _open(self, block: Block, op: Loop, p: Value, windows: list[Window]) -> _Moved:
         """Let a loop carry the numbers of a window in the place of the window."""
-        first = windows[0]
+        first = windows[0].alike(windows[1:])
         before: list[Op] = []
         numbers: list[Operand] = []
         places: list[int] = []
-        for at, (x, axis) in enumerate(first.ends()):
+        for at, (x, of, axis) in enumerate(first.ends()):
             if all(_same(w.numbers[at], x) for w in windows):
                 numbers.append(x)
                 continue
-            numbers.append(_carry(op, self._number(before, x, first.base, axis)))
+            numbers.append(_carry(op, self._number(before, x, of, axis)))
             places.append(at)
         position = block.ops.index(op)
         block.ops[position:position] = before
@@ -272,9 +287,11 @@ class _Writer:
 
     def _other_base(self, op: Loop, k: int, bases: list[Value]) -> Value:
         """Let a loop carry the array that a window is taken of, one of several."""
-        kind = functools.reduce(_either, [v.type for v in bases])
+        kind = functools.reduce(either, [v.type for v in bases])
         base, last = Value(kind, bases[0].name), Value(kind, bases[0].name)
         self.roots[base] = self.roots[last] = {r for v in bases for r in self.roots.get(v, {v})}
+        if all(map(self._lies_by_rows, bases)):
+            self.in_rows.update((base, last))
         op.body.params[op.body.params.index(op.carried[k])] = base
         op.outputs = (*op.outputs[:k], last, *op.outputs[k + 1 :])
         op.initial[k], op.body.results[k] = bases[0], None
@@ -283,13 +300,16 @@ class _Writer:
     def _close(self, block: Block, op: Loop, moved: _Moved) -> None:
         """Carry the numbers of the window that an iteration leaves, and take the last one."""
         first = moved.first
-        options = (self._window(moved.result), _whole(moved.result))
-        last = next(w for w in options if w.kinds == first.kinds)
+        ways = [w for w in self._windows(moved.result) if w.kinds == first.kinds]
+        if not ways:
+            message = "a loop moves a window on an array that is written, in more than one way"
+            raise NotReversibleError(message, op.location)
+        last = ways[0]
         ends, numbers = list(last.ends()), list(moved.numbers)
         for at in moved.places:
-            x, axis = ends[at]
+            x, of, axis = ends[at]
             k = op.carried.index(moved.numbers[at])
-            op.body.results[k] = self._number(op.body.ops, x, last.base, axis)
+            op.body.results[k] = self._number(op.body.ops, x, of, axis)
             numbers[at] = op.outputs[k]
         base = moved.base
         if base in op.carried:
@@ -313,11 +333,15 @@ class _Writer:
         self.definition[made] = call
         return made
 
-    def _take(self, ops: list[Op], at: int, v: Value, window: _Window, op: Op) -> None:
-        load = Load(window.base, window.parts, True, outputs=(v,), location=op.location)
-        ops.insert(at, load)
-        self.definition[v] = load
-        self.roots[v] = self.roots.get(window.base, {window.base})
+    def _take(self, ops: list[Op], at: int, v: Value, window: Window, op: Op) -> None:
+        made = window.written(v, op.location)
+        ops[at:at] = made
+        for step in made:
+            (out,) = step.outputs
+            self.definition[out] = step
+            self.roots[out] = self.roots.get(window.base, {window.base})
+            if isinstance(step, Apply) and step.function is np.reshape:
+                self.in_rows.add(out)  # of an array that lies row by row
 
 
 def _carry(op: Loop, first: Operand) -> Value:
@@ -338,40 +362,5 @@ def _forget(op: Loop, k: int) -> None:
     del op.initial[k], op.body.results[k]
 
 
-def _parts(op: Load) -> tuple[Operand, ...] | None:
-    """A basic index, with a part for each axis; None if slices run backwards."""
-    found: list[Operand] = []
-    for i in spelled_out(op.index, op.array.type.ndim):
-        if type(i) is slice:
-            step = 1 if i.step is None else i.step
-            if type(step) is not int or step < 1:
-                return None
-            i = slice(0 if i.start is None else i.start, i.stop, step)
-        elif isinstance(i, np.integer):
-            i = int(i)
-        elif i is not None and not (type(i) is int or _is_int(i)):
-            return None
-        found.append(i)
-    return tuple(found)
-
-
-def _is_int(i: Operand) -> bool:
-    return isinstance(i, Value) and not is_array(i) and i.type.dtype.kind in "iu"
-
-
-def _whole(v: Value) -> _Window:
-    return _Window(v, (slice(0, None, 1),) * v.type.ndim)
-
-
-def _numbers(p: Operand) -> tuple[Operand, ...]:
-    return (p.start, p.stop) if type(p) is slice else (p,)
-
-
 def _same(a: Operand, b: Operand) -> bool:
     return a is b or (type(a) is int and type(b) is int and a == b)
-
-
-def _either(one: Type, other: Type) -> Type:
-    """The type of an array that is one of two."""
-    pairs = zip(one.shape, other.shape, strict=True)
-    return ArrayType(one.dtype, tuple(m if m == n else Size() for m, n in pairs))

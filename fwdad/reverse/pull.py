@@ -264,7 +264,7 @@ def pull_block(
     """
     facts = Facts()
     lower(recorder, block)
-    tell_windows_apart(block)
+    tell_windows_apart(block, rows=recorder.rows)
     copy_taken_over(block)
     outer, mark, first = recorder.block, recorder.mark(), len(recorder.block.ops)
     place, same = recorder.place, recorder.same

@@ -175,9 +175,10 @@ class Windows(Cotangents):
 
     def _lies_plainly(self, v: Value) -> bool:
         """Whether an array surely lies row by row without gaps, and so does its cotangent."""
-        op = self.structure.definition.get(v)
-        if op is None:
-            return v in self.structure.top.params  # a copy, because it is written
+        op, meant = self.structure.definition.get(v), self.choices.meant.get(v)
+        if meant or op is None:  # a parameter is a copy, because it is written
+            params = self.structure.top.params
+            return all(map(self._lies_plainly, meant.values())) if meant else v in params
         if isinstance(op, Load) and op.view:
             *whole, last = op.index or (0,)
             plain = isinstance(last, slice) and last.step in (None, 1)

@@ -188,12 +188,59 @@ ARRAYS = [best_so_far, best_so_far_written, made_on_one_side, written_after_the_
           golden_section, heavy_ball, in_turn]  # fmt: skip
 
 
+def reshaped_with_the_array(x):
+    """The array that a window is taken of changes places in the loop."""
+    a, b = x[:6] * 1.0, np.cos(x[:6])
+    m = a.reshape(2, 3)
+    for k in range(5):
+        m[:, 1] *= b[:2]
+        t = m.T
+        t[0] += t[1] * b[k % 4]
+        if np.sum(m[0]) > 0.5:
+            a[k] = np.exp(-a[k]) * b[1]
+        if k % 3 == 1:
+            a, b = b, a
+            m = a.reshape(2, 3)
+    return np.sum(a * a) + np.sum(np.sin(b)) + m[1, 0]
+
+
+def windows_of_windows(x):
+    """A reshape, an index and a slice of it; two loops choose the array."""
+    a, b = np.sin(x[:6]), x[:6] * x[:6]
+    w = a.reshape(3, 2)[0][:1]
+    for j in range(2):
+        for k in range(3):
+            w[0] += b[k] * x[j]
+            if x[k] > 0.5:
+                w = b.reshape(3, 2)[k][j:]
+            a[k] *= w[0]
+        a, b = b, a
+        w *= 0.5
+    return np.sum(a * b) + w[0]
+
+
+def reshaped_to_other_lengths(x):
+    """The lengths are chosen, as all numbers of windows are."""
+    a, b = x[:6] * 2.0, np.cos(x[:6])
+    m = a.reshape(2, 3) if x[0] > 5 else b.reshape(3, 2)
+    m[1, 0] *= x[1]
+    t = a.reshape(2, 3).T if x[1] > 0 else b.reshape(2, 3).T
+    for k in range(2):
+        t[k] += m[k, 1] * a[k]
+        if x[k] > 1:
+            t = b.reshape(2, 3).T
+    return np.sum(a * a * b) + np.sum(m) + t[2, 1]
+
+
+RESHAPED = [reshaped_with_the_array, windows_of_windows, reshaped_to_other_lengths]
+
+
 def differences(f, x):
     h = 1e-6
     return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
 
 
-@pytest.mark.parametrize("f", [*WINDOWS, *ARRAYS])
+@pytest.mark.parametrize("f", [*WINDOWS, *ARRAYS, *RESHAPED])
 def test_gradients(f):
     gradient = fwdad.jit(fwdad.grad(f), backend="numpy")  # on a tape: `jit` records nothing
     for x in (X, X[::-1].copy(), np.append(X, 0.3)):
@@ -203,7 +250,7 @@ def test_gradients(f):
         assert_allclose(fwdad.vjp(f, x)[1](np.array([1.0, 2.0]))[1], 2 * expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("f", [*WINDOWS[:3], *WINDOWS[4:], *ARRAYS[1:3]])
+@pytest.mark.parametrize("f", [*WINDOWS[:3], *WINDOWS[4:], *ARRAYS[1:3], RESHAPED[0]])
 def test_second_derivatives(f):
     v = np.cos(np.arange(len(X)))
 
@@ -215,7 +262,9 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.jvp(fwdad.grad(f), X, v)[1], expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("programs", [WINDOWS, ARRAYS], ids=["windows", "arrays"])
+@pytest.mark.parametrize(
+    "programs", [WINDOWS, ARRAYS, RESHAPED], ids=["windows", "arrays", "reshaped"]
+)
 def test_compiled(programs):
     pytest.importorskip("numba")
 
