@@ -40,7 +40,7 @@ def test_program(program, output, tmp_path):
 
 
 def test_programs_are_found():
-    assert len(PROGRAMS) == 6
+    assert len(PROGRAMS) == 7
     assert PROGRAMS[0][1].startswith("[[")
     assert "tape robertson" in PROGRAMS[1][1]
 

@@ -109,7 +109,8 @@ def rrule(
 
     Forward mode uses the :func:`frule` of ``function``, else its Python source. Second derivatives
     go through the source of the rule and of the pullback; if these call compiled code with a value
-    that is differentiated, that code needs a rule of its own.
+    that is differentiated, that code needs a rule of its own. Test a rule by
+    :func:`fwdad.testing.check_rrule`.
 
     Examples
     --------

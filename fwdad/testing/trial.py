@@ -12,7 +12,7 @@ from fwdad.builder.build import build_frule, run_on_duals
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
 from fwdad.rules.containers import Path, pick, rebuild, walk
 from fwdad.rules.partials import NoDerivative
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import copied, describe, is_leaf, lanes_of, leaf_paths, tangents_for
 
@@ -45,6 +45,8 @@ class Trial:
         Where seeds come from.
     argnums : sequence of int or str, optional
         The primals that are differentiated; by default all that have a tangent space.
+    rule : Rule, optional
+        What splits a call into primals and options; by default the registered rule of f.
     """
 
     def __init__(
@@ -56,10 +58,11 @@ class Trial:
         chunk: Sequence[int],
         rng: np.random.Generator,
         argnums: Sequence[int | str] | None = None,
+        rule: Rule | None = None,
     ) -> None:
         self.f, self.args, self.kwargs = f, args, options
         self.name = function_name(f)
-        self.rule = find_rule(f)
+        self.rule = find_rule(f) if rule is None else rule
         if self.rule is None:
             self.primals, self.options = args, options
         else:
