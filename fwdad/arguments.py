@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,13 @@ def arguments_of(
     """The arguments taken apart, and whether ``argnums`` names a single one."""
     if not callable(f):
         message = f"the first argument is the function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
+    code = getattr(f, "__code__", None)
+    if code is not None and code.co_flags & inspect.CO_COROUTINE:
+        message = f"{code.co_name} is an `async def`, of which a call runs nothing: write a `def`"
+        raise UnsupportedTypeError(message)
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        message = f"kwargs is a dict of f's keyword arguments; {type_in_words(kwargs)} came"
         raise UnsupportedTypeError(message)
     if not isinstance(args, tuple):
         args = (args,)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, python_inside
 from fwdad.builder.lifting.lift import lift
+from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.registry import find_rule, function_name
 
@@ -53,6 +54,11 @@ def supported(f: Callable[..., Any]) -> Support:
     Support
         True in a condition if forward mode works.
 
+    Raises
+    ------
+    UnsupportedTypeError
+        If f is no function.
+
     Notes
     -----
     The answer is about ``f`` itself. A function without a rule whose source is Python is
@@ -67,6 +73,9 @@ def supported(f: Callable[..., Any]) -> Support:
     >>> supported(np.sin)
     Support(forward=True, transpose=False, argnums=('x',), reason='elementwise rule')
     """
+    if not callable(f):
+        message = f"supported takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     rule = find_rule(f)
     if rule is not None:
         if rule.kind == "constant":

@@ -350,10 +350,10 @@ def _argument_numbers(argnums: Any) -> Argnums:
     try:
         made = [operator.index(k) for k in (argnums if several else (argnums,))]
     except TypeError:
-        message = (
-            f"argnums is an int or a tuple of ints; {type_in_words(argnums)} came. What takes f "
-            "alone answers a function: write grad(f)(x), not grad(f, x)"
-        )
+        came = repr(argnums) if several else type_in_words(argnums)
+        message = f"argnums is an int or a tuple of ints; {came} came"
+        if isinstance(argnums, np.ndarray):
+            message += ". What takes f alone answers a function: write grad(f)(x), not grad(f, x)"
         raise UnsupportedTypeError(message) from None
     return tuple(made) if several else made[0]
 
@@ -377,7 +377,10 @@ class _Transformed:
     def evaluate(self, call: Any, args: Any, kwargs: Any) -> Any:
         """Call the evaluator by ``call``."""
         if not args:
-            message = "the argument to differentiate with respect to must be positional"
+            message = (
+                "the argument to differentiate with respect to must be positional: write "
+                "grad(f)(x), not grad(f)(x=x)"
+            )
             raise UnsupportedTypeError(message)
         return self._evaluate(call, self.__wrapped__, self._argnums, args, kwargs, self._options)
 

@@ -29,6 +29,10 @@ def spline(x):
     return interpolate.CubicSpline(np.arange(2.0), x)(0.5)
 
 
+async def waits(x):
+    return np.sum(x**2)
+
+
 def returns_a_function(x):
     return lambda: x
 
@@ -164,6 +168,61 @@ MISTAKES = {
         lambda: fwdad.jacobian(halved, X),
         ValueError,
         "it returns (y, y_dot), with a Chunk or ZERO for each value",
+    ),
+    "argnums of names": (
+        lambda: fwdad.grad(total, argnums=("x",)),
+        TypeError,
+        "argnums is an int or a tuple of ints; ('x',) came",
+    ),
+    "no argnums": (
+        lambda: fwdad.grad(total, argnums=None),
+        TypeError,
+        "argnums is an int or a tuple of ints; None came",
+    ),
+    "the argument by its name": (
+        lambda: fwdad.grad(total)(x=X),
+        TypeError,
+        "must be positional: write grad(f)(x), not grad(f)(x=x)",
+    ),
+    "kwargs that are no dict": (
+        lambda: fwdad.jacobian(pair, X, kwargs=[2.0]),
+        TypeError,
+        "kwargs is a dict of f's keyword arguments; a list came",
+    ),
+    "a list of ints": (
+        lambda: fwdad.grad(lambda x: x[0] * x[1])([1, 2]),
+        TypeError,
+        "argument 0 is a list of integers, which have no tangent space. Write floats: [1.0, 2.0]",
+    ),
+    "an async function": (
+        lambda: fwdad.jacobian(waits, X),
+        TypeError,
+        "waits is an `async def`, of which a call runs nothing: write a `def`",
+    ),
+    "the gradient of an async function": (
+        lambda: fwdad.grad(waits)(X),
+        TypeError,
+        "waits is an `async def`, of which a call runs nothing: write a `def`",
+    ),
+    "an async function under jit": (
+        lambda: fwdad.jit(waits)(X),
+        fwdad.UntraceableError,
+        "waits is an `async def`, which cannot be traced: write a `def`",
+    ),
+    "a frule that is no function": (
+        lambda: fwdad.frule(total)(3),
+        TypeError,
+        "frule(f) decorates the rule, a function; an int came",
+    ),
+    "an rrule that is no function": (
+        lambda: fwdad.rrule(total)(3),
+        TypeError,
+        "rrule(f) decorates the rule, a function; an int came",
+    ),
+    "support of a name": (
+        lambda: fwdad.supported("numpy.sin"),
+        TypeError,
+        "supported takes a function; a str came",
     ),
     "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
 }

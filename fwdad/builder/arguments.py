@@ -88,6 +88,8 @@ def _no_tangent(k: int, x: Any) -> str:
         return f"{what}: integers have no tangent space. Write {x}.0"
     if getattr(dtype, "kind", "") in "iub" and dtype is not None:
         return f"{what}: it has no tangent space. Write x.astype(float)"
+    if isinstance(x, (list, tuple)) and any(isinstance(v, (int, np.integer)) for v in x):
+        return f"{what} of integers, which have no tangent space. Write floats: [1.0, 2.0]"
     return (
         f"{what} and holds nothing to differentiate with respect to: floats, complex numbers and "
         "arrays of them have tangents; register_tangent_type adds a class of your own"

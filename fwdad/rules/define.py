@@ -75,6 +75,10 @@ def frule(
         raise UnsupportedTypeError(message)
 
     def register(body: Body) -> Body:
+        if not callable(body):
+            message = f"frule(f) decorates the rule, a function; {type_in_words(body)} came"
+            raise UnsupportedTypeError(message)
+
         def make(resolved: Any) -> Rule:
             binder = binder_for(
                 resolved,

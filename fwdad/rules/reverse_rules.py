@@ -146,6 +146,9 @@ def rrule(
     origin = registering_place()
 
     def register(body: ReverseBody) -> ReverseBody:
+        if not callable(body):
+            message = f"rrule(f) decorates the rule, a function; {type_in_words(body)} came"
+            raise UnsupportedTypeError(message)
         known = RRULES.get(function)
         if known is not None and not override:
             message = (

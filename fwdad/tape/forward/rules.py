@@ -360,7 +360,7 @@ def becomes_whole(op: Apply) -> bool:
     The sum, or another linear function, has ``dtype=int`` then, or an integer array beside it.
     """
     f = op.function
-    if f is np.ndarray.astype:
+    if f is np.ndarray.astype or f in GATHERING:
         return not _has_tangent(op)
     rule = find_rule(ruled_function(op))
     if rule is not None and rule.kind != "constant":

@@ -84,6 +84,9 @@ class InlineCalls(OperationCalls):
                     "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
                 )
             raise UntraceableError(message, self.location())
+        if isinstance(source.node, ast.AsyncFunctionDef):
+            message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"
+            raise UntraceableError(message, self.location())
         frame = Frame(
             source.node,
             f.__code__.co_filename,

@@ -364,6 +364,8 @@ def _gathered(op: Apply) -> Any:
     known = not any(isinstance(x, Value) for x in op.kwargs.values())
     if len(op.args) != 1 or set(op.kwargs) - {"dtype"} or not known or shape != t.shape:
         return None
+    if t.dtype.kind not in "fc" and any(v.type.dtype.kind in "fc" for v in values_in(op.args)):
+        return None  # a derivative would be lost: whoever looks for that finds one call
 
     def expand(writing: Writing) -> Elements:
         found = writing.elements(op.args[0])
@@ -385,7 +387,7 @@ _JOINING = {np.concatenate, np.stack, np.hstack, np.vstack}
 
 def _moved(op: Apply) -> Any:
     a, *rest = op.args
-    if not is_array(a) or values_in([rest, op.kwargs]):
+    if not is_array(a) or values_in([rest, op.kwargs]) or a.type.dtype != op.outputs[0].type.dtype:
         return None
     try:
         at = op.function(places(a), *rest, **op.kwargs)
