@@ -225,3 +225,11 @@ def test_truth_values_as_places_are_zeros_and_ones(f, backend):
     for call in (fwdad.jacfwd, fwdad.jacrev):
         for g in (call(f), fwdad.jit(call(f), backend=backend)):
             assert_allclose(g(X, MASK), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("copy", ["IF_NEEDED", "ALWAYS", "NEVER"])
+def test_copy_modes(copy):
+    """What SciPy writes beside NumPy 2: a mode that is neither True nor False."""
+    mode = getattr(np._CopyMode, copy)
+    x = np.array([1.0, 2.0])
+    assert fwdad.jacfwd(lambda x: np.array(x, copy=mode) ** 2)(x).tolist() == [[2, 0], [0, 4]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import types
 from typing import Any
@@ -46,9 +47,15 @@ def _trusts() -> bool:
 _TRUSTS_ANSWERS = _trusts()
 
 
+def _copies(kwargs: dict[str, Any]) -> bool:
+    """Whether `np.array` is to copy in any case; SciPy asks for ``np._CopyMode.IF_NEEDED``."""
+    copy = kwargs.get("copy", True)
+    return copy.name == "ALWAYS" if isinstance(copy, enum.Enum) else bool(copy)
+
+
 def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The user's ``__array__`` that NumPy asks for a copy, and believes; or None."""
-    if not (_TRUSTS_ANSWERS and function is np.array and args and kwargs.get("copy", True)):
+    if not (_TRUSTS_ANSWERS and function is np.array and args and _copies(kwargs)):
         return None
     own = getattr(type(args[0]), "__array__", None)
     if type(own) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
@@ -88,7 +95,7 @@ def _creation(function: Any) -> None:
         own = getattr(type(args[0]), "__array__", None) if args else None
         if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
             given = call(own, args[0])
-            copied = function is np.array and kwargs.get("copy", True) and not _TRUSTS_ANSWERS
+            copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
             if type(args[0]) is not Flat or copied:
                 return call(function, given, *args[1:], **kwargs)
             # NumPy takes what it answers for a copy, which it is not
