@@ -25,20 +25,20 @@ import numpy as np
 
 from fwdad.builder.activity import is_active
 from fwdad.builder.calls.dispatch import call, handler
-from fwdad.errors import UndefinedDerivativeError
+from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.evaluators import jacobian, jvp, stop_gradient
 from fwdad.rules.registry import function_name, when_imported
 
 _STEPS = 3  # derivatives up to the seventh
 
 
-def _without(g: Any, keep: tuple[Any, ...]) -> Any:
-    """A callable whose answers carry no derivative, for a solver; `keep` are its last arguments."""
+def _without(g: Any, extra: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """A function of the user's with its arguments, whose answers carry no derivative."""
     if not callable(g):
         return g
 
-    def constant(x: Any, *_: Any) -> Any:
-        return stop_gradient(call(g, x, *keep))
+    def constant(*x: Any) -> Any:
+        return stop_gradient(call(g, *x, *extra, **more))
 
     return constant
 
@@ -96,16 +96,20 @@ def _tuple(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else (args,)
 
 
-_CALLABLES = ("f", "func", "fun", "fprime", "fprime2", "jac", "callback")
+_CALLABLES = ("f", "func", "fun", "fprime", "fprime2", "jac", "hess", "hessp")
+_AS_THEY_ARE = ("callback", "constraints")
 
 
 def _solve(solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed: Any) -> Any:
     """Run a solver on plain numbers."""
     options = {**given, **changed, "args": ()}
-    for name, value in options.items():
-        options[name] = _without(value, extra) if name in _CALLABLES else stop_gradient(value)
     more = options.pop("kwargs", None) or {}
-    return solver(**options, **more)
+    for name, value in options.items():
+        if name in _CALLABLES:
+            options[name] = _without(value, extra, more)
+        elif name not in _AS_THEY_ARE:
+            options[name] = stop_gradient(value)
+    return solver(**options)
 
 
 def _scalar(solver: Any) -> Callable[..., Any]:
@@ -172,8 +176,43 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
     return find
 
 
+def _minimum(solver: Any) -> Callable[..., Any]:
+    """``minimize`` and the like, whose iterations differentiated are not the minimum's derivative.
+
+    Line searches, parabolas through three points and differences of values leave numbers that are
+    far from it, and nobody could see that. Where a minimum needs no derivative, it is found.
+    """
+
+    def find(args: Any, kwargs: Any) -> Any:
+        given = _bound(solver, args, kwargs)
+        f, extra = next(iter(given.values())), _tuple(given["args"])
+        more = given.get("kwargs") or {}
+        report = _solve(solver, given, extra)
+        limits: Any = given.get("bounds")
+        limits = (limits.lb, limits.ub) if hasattr(limits, "lb") else limits
+        value = call(f, report.x, *extra, **more)
+        if is_active((value, *(limits if isinstance(limits, (list, tuple)) else ()))):
+            number = np.ndim(report.x) == 0
+            instead = (
+                "scipy.optimize.newton(lambda t: fwdad.derivative(f, t), x0)"
+                if number
+                else "scipy.optimize.root(lambda t: fwdad.jacobian(f, t), x0).x"
+            )
+            message = (
+                f"no rule says how what {function_name(solver)} finds depends on numbers that carry"
+                " derivatives, and its iterations do not tell. Inside of its bounds a minimum is a "
+                f"root of the gradient, and roots have derivatives: {instead}, with what was found,"
+                " by fwdad.stop_gradient(...), as x0"
+            )
+            raise MissingRuleError(message)
+        return report
+
+    return find
+
+
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     **dict.fromkeys(("brentq", "brenth", "ridder", "bisect", "toms748", "newton"), _scalar),
+    **dict.fromkeys(("minimize", "minimize_scalar", "least_squares"), _minimum),
     "fsolve": _fsolve,
     "root": functools.partial(_reported, name="x"),
     "root_scalar": functools.partial(_reported, name="root"),

@@ -137,3 +137,59 @@ def test_what_has_not_converged_has_no_derivative():
 
     with pytest.raises(fwdad.UndefinedDerivativeError, match="has not converged"):
         fwdad.jvp(f, 2.0, 1.0)
+
+
+MINIMA = {
+    "minimize": lambda x: optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(2)).x,
+    "minimize_scalar": lambda x: (
+        optimize.minimize_scalar(lambda t: (t**2 - x[0]) ** 2 + x[1] * t).x
+    ),
+    "least_squares": lambda x: optimize.least_squares(lambda t: cubic(t, *x), [1.0]).x,
+    "kwargs": lambda x: optimize.least_squares(cubic, [0.5], args=(x[0],), kwargs={"b": x[1]}).x,
+    "bounds": lambda x: optimize.minimize(lambda t: t @ t, [9.0], bounds=[(x[0], 9.0)]).x,
+    "scalar bounds": lambda x: (
+        optimize.minimize_scalar(lambda t: t, bounds=(x[0], 9.0), method="bounded").x
+    ),
+    "hessp": lambda x: (
+        optimize.minimize(
+            lambda t, a: np.sum((t - a) ** 2),
+            np.zeros(2),
+            args=(x,),
+            method="Newton-CG",
+            jac=lambda t, a: 2 * (t - a),
+            hessp=lambda t, p, a: 2 * p,
+        ).x
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MINIMA)
+@pytest.mark.parametrize("way", [fwdad.jacobian, lambda f, x: fwdad.vjp(f, x)[0]])
+def test_minima_have_no_derivative_through_their_iterations(name, way):
+    with pytest.raises(fwdad.MissingRuleError, match="root of the gradient"):
+        way(MINIMA[name], X)
+
+
+def test_a_minimum_of_what_carries_no_derivative_is_a_number():
+    def f(x):
+        by_bounds = optimize.minimize_scalar(
+            lambda t: (t - 2) ** 2, bounds=(0, 5), method="bounded"
+        )
+        return x * by_bounds.x * optimize.minimize(lambda t: (t[0] - 3) ** 2, x).x[0]
+
+    assert_allclose(fwdad.derivative(f, 1.5), 6, rtol=1e-5)
+
+
+def test_a_minimum_as_a_root_of_the_gradient():
+    """As the message says it: t = x / (1 + x) by hand."""
+
+    def f(x):
+        def loss(t):
+            return 0.5 * np.sum((t - x) ** 2 + t**2 * x)
+
+        found = optimize.root(lambda t: fwdad.jacobian(loss, t), 0.4 * np.ones(2))
+        return found.x
+
+    x = np.array([2.0, 3.0])
+    expected = np.diag(1 / (1 + x) ** 2)
+    assert_allclose(fwdad.jacobian(f, x), expected, rtol=1e-8, atol=1e-12)
