@@ -73,9 +73,18 @@ class Journal:
         """The containers that the traced program can see and change."""
         return list(self._own.values())
 
+    def contents(self) -> list[tuple[Any, Any]]:
+        """All these containers, with what they hold now."""
+        return [(o, _content(o)) for o in self.heap()]
+
     def is_namespace(self, o: Any) -> bool:
         """Whether a dict is the attributes of an object, or the names of a function."""
         return id(o) in self._namespaces
+
+    @staticmethod
+    def have_changed(before: list[tuple[Any, Any]]) -> bool:
+        """Whether one of the containers holds something else than it did."""
+        return any(not _same_content(held, _content(o)) for o, held in before)
 
     def fresh(self, o: Any) -> Any:
         """A container that the traced program has just made."""

@@ -75,6 +75,7 @@ class Writer(Journal, KnownLengths):
         self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
         self.checkpoint: Checkpoint | None = None  # of the loops that are written now
         self.in_checkpoint = False  # whether what is written now is run again, perhaps
+        self.widened = 0  # how often a value was converted since another way has a wider type
         self.blocks = [self.block]  # those that are open, the innermost last
         self.first_block = 0  # of the function that is traced into a program of its own
         self.lists: list[Any] = []  # those that grow when the program runs

@@ -21,6 +21,7 @@ from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths, leaf_type
 from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     array_methods,
     builtins,
+    caches,
     containers,
     draws,
     grids,
@@ -29,6 +30,7 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     numbers,
     numpy_helpers,
     objects,
+    vectorize,
     writers,
 )
 from fwdad.tracing.calls.kinds import mentions_symbols

@@ -3,6 +3,7 @@
 An item is named by its first words, those in bold face.
 """
 
+import functools
 import math
 import warnings
 
@@ -170,6 +171,19 @@ def stores_before_it_raises(a, k):
 def writes_one_of_two(a, b):
     a[0] = 5.0
     return 2 * b
+
+
+@differs("What `functools.lru_cache` keeps")
+def cached_before_it_changes(a):
+    @functools.cache
+    def scaled(k):
+        return a[0] * k
+
+    total = 0.0
+    for _ in range(2):
+        total += scaled(2.0)
+        a[0] *= 3.0
+    return total
 
 
 @differs("Values that had to be known")

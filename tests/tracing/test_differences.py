@@ -277,3 +277,11 @@ def test_nan_among_what_is_sorted(backend):
             assert gradient(x, y, z) == (1.0 if x == 2.0 else 0.0)
     assert np.isnan(f(2.0, np.nan, 1.0))
     assert compiled(3.0, 2.0, 1.0) == f(3.0, 2.0, 1.0) == 2.0
+
+
+def test_what_a_cache_keeps(backend):
+    f = programs.cached_before_it_changes
+    assert f(V.copy()) == 2.0
+    assert fwdad.jit(f, backend=backend)(V.copy()) == 4.0
+    assert_array_equal(fwdad.jacobian(f, V), [4.0, 0.0, 0.0])
+    assert_array_equal(fwdad.jit(fwdad.grad(f), backend=backend)(V), [8.0, 0.0, 0.0])

@@ -1,6 +1,5 @@
 """What cannot be traced is refused, with the user's line and column, a reason and a way out."""
 
-import functools
 import random
 import time
 import warnings
@@ -208,14 +207,6 @@ def identity_of_values(x, y):
     return (x > 0) is (y > 0)  # here: use `==`
 
 
-def cached_inside(x):
-    @functools.lru_cache  # here: a cache of calls
-    def power(n):
-        return x if n == 1 else x * power(n - 1)
-
-    return power(3)
-
-
 def generator_argument(g):
     return sum(g)
 
@@ -253,7 +244,6 @@ REFUSED = [
     (asynchronous, (1.0,)),
     (clock, (1.0,)),
     (another_generator, (1.0,)),
-    (cached_inside, (1.5,)),
     (another_draw, (1.0,)),
     (text_in_a_comparison, (1.0,)),
     (text_is_returned, (1.0,)),

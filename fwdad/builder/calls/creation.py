@@ -58,9 +58,14 @@ def _holds(v: Any) -> bool:
 
 
 def _object_array(values: Any) -> np.ndarray:
-    made = np.empty(len(values), object)
-    for k, v in enumerate(values):
-        made[k] = v
+    if not isinstance_dual(values):
+        made = np.empty(len(values), object)
+        for k, v in enumerate(values):
+            made[k] = v
+        return made
+    made = np.empty(plain(values.p).shape if type(values) is Array else (), object)
+    for place in np.ndindex(made.shape):
+        made[place] = values[place] if type(values) is Array else values
     return made
 
 

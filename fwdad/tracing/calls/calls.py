@@ -80,7 +80,7 @@ class Calls(ClassCalls):
         if type(f).__module__.startswith("numba."):
             return self._call_numba(f, args, kwargs)
         if type(f).__module__ in ("fwdad.jitted", "functools") and hasattr(f, "__wrapped__"):
-            return self.call(f.__wrapped__, args, kwargs)  # under jit, or a cache
+            return self.call(f.__wrapped__, args, kwargs)  # under jit, or of several methods
         if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
             return self.call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import functools
 import inspect
 import types
 import warnings
@@ -83,9 +82,6 @@ class ClassCalls(InlineCalls):
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText(self.location(), known_part(args[0]) if args else "…")
         self.refuse_impure(cls)
-        if cls is functools._lru_cache_wrapper and not callable(args[0]):
-            message = "a cache of calls cannot be traced: what it keeps is not part of a tape"
-            raise UntraceableError(message, self.location())
         try:
             made = self.native(lambda: cls(*args, **kwargs))
         except AlwaysRaises as raised:

@@ -35,6 +35,7 @@ from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Maybe, Optional
 
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
+REMEMBERED_AT_MOST = 256  # of a function whose results are kept, with known arguments
 _INSIDE_AT_MOST = 128  # and so many inside the outermost one, as a tree of calls has them
 
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
@@ -166,9 +167,11 @@ class InlineCalls(OperationCalls):
                 key,
                 lambda given: self._run_body(replace(frame, locals={}), node, given, key),
             )
+        remembered, self.remembered = self.remembered, False
         depth = sum(key is a for a in self.active)
         self.inside[id(key)] = self.inside.get(id(key), 0) + 1 if depth else 0
-        if depth >= INLINED_AT_MOST or self.inside[id(key)] > _INSIDE_AT_MOST:
+        few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
+        if not few and not (remembered and depth < REMEMBERED_AT_MOST):
             raise RecursionFound(key)
         return self._run_body(frame, node, bound, key)
 

@@ -13,7 +13,7 @@ from fwdad.builder.calls.ufunc_names import NAMED, reduce_arguments
 from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.kinds import mentions_symbols
-from fwdad.tracing.calls.tables import CALLED, builtin, method
+from fwdad.tracing.calls.tables import builtin, method
 from fwdad.tracing.numpy_sources.row_by_row import check_apart
 from fwdad.tracing.numpy_sources.steps import arange_of_values
 from fwdad.tracing.numpy_sources.table import known, refuse
@@ -256,19 +256,6 @@ def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
         message = "`view` with another dtype or class cannot be traced: use astype"
         raise UntraceableError(message, tracer.location())
     return tracer.recorder.load(a, Ellipsis)
-
-
-def _vectorized(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
-    if not mentions_symbols((args, kwargs)):
-        return tracer.native(lambda: f(*args, **kwargs))
-    message = (
-        "`np.vectorize` calls a function from C code for each element: write the loop, or "
-        "`np.array([f(x) for x in a])`"
-    )
-    raise UntraceableError(message, tracer.location())
-
-
-CALLED[np.vectorize] = _vectorized
 
 
 @builtin(np.nditer, np.broadcast)

@@ -38,6 +38,8 @@ class Outside(Attributes):
         self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
         self.active: list[Any] = []  # code objects and definitions that are being traced
         self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
+        self.remembered = False  # whether the next call's result is kept
+        self.caches: dict[int, tuple[Any, Any]] = {}  # of functions under `lru_cache`
         self.recursive: dict[int, Any] = {}  # those that become programs of their own
         self.programs: dict[Any, Any] = {}
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value

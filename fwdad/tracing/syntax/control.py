@@ -16,6 +16,7 @@ from fwdad.tape.types import (
     BOOL,
     Number,
     Type,
+    number_type,
 )
 from fwdad.tracing.syntax import catching
 from fwdad.tracing.syntax.catching import Side
@@ -249,6 +250,9 @@ def converted(
     held = x.type if type(x) is Symbol else None
     if held == t or not isinstance(t, Number):
         return recorder.operand(x)
+    was = held if held is not None else number_type(x)
+    if isinstance(was, Number) and was.dtype != t.dtype:
+        recorder.widened += 1
     function: Any = t.dtype.type
     if t.python:
         function = {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]

@@ -134,23 +134,64 @@ def without_source(x):
     return plus_one(x)  # here
 
 
-@refuses("`np.vectorize` and `np.frompyfunc`", V, part="np.vectorize")
+_TYPES = (
+    "`np.vectorize` without `otypes` of a function that answers, or computes with, whole numbers on "
+    "one way and others on another"
+)
+
+
+@refuses(_TYPES, V, part="give `otypes=[float]`")
 def vectorized(a):
-    return np.vectorize(lambda x: x * x)(a)  # here
+    return np.vectorize(lambda x: max(0, x))(a)  # here
 
 
-@refuses("`np.vectorize` and `np.frompyfunc`", V, part="used as a value")
+@refuses("with a `signature`, of arrays that have to be broadcast", V, part="broadcast")
+def vectorized_over_rows(a):
+    f = np.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
+    return f(np.stack([a, a]), np.stack([a])[None])  # here
+
+
+@refuses("`np.frompyfunc`", V, part="used as a value")
 def from_python(a):
     return np.frompyfunc(lambda x: x * x, 1, 1)(a).astype(float)  # here
 
 
-@refuses("`functools.lru_cache` of a function that is defined inside", 1.5, part="a cache of calls")
-def cached_inside(x):
-    @functools.lru_cache  # here
-    def power(n):
-        return x if n == 1 else x * power(n - 1)
+_CHANGES = "a function under `functools.lru_cache` that changes what it has not made"
 
-    return power(3)
+
+@refuses(_CHANGES, 1.5, part="first call only")
+def counted(x):
+    calls = [0]
+
+    @functools.cache
+    def scale(k):
+        calls[0] += 1
+        return x * k
+
+    total = scale(2) + 1.0  # here
+    return total * calls[0]
+
+
+_AGAIN = (
+    "one that is called again in another iteration or branch, and reads names or lists that have "
+    "changed, or arrays made inside"
+)
+
+
+@refuses(_AGAIN, 1.5, part="first answer")
+def cached_before_it_changes(x):
+    held = [x]
+
+    @functools.cache
+    def scaled(k):
+        return held[0] * k
+
+    total, left = 0.0, x
+    while left > 0:
+        total += scaled(2.0)  # here
+        held[0] = held[0] * 3.0
+        left = left - 1
+    return total
 
 
 MANY = [float(k) for k in range(600)]

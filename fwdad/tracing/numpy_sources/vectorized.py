@@ -1,0 +1,85 @@
+"""Functions called for each element, or each part, of arrays: ``numpy.vectorize``.
+
+What stands here is traced in line. The results have the types of the first one, as NumPy has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_EMPTY = "cannot call `vectorize` on size 0 inputs unless `otypes` is set"
+
+
+def elements(arrays):
+    """The elements of arrays one after the other, as they are broadcast; and their shape."""
+    if len(arrays) == 1:
+        return [np.reshape(arrays[0], -1)], arrays[0].shape
+    shape = np.broadcast_arrays(*arrays)[0].shape
+    return [np.reshape(np.broadcast_to(a, shape), -1) for a in arrays], shape
+
+
+def first_result(function, rows):
+    """What the function answers for the first elements, which are NumPy's numbers or arrays."""
+    if len(rows[0]) == 0:
+        raise ValueError(_EMPTY)
+    return function(*[row[0] for row in rows])
+
+
+def check_some(n):
+    """That there is a first part."""
+    if n == 0:
+        raise ValueError(_EMPTY)
+
+
+def over_elements(function, rows, shape, kinds, dtypes, given):
+    """Call a function for Python numbers; ``given`` has the first results, or is empty."""
+    n = len(rows[0])
+    made = [np.empty(n, t) for t in dtypes]
+    for j in tuple(range(len(given))):
+        made[j][0] = given[j]
+    for k in range(len(given) > 0, n):
+        numbers = [kinds[j](rows[j][k]) for j in tuple(range(len(rows)))]
+        found = function(*numbers)
+        if len(made) == 1:
+            made[0][k] = found
+        else:
+            for j in tuple(range(len(made))):
+                made[j][k] = found[j]
+    return [np.reshape(y, shape) for y in made]
+
+
+def check_lengths(lengths):
+    """Lengths that one name of a signature stands for."""
+    for n in lengths[1:]:
+        if n != lengths[0]:
+            raise ValueError("inconsistent size for core dimension")
+
+
+def check_apart_from_core(shapes):
+    """The axes that are looped over."""
+    for shape in shapes[1:]:
+        for j in tuple(range(len(shape))):
+            if shape[j] != shapes[0][j]:
+                raise ValueError("np.vectorize: the axes beside those of the signature differ")
+
+
+def parts(array, rank):
+    """An array as parts of so many axes, one after the other."""
+    return np.reshape(array, (-1, *array.shape[array.ndim - rank :]))
+
+
+def over_parts(function, rows, looped, shape, dtypes, given):
+    """Call a function for parts of arrays; those that are not ``looped`` over are given whole."""
+    n = len(rows[looped.index(True)])
+    made = [np.empty((n, *given[j].shape), dtypes[j]) for j in tuple(range(len(given)))]
+    for j in tuple(range(len(given))):
+        made[j][0] = given[j]
+    for k in range(1, n):
+        held = [rows[j][k] if looped[j] else rows[j] for j in tuple(range(len(rows)))]
+        found = function(*held)
+        if len(made) == 1:
+            made[0][k] = found
+        else:
+            for j in tuple(range(len(made))):
+                made[j][k] = found[j]
+    return [np.reshape(y, (*shape, *y.shape[1:])) for y in made]
