@@ -304,7 +304,8 @@ def make_room(w: Writer, loop: Loop) -> None:
                 found[held] = found.get(held, 0) + 1
     if not found:
         return
-    first, last = (w.text(x, 5) for x in ((start, stop) if step == 1 else (stop, start)))
+    low, high = (start, stop) if step == 1 else (stop, start)
+    first, last = w.text(low, 6), w.text(high, 5)  # what is taken away is one term
     count = last if first == "0" else f"{last} - {first}"
     if len(found) > 1 and not count.isidentifier():
         made = w.temporary("count", INT)

@@ -1,12 +1,15 @@
 """Stacks have room for what loops over ranges push before these begin, no more than that."""
 
+import cmath
 import re
+import textwrap
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.backends import stack_room
 
 pytest.importorskip("numba")
 
@@ -97,3 +100,94 @@ def test_room_is_what_is_pushed():
 
 def test_no_room_where_nobody_knows():
     assert "room = " not in source(until, X, 3)
+
+
+def pairs(x, steps):
+    total = x[0]
+    for _ in range(steps):
+        for i in range(len(x)):
+            for j in range(i + 1, len(x)):
+                total = np.sin(total * x[i] * x[j])
+    return total
+
+
+def triples(x, steps):
+    total = x[0]
+    for _ in range(steps):
+        for i in range(len(x) - 1, -1, -1):
+            for j in range(i):
+                for k in range(j, i):
+                    total = np.sin(total * x[i] * x[j] + x[k])
+    return total
+
+
+def windows(x, steps):
+    """By steps of two, downwards; no window is as long as the array."""
+    u = x.copy()
+    for _ in range(steps):
+        for k in range(len(u) - 1, 0, -2):
+            u[:k] = u[:k] * np.sin(u[:k])
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("f", [pairs, triples, windows])
+@pytest.mark.parametrize("steps", [3, 0])
+def test_much_room_is_counted(f, steps, monkeypatch):
+    """To the element, as a run of the program under NumPy has it."""
+    code = source(f, X, steps)
+    bounded = run_lines(code, "wanted", steps)
+    monkeypatch.setattr(stack_room, "_LARGE", -1)
+    found = run_lines(source(f, X, steps), "wanted", steps)
+    lines = fwdad.memory_report(f, X, steps).lines
+    pushed = sum(k.number if f is not windows else k.nbytes // 8 for k in lines if is_pushed(k))
+    assert found == (pushed // 2 if f is windows else pushed)  # there are two stacks of windows
+    assert bounded > found or not steps  # what is little is not counted
+
+
+def test_much_room_is_made():
+    """Compiled, where it is counted: as much as is pushed, not what a rectangle would hold."""
+    x = np.linspace(0.3, 1.2, 60)
+    steps = 1 + 2 * stack_room._LARGE // x.size**2
+    g = fwdad.jit(fwdad.grad(pairs), backend="numba")
+    h, x_dot = 1e-20, np.cos(x)
+    numbers, last = [complex(a, h * b) for a, b in zip(x, x_dot, strict=True)], len(x) - 1
+    total = numbers[0]
+    for _ in range(steps):
+        for i in range(last):
+            for j in range(i + 1, last + 1):
+                total = cmath.sin(total * numbers[i] * numbers[j])
+    assert_allclose(g(x, steps) @ x_dot, total.imag / h, rtol=1e-9, atol=1e-12)
+
+
+def behind(x, steps):
+    """The inner loop begins before the outer one's counter, or ends before it."""
+    total = x[0]
+    while steps > 0:
+        for i in range(2, len(x)):
+            for j in range(i - 2, len(x)):
+                total = np.sin(total * x[j])
+            for j in range(len(x), i - 1, -1):
+                total = np.cos(total * x[j - 1])
+        steps -= 1
+    return total
+
+
+def test_room_of_loops_that_begin_before_a_counter():
+    """Room for what they push, and no less: what lies behind a stack is somebody else's."""
+    tests = re.findall(r"if (\w+)_top \+ (.*) > \1\.size", source(behind, X, 3))
+    rooms = [eval(n, {"t": len(X), "i": 2}) for _, n in tests if "i" in n]
+    assert [n // 2 for n in rooms] == [len(X), len(X) - 1]
+
+
+def run_lines(code, name, steps):
+    """The value of a variable, from the lines that make it."""
+    lines = code.splitlines()
+    made = [k for k, line in enumerate(lines) if re.match(rf"    {name} = ", line)]
+    end = next(k for k, line in enumerate(lines) if line.startswith("    room"))
+    values = {"larger": max, "x": X, "a": X, "n": len(X), "t": len(X), "steps": steps}
+    exec(textwrap.dedent("\n".join(lines[made[0] : end])), values)
+    return values[name]
+
+
+def is_pushed(kept):
+    return kept.kind == "saved" and "range(len(u)" not in kept.text
