@@ -81,6 +81,7 @@ PROGRAMS = {
     "tril_indices": lambda x: (x[:3, None] * x[:3])[np.tril_indices(3, -1)],
     "triu_indices of a length": lambda x: (x[:, None] * x)[np.triu_indices(len(x), 1)],
     "trim_zeros": lambda x: np.trim_zeros(np.where(x < 0.4, 0.0, x)),
+    "trim_zeros of nothing": lambda x: x + np.sum(np.trim_zeros(x[x > 100.0])),
     "vander": lambda x: np.vander(x, 3, increasing=True),
     "windows": lambda x: np.hamming(6) * x + np.kaiser(6, 3.0),
 }

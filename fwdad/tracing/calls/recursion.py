@@ -116,7 +116,7 @@ def _define(
                 if region.changes():
                     message = f"{definition.program.name} calls itself and changes a container"
                     raise UntraceableError(message, tracer.location())
-                check_items(block, recorder.lists)
+                lists = [*recorder.lists]
                 found, made = flatten(y)
                 symbols = [recorder.as_symbol(leaf) for leaf in found]
         finally:
@@ -133,6 +133,7 @@ def _define(
             continue
         definition.program.block = block
         _close(definition)
+        check_items(block, lists)  # now that it is known what calls of itself write
         return
     message = f"the types that {definition.program.name} returns do not settle"
     raise UntraceableError(message, tracer.location())

@@ -220,7 +220,8 @@ def trim_zeros(filt, trim="fb", axis=None):
         return NotImplemented
     there = filt != 0
     n = filt.shape[0]
-    some = np.any(there)
-    first = np.argmax(there) if "f" in trim.lower() else 0
-    last = n - np.argmax(there[::-1]) if "b" in trim.lower() else n
-    return filt[first if some else n : last if some else n]
+    first, last = n, n
+    if np.any(there):  # so it has elements: ``argmax`` of none raises
+        first = np.argmax(there) if "f" in trim.lower() else 0
+        last = n - np.argmax(there[::-1]) if "b" in trim.lower() else n
+    return filt[first:last]
