@@ -17,7 +17,8 @@ from fwdad.reverse.called import Called
 from fwdad.reverse.choices import written
 from fwdad.reverse.loops import Loops
 from fwdad.reverse.rerun import Rerun
-from fwdad.reverse.residuals import Place, read_by
+from fwdad.reverse.residuals import Place
+from fwdad.reverse.resolver import read_by
 from fwdad.reverse.states import State, inside
 from fwdad.tape.ops import Block, Branch, Load, Loop, Missing, Op, Update, Value
 from fwdad.tape.places import intervals

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fwdad.reverse.structure import Structure
 from fwdad.tape.ops import Block, Loop, Op, Value
-from fwdad.tape.places import Affine, Interval, affine, are_apart, counter_loop, intervals
+from fwdad.tape.places import Interval, are_apart, bound, intervals
 from fwdad.tape.scattering import Target
 
 
@@ -75,38 +75,14 @@ def _along(
     for r, w in zip(read, written, strict=True):
         # later stores lie higher: what was read ends at r.high, what is written begins at w.low
         end, begin = (r.high, w.low) if step > 0 else (w.high, r.low)
-        end = _bound(end, counter, structure, least=False)
-        begin = _bound(begin, counter, structure, least=True)
+        end = bound(end, structure, lambda v: v is counter, least=False)
+        begin = bound(begin, structure, lambda v: v is counter, least=True)
         if end is not None and begin is not None and end.base is begin.base is counter:
             if end.offset <= begin.offset:
                 return True
         if r == w and _single(r, counter):
             found = False
     return found
-
-
-def _bound(x: Affine | None, counter: Value, structure: Structure, *, least: bool) -> Affine | None:
-    """The least, or the greatest, that a number is in an iteration of a loop around.
-
-    Where it goes by the counter of a loop inside, it is told by that loop's range, if that goes by
-    the counter of the loop around.
-    """
-    while x is not None and x.base is not None and x.base is not counter:
-        loop = counter_loop(x.base, structure)
-        if loop is None or loop.span is None or type(loop.span[2]) is not int or not loop.span[2]:
-            return x
-        start, stop, step = loop.span
-        first, last = affine(start, structure), affine(stop, structure)
-        if (step > 0) is least:  # the counter begins with it
-            found = first
-        elif last is None:
-            return x
-        else:  # the counter ends before it
-            found = Affine(last.base, last.offset + (-1 if step > 0 else 1))
-        if found is None:
-            return x
-        x = Affine(found.base, found.offset + x.offset)
-    return x
 
 
 def _single(r: Interval, counter: Value) -> bool:

@@ -16,6 +16,7 @@ from fwdad.reverse.rules import Rules
 from fwdad.rules.registry import find_rule
 from fwdad.tape.forward.rule_table import RULE_OF
 from fwdad.tape.ops import Apply, Load, Op, Store, Update, Value, is_array
+from fwdad.tape.passes.rewrite import all_used
 from fwdad.tape.scattering import last_writes, scattered, subtracts, target_of
 from fwdad.tape.symbol import Symbol, as_numpy_number
 from fwdad.tape.types import ArrayType
@@ -26,6 +27,7 @@ class Memory(Rules):
 
     facts: Any
     kept: dict[Op, Value]
+    certain: set[Op]
 
     def _load(self, op: Load) -> None:
         (v,) = op.outputs
@@ -156,18 +158,46 @@ class Memory(Rules):
         if rule is None or rule.kind != "elementwise":
             self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
             return
-        old = self.old_content(op)
         value = as_numpy_number(self.symbols(op.value), op.array.type.dtype)
-        y = self.recorder.apply(op.function, (old, value), {})
+        active = (True, self.structure.any_active(op.value))
+        partials = self._of_new_content(op, rule, value, active)
+        if partials is None:
+            old = self.old_content(op)
+            y = self.recorder.apply(op.function, (old, value), {})
+            partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
         y_bar = self.recorder.load(bar, at)
         if y_bar.is_array:
             y_bar = self.recorder.apply(np.ndarray.copy, (y_bar,), {})
-        of_value = None
-        if self.structure.any_active(op.value):
-            of_value = self.scaled(rule.partials[1](old, value, y), y_bar)
-        self.recorder.store(bar, at, self.scaled(rule.partials[0](old, value, y), y_bar))
+        of_value = self.scaled(partials[1], y_bar) if active[1] else None
+        self.recorder.store(bar, at, self.scaled(partials[0], y_bar))
         if of_value is not None:  # last: the value may be a window on the array itself
             self._give(op.value, of_value)
+
+    def _of_new_content(
+        self, op: Update, rule: Any, value: Any, active: tuple[bool, bool]
+    ) -> list[Any] | None:
+        """The partials, if they are made of what an update has written, and that is still there."""
+        if not self.stays_written(op):
+            return None
+        recorder = self.recorder
+        start, mark = len(recorder.block.ops), recorder.mark()
+        y = recorder.load(Symbol(op.array, recorder), self.symbols(op.index))
+        load = recorder.block.ops[-1]
+        old = Symbol(Value(y.type), recorder)  # which nobody has read
+        partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
+        made = recorder.block.ops[start:]
+        used = {v for o in made for v in all_used(o)}
+        used |= {p.value for p in partials if type(p) is Symbol}
+        if old.value in used:
+            del recorder.block.ops[start:]
+            recorder.forget(mark)
+            return None
+        self.certain.add(load)
+        return partials
+
+    def stays_written(self, op: Op) -> bool:
+        """Whether what a store writes is there, while what comes before it is run backwards."""
+        raise NotImplementedError
 
     # -- what was overwritten
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from fwdad.reverse.control import Control
 from fwdad.reverse.indices import loops_around, may_meet
 from fwdad.reverse.residuals import Place
-from fwdad.tape.ops import Apply, Block, Call, Load, Op, Value, is_array, values_in, walk
+from fwdad.tape.ops import Apply, Block, Call, Load, Op, Store, Value, is_array, values_in, walk
 from fwdad.tape.passes.rewrite import blocks_of
 from fwdad.tape.places import are_apart, intervals
 from fwdad.tape.scattering import Target, target_of
@@ -48,12 +49,44 @@ class Overwriting(Control):
     def is_untouched(self, op: Load) -> bool:
         """Whether a load reads the same when it is done again on the way back."""
         block, position = self.structure.block_of[op], self.structure.position[op]
-        part = intervals(op.index, op.array.type.ndim, self.structure)
+        return not any(self._writing(Target(op.array, op.index), block, position))
+
+    def stays_written(self, op: Op) -> bool:
+        """Whether what a store writes is there, while what comes before it is run backwards.
+
+        Nothing may write there later, and the way back may not put there what was before.
+        """
+        target = target_of(op)
+        if target is None or self.group is not None or self.runs_again(op) or self.is_restored(op):
+            return False
+        if self.structure.roots(target.array) & self._written_by_functions():
+            return False
+        block, position = self.structure.block_of[op], self.structure.position[op]
+        return not any(self._writing(target, block, position + 1))
+
+    def is_stored_at_once(self, op: Store, v: Value) -> bool:
+        """Whether nothing writes where a value is stored between its definition and that."""
+        structure = self.structure
+        made = structure.definition.get(v)
+        if made is None or structure.block_of.get(made) is not structure.block_of[op]:
+            return False
+        block, start = structure.block_of[op], structure.position[made]
+        roots = structure.roots(op.array)
         return not any(
-            self.overwrites(store, target, Place(root, op.array, part), block, position)
+            self.is_before(block, start, store)
+            and not self.is_before(block, structure.position[op] + 1, store)
             for store, target in self.stores()
-            for root in self.structure.roots(target.array) & self.structure.roots(op.array)
+            if store is not op and structure.roots(target.array) & roots
         )
+
+    def _writing(self, read: Target, block: Block, position: int) -> Iterator[Op]:
+        """The stores that may write elements after a place of the program."""
+        structure = self.structure
+        part = intervals(read.at, read.array.type.ndim, structure)
+        for store, target in self.stores():
+            for root in structure.roots(target.array) & structure.roots(read.array):
+                if self.overwrites(store, target, Place(root, read.array, part), block, position):
+                    yield store
 
     def is_stale(self, op: Apply) -> bool:
         """Whether a call that may answer a copy would, run again, copy something else."""

@@ -114,6 +114,7 @@ class Pullback(Overwriting):
         super().__init__(recorder, structure, Region(source, recorder.block))
         self.given = given
         self.kept: dict[Op, Value] = {}
+        self.certain: set[Op] = set()
         self.lengths: dict[Any, Value] = {}
         self.stacks: list[Op] = []
         self.stack_values = {}

@@ -437,6 +437,9 @@ class Program:
         own if it is apart. Empty: all are.
     absent : set of Value
         In such a program: the parameters that may be missing, and are not used then.
+    own : bool
+        Whether each parameter that it writes into is memory of its own, where another index means
+        another element.
     """
 
     name: str
@@ -449,6 +452,7 @@ class Program:
     rows: bool = False
     together: list[int] = field(default_factory=list)
     absent: set[Value] = field(default_factory=set)
+    own: bool = False
 
     def walk(self) -> Iterator[Op]:
         """Every operation, in order, those inside blocks after the one that holds them."""

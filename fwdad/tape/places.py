@@ -6,7 +6,7 @@ An index is read as ``counter + constant`` for the counter of a loop around it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
@@ -169,6 +169,73 @@ def are_apart(read: list[Interval], written: list[Interval]) -> bool:
             if a is not None and b is not None and a.base is b.base and a.offset <= b.offset:
                 return True
     return False
+
+
+def bound(
+    x: Affine | None, known: Definitions, keeps: Callable[[Value], bool], *, least: bool
+) -> Affine | None:
+    """The least, or the greatest, that a number is, whatever the counters of some loops are.
+
+    Parameters
+    ----------
+    x : Affine or None
+        The number.
+    known : Definitions
+        The program.
+    keeps : callable
+        Whether a counter is to stay: of the others' loops the range says what they are.
+    least : bool
+        Which of both.
+    """
+    while x is not None and x.base is not None and not keeps(x.base):
+        loop = counter_loop(x.base, known)
+        if loop is None or loop.span is None or type(loop.span[2]) is not int or not loop.span[2]:
+            return x
+        start, stop, step = loop.span
+        first, last = affine(start, known), affine(stop, known)
+        if (step > 0) is least:  # the counter begins with it
+            found = first
+        elif last is None:
+            return x
+        else:  # the counter ends before it
+            found = Affine(last.base, last.offset + (-1 if step > 0 else 1))
+        if found is None:
+            return x
+        x = Affine(found.base, found.offset + x.offset)
+    return x
+
+
+def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: Definitions) -> bool:
+    """Whether no iteration of a loop means, by an index, the element that a load reads before it.
+
+    Parameters
+    ----------
+    op : Load
+        Of an array whose elements lie apart.
+    at : tuple of operands
+        An index of the same array, somewhere in the loop.
+    loop : Loop
+        Which does not change what the load's index is made of.
+    known : Definitions
+        The program.
+    """
+    ndim = op.array.type.ndim
+    read, written = intervals(op.index, ndim, known), intervals(at, ndim, known)
+    if read is None or written is None:
+        return False
+    inside = {id(b) for b in blocks_of(loop.body)}
+
+    def is_outside(v: Value) -> bool:
+        return id(known.home.get(v)) not in inside
+
+    reached = [
+        Interval(
+            bound(w.low, known, is_outside, least=True),
+            bound(w.high, known, is_outside, least=False),
+        )
+        for w in written
+    ]
+    return are_apart(read, reached)
 
 
 def is_window_apart(

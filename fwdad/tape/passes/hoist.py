@@ -5,7 +5,9 @@ rest is moved where the loop surely runs; and of a loop over a range, calls of f
 operations on arrays are moved under ``if start < stop``. Of a program without warnings, numbers
 that might warn are moved as they are. What may raise moves only where it is the
 first thing of an iteration that may, so that the same exception is raised in the same state.
-Allocations that are written or answered stay, and so do reads of memory that the loop writes.
+Allocations that are written or answered stay, and so do reads of memory that the loop writes, but
+for an element that has just been read or written before the loop, where no index in the loop means
+it: it is a number in a register then, and its cotangent a sum that the way back carries.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ from fwdad.tape.ops import (
     Missing,
     Op,
     Program,
+    Store,
+    Update,
     Value,
     is_array,
     values_in,
     walk,
 )
 from fwdad.tape.passes.carried import bounded, runs, surely_runs
-from fwdad.tape.passes.rewrite import Mapping, all_inside, all_used, substitute
+from fwdad.tape.passes.rewrite import Mapping, all_inside, all_used, key_of, substitute
+from fwdad.tape.places import Places, has_own_elements, is_apart_throughout
+from fwdad.tape.scattering import target_of
 
 
 def hoist(program: Program) -> bool:
@@ -57,6 +63,8 @@ class _Hoister:
         self._escaping = memory([*program.block.results, *given], self.roots)
         self._partial = missing_on_some_way(program)
         self._quiet = program.quiet
+        self._program = program
+        self._known: Places | None = None
 
     def block(self, block: Block) -> bool:
         """Hoist out of the loops of a block, the inner ones first."""
@@ -66,16 +74,16 @@ class _Hoister:
             for inner in op.blocks():
                 changed |= self.block(inner)
             if isinstance(op, Loop) and not op.sealed:
-                moved = self._out_of(op)
+                moved = self._out_of(op, made)
                 changed |= bool(moved)
                 made.extend(moved)
             made.append(op)
         block.ops = made
         return changed
 
-    def _out_of(self, loop: Loop) -> list[Op]:
+    def _out_of(self, loop: Loop, before: list[Op]) -> list[Op]:
         """Take the invariant operations out of a loop; answer what stands before it."""
-        plain, guarded = self._invariant(loop)
+        plain, guarded = self._invariant(loop, before)
         surely = surely_runs(loop)
         if not surely:
             guarded = _worthwhile(guarded) if loop.test is None and bounded(loop) else []
@@ -86,7 +94,7 @@ class _Hoister:
             return [*plain, *guarded]
         return [*plain, *self._guard(loop, guarded)]
 
-    def _invariant(self, loop: Loop) -> tuple[list[Op], list[Op]]:
+    def _invariant(self, loop: Loop, before: list[Op]) -> tuple[list[Op], list[Op]]:
         """What can be moved as it is, and what only where the loop runs."""
         changing = set().union(*(all_inside(b) for b in loop.blocks()))
         written = writes(loop, self.roots)
@@ -108,7 +116,9 @@ class _Hoister:
                     and not changing & used
                     and self._may_move(op, written)
                 )
-                if moves and found is Risk.QUIET and not isinstance(op, Branch):
+                if not changing & (used | late) and self._is_held(op, loop, before):
+                    plain.append(op)
+                elif moves and found is Risk.QUIET and not isinstance(op, Branch):
                     (guarded if late & used else plain).append(op)
                 elif moves and (found <= Risk.WARNS or first):
                     guarded.append(op)
@@ -132,6 +142,30 @@ class _Hoister:
         arrays = [v for i in inner for v in i.outputs if is_array(v)]
         kept = self._written | self._escaping
         return not any(v in self.roots[v] and v in kept for v in arrays)
+
+    def _is_held(self, op: Op, loop: Loop, before: list[Op]) -> bool:
+        """Whether a load reads an element met before a loop, which the loop does not write."""
+        if not isinstance(op, Load) or is_array(op.outputs[0]) or loop.checkpoint is not None:
+            return False
+        key = key_of(op.index)
+        if not any(
+            isinstance(o, (Load, Store, Update)) and o.array is op.array and key_of(o.index) == key
+            for o in before
+        ):
+            return False
+        known = self._known = self._known or Places(self._program)
+        own = self._program.own and op.array in self._program.block.params
+        if not own and not has_own_elements(op.array, known):
+            return False
+        for inner in (o for block in loop.blocks() for o in walk(block)):
+            if not memory(inner.writes(), self.roots) & self.roots[op.array]:
+                continue
+            target = target_of(inner)
+            if target is None or target.array is not op.array:
+                return False
+            if not is_apart_throughout(op, target.at, loop, known):
+                return False
+        return True
 
     def _guard(self, loop: Loop, ops: list[Op]) -> list[Op]:
         """Operations under a branch that is taken if the loop runs."""

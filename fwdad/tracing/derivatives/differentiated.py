@@ -155,7 +155,7 @@ class Differentiated:
         finally:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
-        optimise(Program("", block))  # what is computed twice would be kept twice
+        optimise(Program("", block, own=True))  # what is computed twice would be kept twice
         own = self.apart(block, own)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(

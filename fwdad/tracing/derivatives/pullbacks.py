@@ -52,7 +52,7 @@ class _Point(OfTrace):
         finally:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
-        optimise(Program("", block))  # what is computed twice would be kept twice
+        optimise(Program("", block, own=True))  # what is computed twice would be kept twice
         self.given = [self._copy(x) for x in at.apart(block, own)]
         self.block = self._apart(block)
         found = write_block(recorder, self._block(), [self._copy(x) for x in self.given])
