@@ -27,7 +27,7 @@ from fwdad.tape.effects import own_function, type_of_operand
 from fwdad.tape.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.tape.forward.placing import place_lanes, pulled_places
 from fwdad.tape.forward.rule_table import GATHERING, PASSING, ruled_function
-from fwdad.tape.forward.rules import becomes_whole, nested_parts, valued_operands
+from fwdad.tape.forward.rules import nested_parts
 from fwdad.tape.free_sums import free_products
 from fwdad.tape.mirroring import give_back
 from fwdad.tape.ops import Apply, Op, Value, is_array
@@ -46,7 +46,6 @@ class Rules(Windows):
     def _apply(self, op: Apply) -> None:
         if self._written(op):
             return
-        self._stays_inexact(op)
         bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
         if all(b is None for b in bars) or not is_differentiable(op):
             return
@@ -86,15 +85,6 @@ class Rules(Windows):
     def _scatter_backwards(self, op: Apply) -> None:
         """Run a call of ``np.add.at`` backwards."""
         raise NotImplementedError
-
-    def _stays_inexact(self, op: Apply) -> None:
-        """Raise if an active value becomes a whole number."""
-        if becomes_whole(op) and self.structure.any_active(valued_operands(op)):
-            message = (
-                f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
-                "lose it; say fwdad.stop_gradient(x) if that is meant"
-            )
-            raise DualLeakError(message, op.location)
 
     def _stack(self, op: Apply) -> None:
         """A stack, backwards: what was popped is pushed, what was pushed is popped."""

@@ -27,9 +27,11 @@ from fwdad.tape.ops import (
     Value,
     is_array,
     values_in,
+    walk,
 )
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.stacks import pop, top
+from fwdad.tape.whole_numbers import check_derivatives_fit
 
 _FLAT = {np.zeros_like, np.ones_like, np.empty_like, np.zeros, np.ones, np.empty}
 
@@ -80,6 +82,8 @@ class Structure:
         self._active_memory = {root for v in wrt for root in self.roots(v)}
         while self._spread(top):
             pass
+        for op in walk(top):
+            check_derivatives_fit(op, self.is_active)
 
     # -- places
 

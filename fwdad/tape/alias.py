@@ -53,6 +53,7 @@ _OWN = {
 }  # fmt: skip
 _FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
+_COPYING_FUNCTIONS = {("fwdad.evaluators", "stop_gradient")}  # of ours, in layers above this one
 _COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
 
 
@@ -106,7 +107,10 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
     """Whether a function's result is never a window on an argument."""
     if own_name(function) not in ("", "_identity"):
         return True
-    if isinstance(function, np.ufunc) or isinstance(getattr(function, "__self__", None), np.ufunc):
+    name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    if name in _COPYING_FUNCTIONS or isinstance(function, np.ufunc):
+        return True
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
     if getattr(operator, getattr(function, "__name__", ""), None) is function or function is abs:
         return True

@@ -26,6 +26,7 @@ from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Length, Symbol, as_divisor, as_numpy_number
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
+from fwdad.tape.whole_numbers import check_derivatives_fit
 
 
 class _Wanted(Lanes):
@@ -57,17 +58,10 @@ class Rules(Memory):
         if op.function in (new_stack, push, pop, top, thin):
             self._stack(op)
             return
+        check_derivatives_fit(op, self.is_active)
         if op.mutated:
             self._mutation(op, active=active)
             return
-        if becomes_whole(op) and any(
-            self.is_active(v) for o in valued_operands(op) for v in values_in(o)
-        ):
-            message = (
-                f"a value that carries a derivative would become {op.outputs[0].type.dtype} and "
-                "lose it; say fwdad.stop_gradient(x) if that is meant"
-            )
-            raise DualLeakError(message, op.location)
         if not active or op.function in CONSTANT or not _has_tangent(op):
             self._copy(op)
         elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
@@ -352,27 +346,6 @@ def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
 def _has_tangent(op: Apply) -> bool:
     """Whether an output has a tangent space."""
     return any(v.type.dtype.kind in "fc" for v in op.outputs)
-
-
-def becomes_whole(op: Apply) -> bool:
-    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast, a sum of ints.
-
-    The sum, or another linear function, has ``dtype=int`` then, or an integer array beside it.
-    """
-    f = op.function
-    if f is np.ndarray.astype or f in GATHERING:
-        return not _has_tangent(op)
-    rule = find_rule(ruled_function(op))
-    if rule is not None and rule.kind != "constant":
-        told = op.kwargs.get("dtype") is not None
-        return bool(rule.linear_argnums or told) and not _has_tangent(op)
-    return f is int or (isinstance(f, type) and issubclass(f, np.integer))
-
-
-def valued_operands(op: Apply) -> tuple[Any, ...]:
-    """The operands whose values a result has; of ``full_like``'s array it has the shape only."""
-    operands = tuple(op.operands())
-    return operands[1:] if ruled_function(op) is np.full_like else operands
 
 
 def _tangent(t: Any) -> Any:

@@ -388,7 +388,7 @@ _JOINING = {np.concatenate, np.stack, np.hstack, np.vstack}
 def _moved(op: Apply) -> Any:
     a, *rest = op.args
     if not is_array(a) or values_in([rest, op.kwargs]) or a.type.dtype != op.outputs[0].type.dtype:
-        return None
+        return None  # `ascontiguousarray` casts, too
     try:
         at = op.function(places(a), *rest, **op.kwargs)
     except (ValueError, TypeError, IndexError):
