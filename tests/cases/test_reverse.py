@@ -29,7 +29,7 @@ ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
     "array_of_arrays", "classes_with_operators", "diagonal_by_einsum",
     "division_by_zero_is_caught", "failing_factorisation",
-    "fortran_order",
+    "fortran_order", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",
     "quadrature",
     "recursive_sort", "structured_fields",
