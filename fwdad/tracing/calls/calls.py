@@ -41,7 +41,7 @@ class Calls(ClassCalls):
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
         if f is functools.singledispatch:  # it reads annotations, which closures here have not
-            message = "functools.singledispatch cannot be called in a traced function: do so outside"
+            message = "functools.singledispatch cannot be called in a traced function"
             raise UntraceableError(message, self.location())
         if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
             kwargs = {**kwargs, "argnums": self.known(kwargs["argnums"])}
