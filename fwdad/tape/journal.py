@@ -75,7 +75,12 @@ class Journal:
 
     def contents(self) -> list[tuple[Any, Any]]:
         """All these containers, with what they hold now."""
-        return [(o, _content(o)) for o in self.heap()]
+        return self.contents_of(self.heap())
+
+    @staticmethod
+    def contents_of(containers: list[Any]) -> list[tuple[Any, Any]]:
+        """Containers, with what they hold now."""
+        return [(o, _content(o)) for o in containers]
 
     def is_namespace(self, o: Any) -> bool:
         """Whether a dict is the attributes of an object, or the names of a function."""

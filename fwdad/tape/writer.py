@@ -79,6 +79,8 @@ class Writer(Journal, KnownLengths):
         self.blocks = [self.block]  # those that are open, the innermost last
         self.first_block = 0  # of the function that is traced into a program of its own
         self.lists: list[Any] = []  # those that grow when the program runs
+        self.unwritten: set[Value] = set()  # arrays that must stay as they are: a cache keeps them
+        self.unchanged: list[tuple[Any, Any]] = []  # the same of containers
         self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
         self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
         self.capture: Callable[[Any], Symbol] | None = None
@@ -139,10 +141,23 @@ class Writer(Journal, KnownLengths):
     def emit(self, op: Op) -> None:
         """Append an operation."""
         op.location = op.location or self.place()
+        if self.unwritten and op.writes():
+            self._stays(op)
         self.block.ops.append(op)
         for value in op.outputs:
             self._definitions[value] = op
             self.measure(value)
+
+    def _stays(self, op: Op) -> None:
+        """Raise if an operation may write into an array that has to stay as it is."""
+        for v in {owner for written in op.writes() for owner in self.owners(written)}:
+            if v in self.unwritten or v in self.carried:
+                message = (
+                    "an array is written that a function under `functools.lru_cache` reads, or has "
+                    "answered: Python would keep its first answer. This cannot be traced; give it "
+                    "what changes as an argument"
+                )
+                raise UntraceableError(message, op.location)
 
     def made_by(self, value: Value) -> Op | None:
         """The operation that has defined a value; None of an input."""

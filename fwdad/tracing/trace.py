@@ -178,6 +178,7 @@ def _trace(
     rebuild.place = tracer.returned
     rebuild.answer(y)
     check_items(recorder.block, recorder.lists)
+    caches.check_answers(recorder)
     recorder.block.params = [*inputs, *(c.value for c in captures.found)]
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)

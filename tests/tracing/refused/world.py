@@ -172,10 +172,7 @@ def counted(x):
     return total * calls[0]
 
 
-_AGAIN = (
-    "one that is called again in another iteration or branch, and reads names or lists that have "
-    "changed, or arrays made inside"
-)
+_AGAIN = "one that reads, or has answered, names, lists or arrays that change between its calls"
 
 
 @refuses(_AGAIN, 1.5, part="first answer")
