@@ -293,7 +293,7 @@ class ChunkMismatchError(FwdadError, ValueError):
 
 
 class NondeterministicFunctionError(FwdadError):
-    """The function's value differs from one chunk of tangents to the next."""
+    """A function's value differs from one chunk of tangents, or from one call, to the next."""
 
 
 class NotHolomorphicError(FwdadError, ValueError):

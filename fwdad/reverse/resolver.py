@@ -220,7 +220,7 @@ class Resolver:
             costs = [
                 self._count(used, plan, seen, _CHEAP) for used in values_in((op.array, op.index))
             ]
-            if None not in costs and sum(costs) < _CHEAP:  # type: ignore[arg-type]
+            if sum(_CHEAP if n is None else n for n in costs) < _CHEAP:
                 return [*plan, Load(op.array, op.index, False, outputs=(v,), location=op.location)]
         return None
 

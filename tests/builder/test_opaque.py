@@ -218,6 +218,39 @@ def test_cached_functions_do_not_mix_tangents():
     assert_allclose(y_dot, math.cos(0.7))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_cached_function_that_reads_what_has_changed(n):
+    """Python keeps its first answer; the derivative of that cannot be told from the second's."""
+    scale = [1.0]
+
+    @functools.cache
+    def scaled(v, k=None):
+        return v * scale[0] if k is None else k
+
+    def f(x):
+        scale[0] = 1.0
+        scaled.cache_clear()
+        total = scaled(x * 2) + scaled(x * 2)
+        scale[0] = 5.0
+        return total + scaled(x * 2)
+
+    assert f(1.5) == 9.0
+    x = np.array([1.5, 2.0])
+    for mode in ("forward", "reverse"):
+        with pytest.raises(fwdad.NondeterministicFunctionError, match="first answer"):
+            fwdad.jacobian(lambda x: f(x[0]), x, chunk=n, mode=mode)
+
+
+def test_a_cached_function_at_equal_numbers():
+    @functools.cache
+    def square(v):
+        return np.array([v * v, np.nan])
+
+    x = np.array([0.7, 0.7])
+    found = fwdad.jacobian(lambda x: square(x[0])[0] + 2.0 * square(x[1])[0], x)
+    assert_allclose(found, [1.4, 2.8])
+
+
 def test_stop_gradient_and_auxiliary_values():
     a = Angle.of(0.7)
     _, y_dot = fwdad.jvp(lambda a: a.height() * fwdad.stop_gradient(a).sin, a, Turn(1.0))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 from typing import Any
+
+import numpy as np
 
 from fwdad.builder.calls.dispatch import call, on_call
 from fwdad.builder.duals.dual import OPAQUE
@@ -12,6 +15,8 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.hooks.attributes import attr
 from fwdad.builder.hooks.method_calls import method
 from fwdad.builder.run import STATE
+from fwdad.errors import NondeterministicFunctionError
+from fwdad.tangents.plain import plain
 
 
 @on_call(functools.partial)
@@ -27,8 +32,32 @@ def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call(f.__wrapped__, *args, **kwargs)
     key = (id(f), _identities(args), _identities(tuple(sorted(kwargs.items()))))
     if key not in run.memo:
-        run.memo[key] = (call(f.__wrapped__, *args, **kwargs), f, args, kwargs)
+        found = call(f.__wrapped__, *args, **kwargs)
+        run.memo[key] = (found, f, args, kwargs)
+        _answers_as_before(f, args, kwargs, found)
     return run.memo[key][0]
+
+
+def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> None:
+    """Raise if Python's cache would hold another answer: to equal arguments, of other tangents."""
+    given = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
+    bare, value = list(map(plain, given)), plain(found)
+    numbers = (int, float, complex)
+    if not any(map(isinstance_dual, given)) or not isinstance(value, (*numbers, np.ndarray)):
+        return
+    if not all(x is None or isinstance(x, (*numbers, str)) for x in bare):
+        return  # arrays are no keys: Python raises
+    key = ("answer", id(f), len(args), *((type(x), x) for x in bare))
+    first = STATE.run.memo.setdefault(key, copy.copy(value))
+    alike = np.shape(first) == np.shape(value)
+    if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):
+        name = getattr(f, "__name__", "f")
+        message = (
+            f"{name}, under functools.lru_cache, answers {first} and {value} to equal arguments, "
+            "which carry derivatives: it reads what has changed between its calls, and Python "
+            "would keep the first answer. Give it what changes as an argument"
+        )
+        raise NondeterministicFunctionError(message)
 
 
 def _identities(values: Any) -> tuple[Any, ...]:
