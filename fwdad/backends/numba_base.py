@@ -40,6 +40,7 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.orders import Order, Orders
+from fwdad.tape.passes.rewrite import definitions
 from fwdad.tape.places import Places, is_window_apart
 from fwdad.tape.show import Writer
 from fwdad.tape.stacks import pop, top
@@ -70,6 +71,7 @@ class BaseWriter(Writer):
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)
         self.known = Places(program)
+        self._made = definitions(program)
         self._missing = missing_on_some_way(program)
         self.axes = axes_of_memory(program, self._roots, self.known)
         self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}
@@ -77,6 +79,7 @@ class BaseWriter(Writer):
         self._lazy: dict[Value, Apply] = {}
         self._terms: dict[Value, Term] = {}
         self._bits: dict[Value, int] = {}
+        self._of_row: dict[Value, str] = {}  # arrays of which a row reads one element: its name
         self._standin: dict[Value, str] = {}  # copies of arrays that are being written
         self.lanes = in_registers(program, self.is_written)
         self._lane_memory = lane_memory(program, self.lanes)

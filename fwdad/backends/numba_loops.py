@@ -9,12 +9,13 @@ import numpy as np
 from fwdad.backends import array_functions
 from fwdad.backends.array_functions import Leaf, length_text, tuple_text
 from fwdad.backends.numba_lanes import LaneWriter
-from fwdad.backends.number_terms import Term, constant, number_cast, numpy_number
+from fwdad.backends.number_terms import Term, constant, literal, number_cast, numpy_number
 from fwdad.backends.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
 from fwdad.tape.notation import ATOM
 from fwdad.tape.ops import (
     Apply,
     Block,
+    Load,
     Op,
     Operand,
     Store,
@@ -25,7 +26,7 @@ from fwdad.tape.ops import (
 )
 from fwdad.tape.stacks import push
 from fwdad.tape.summing import sum_to
-from fwdad.tape.types import ArrayType, Dimension, Number, Size
+from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type
 
 BROADCAST = "a cotangent was broadcast"
 """What compiled code says of lengths that NumPy's has to sum over."""
@@ -153,12 +154,37 @@ class LoopWriter(LaneWriter):
         self.new_array(value, lengths, op, compared=True)
         self.compare([Leaf(name, t.shape, value), *leaves], lengths, steps)
         start = len(self.lines)
-        with_index = self.open_loops(lengths, inner=True)
+        with_index = self._open_rows(leaves, lengths, steps)
         term = self._element_of(op, with_index, steps)
         self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
         self.close_loops(with_index)
+        self._of_row.clear()
         self.spread(start, lengths)
         self._done_inside(op)
+
+    def _open_rows(
+        self, leaves: list[Leaf], lengths: list[str], steps: dict[tuple[str, int], str]
+    ) -> list[str]:
+        """Begin the loops over a new array; what a row reads one element of is read before it.
+
+        LLVM does not take it out: it does not see that the new array is apart from the others.
+        """
+        *rows, last = self.index_names(len(lengths), inner=True) or [""]
+        if not rows or self.spreads:
+            return self.open_loops(lengths, inner=True)
+        for index, n in zip(rows, lengths, strict=False):
+            self.line(f"for {index} in range({n}):")
+            self._indent += 1
+        for name, shape, v in leaves:
+            if v is None or v in self._of_row or v in self.lanes or self.filled_with(v):
+                continue
+            if not shape or shape[-1] == 1:
+                own = self.index_into(name, shape, [*rows, last], steps)
+                self._of_row[v] = self.temporary("of_row")
+                self.line(f"{self._of_row[v]} = {name}[{self.at(own)}]")
+        self.line(f"for {last} in range({lengths[-1]}):")
+        self._indent += 1
+        return [*rows, last]
 
     def compare(
         self, arrays: Sequence[Leaf], lengths: Sequence[str], steps: dict[tuple[str, int], str]
@@ -307,9 +333,29 @@ class LoopWriter(LaneWriter):
             return constant(a)
         if a in self._lazy:
             return self._element_of(self._lazy[a], index, steps)
+        known = self.filled_with(a)
+        if known is not None:
+            return known
+        if a in self._of_row:
+            return Term(self._of_row[a], ATOM, numpy_number(a.type.dtype))
         name = self.array(a)
         own = self.index_into(name, a.type.shape, index, steps)
         return Term(f"{name}[{self.at(own)}]", ATOM, numpy_number(a.type.dtype))
+
+    def filled_with(self, a: Value) -> Term | None:
+        """The number that each element of an array is, if that is known; None of most arrays."""
+        op = self._made.get(a)
+        while isinstance(op, Load) and op.view:
+            op = self._made.get(op.array)
+        if not isinstance(op, Apply) or op.function is not np.full or len(op.args) != 2:
+            return None
+        fill, t = op.args[1], a.type
+        if op.kwargs or isinstance(fill, Value) or is_array(fill) or t.dtype.kind != "f":
+            return None
+        if number_type(fill) is None or t.dtype != op.outputs[0].type.dtype or self.is_written(a):
+            return None
+        text = literal(fill, numpy_number(t.dtype))
+        return Term(text, 7 if text.startswith("-") else ATOM, numpy_number(t.dtype))
 
     def index_into(
         self,
