@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,13 +45,36 @@ def arguments_of(
     if not isinstance(args, tuple):
         args = (args,)
     positions = positions_of(argnums, 1 + len(args))
-    return Arguments((x, *args), kwargs or {}, positions), isinstance(argnums, int)
+    return Arguments((x, *args), kwargs or {}, positions), not isinstance(argnums, (tuple, list))
+
+
+def argument_numbers(argnums: Any) -> Argnums:
+    """Python's ints, of whatever is an int; a truth value is none."""
+    if type(argnums) is int:  # the commonest
+        return argnums
+    several = isinstance(argnums, (tuple, list))
+    try:
+        made = tuple([_index(k) for k in (argnums if several else (argnums,))])
+    except TypeError:
+        came = repr(argnums) if several else type_in_words(argnums)
+        message = f"argnums is an int or a tuple of ints; {came} came"
+        if isinstance(argnums, np.ndarray):
+            message += ". What takes f alone answers a function: write grad(f)(x), not grad(f, x)"
+        raise UnsupportedTypeError(message) from None
+    return made if several else made[0]
+
+
+def _index(k: Any) -> int:
+    if isinstance(k, bool):
+        raise TypeError(k)
+    return operator.index(k)
 
 
 def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
     """The positions that ``argnums`` names among some positional arguments."""
-    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not all(isinstance(k, int) and -count <= k < count for k in given):
+    numbers = argument_numbers(argnums)
+    given = (numbers,) if isinstance(numbers, int) else numbers
+    if not all(-count <= k < count for k in given):
         message = (
             f"argnums is {argnums!r}: ints are wanted that count the positional arguments from 0, "
             f"and f is given {count}"
@@ -116,14 +140,19 @@ def _nbytes(leaves: list[Any]) -> int:
 
 def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | AutoWidth:
     """The number of lanes per run."""
+    check_chunk(chunk)
     if chunk is None:
         return max(count, 1)
-    if chunk == "auto":
-        return AutoWidth(count, leaves)
+    return AutoWidth(count, leaves) if isinstance(chunk, str) else int(chunk)
+
+
+def check_chunk(chunk: Any) -> None:
+    """Raise if it is no number of lanes."""
+    if chunk is None or (isinstance(chunk, str) and chunk == "auto"):
+        return
     if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
         message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
         raise SeedError(message)
-    return int(chunk)
 
 
 def check_mode(mode: str) -> None:
@@ -154,8 +183,9 @@ def check_holomorphic(
 
 
 COMPLEX_ARGUMENT = (
-    "the argument is complex: say holomorphic=True if the function is holomorphic there; "
-    "otherwise differentiate with respect to real and imaginary parts"
+    "the argument is complex: say holomorphic=True if the function is holomorphic there (jvp, "
+    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to "
+    "real and imaginary parts"
 )
 REAL_ARGUMENT = "holomorphic=True: every argument to differentiate must be complex"
 NOT_HOLOMORPHIC = (

@@ -165,10 +165,14 @@ def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: An
     UntraceableError
         If f cannot be traced for these arguments.
     TypeError, ValueError
-        Without arguments, if f is not under :func:`jit`, or has not been called.
+        Without arguments, if f is not under :func:`jit`, or has not been called; if there is no
+        such backend.
     ImportError
         For ``"numba"``, if Numba is not installed.
     """
+    if backend not in ("numpy", "numba", "tape"):
+        message = f'backend is "numpy", "numba" or "tape", not {backend!r}'
+        raise ValueError(message)
     if not args and not kwargs and hasattr(f, "__show__"):
         return str(f.__show__())
     program = _program_of(f, args, kwargs)

@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.arguments import (
     Argnums,
     Function,
+    argument_numbers,
     arguments_of,
     check_holomorphic,
     check_mode,
@@ -81,7 +82,7 @@ def jvp(
         The arguments to differentiate with respect to, counted in ``(x, *args)``. With a tuple, v
         is a tuple too.
     args : tuple, default ()
-        Further positional arguments of f, behind x.
+        Further positional arguments of f, behind x. What is no tuple is one argument, as in SciPy.
     kwargs : dict, optional
         Keyword arguments of f.
     has_aux : bool, default False
@@ -127,7 +128,8 @@ def jvp(
     (array([1., 4.]), array([2., 0.]))
     """
     if type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple:
-        usual = chunk is None and argnums == 0 and not has_aux and outputs == "returned"
+        first = type(argnums) is int and argnums == 0
+        usual = first and chunk is None and not has_aux and outputs == "returned"
         pushed = push_array(f, x, v, args, kwargs) if usual else None
         if pushed is not None:
             return pushed
@@ -181,6 +183,7 @@ def value_and_jacobian(
     arguments, single = arguments_of(f, x, args, kwargs, argnums)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     by_reverse: Any = Untraced(f)
+    argnums = argument_numbers(argnums)
     if mode != "forward" and not holomorphic:
         by_reverse = _REVERSE["jacobian"](
             f, x, chunk=chunk, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux,
@@ -223,7 +226,8 @@ def jacobian(
         array of x's size near the cache, and at least eight.
     mode : {"auto", "forward", "reverse"}
         By columns, or by rows. ``"auto"`` takes rows where x has more than 64 numbers and at least
-        four times as many as y, and f can be traced. ``chunk`` is then the number of rows.
+        four times as many as y, and f can be traced. ``chunk`` is then the number of rows. With
+        ``holomorphic`` it is by columns, whatever the mode.
     argnums, args, kwargs, has_aux, outputs, holomorphic
         See :func:`jvp`.
     stack : bool, default False

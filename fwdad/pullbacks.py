@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.arguments import Argnums, Function, arguments_of, width_of
+from fwdad.arguments import Argnums, Function, argument_numbers, arguments_of, width_of
 from fwdad.builder.activity import is_active
 from fwdad.builder.arguments import Arguments, explicit_leaves
 from fwdad.builder.calls.dispatch import call
@@ -139,7 +139,7 @@ class Pullback(OfOneRun):
         self._arguments, self._single = arguments_of(f, x, args, kwargs, argnums)
         width_of(chunk, 1, self._arguments.leaves)  # raises if it is none
         self._f = f
-        self._argnums = argnums if isinstance(argnums, int) else tuple(argnums)
+        self._argnums = argument_numbers(argnums)
         self._options = options
         self._chunk = chunk
         self._outcome: Outcome | None = None

@@ -6,12 +6,11 @@ With them second derivatives are taken: ``hessian`` and ``hvp``.
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
 
-from fwdad.arguments import Argnums, Function
+from fwdad.arguments import Argnums, Function, argument_numbers, check_chunk
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
@@ -143,7 +142,8 @@ def grad(
     Returns
     -------
     callable
-        With f's signature; its value has the structure and shapes of the argument.
+        With f's signature; its value has the structure and shapes of the argument. A complex x
+        has the gradient ``df/d(Re x) + i df/d(Im x)``, along which f rises fastest.
 
     Raises
     ------
@@ -293,6 +293,7 @@ def hvp(
     >>> hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     array([8., 2.])
     """
+    check_chunk(chunk)
     single = isinstance(x, np.ndarray) and np.ndim(v) == x.ndim  # the shortest way takes no chunk
     return jvp(grad(f), x, v, args=args, kwargs=kwargs, chunk=None if single else chunk)[1]
 
@@ -344,20 +345,6 @@ def _scalar(f: Function) -> Function:
     return getattr(f, "__loss__", f)
 
 
-def _argument_numbers(argnums: Any) -> Argnums:
-    """Python's ints, of whatever is an int."""
-    several = isinstance(argnums, (tuple, list))
-    try:
-        made = [operator.index(k) for k in (argnums if several else (argnums,))]
-    except TypeError:
-        came = repr(argnums) if several else type_in_words(argnums)
-        message = f"argnums is an int or a tuple of ints; {came} came"
-        if isinstance(argnums, np.ndarray):
-            message += ". What takes f alone answers a function: write grad(f)(x), not grad(f, x)"
-        raise UnsupportedTypeError(message) from None
-    return tuple(made) if several else made[0]
-
-
 class _Transformed:
     """A transformed function: it has f's signature, and pickles when f does."""
 
@@ -367,12 +354,16 @@ class _Transformed:
             raise UnsupportedTypeError(message)
         self._evaluate = evaluate
         self._options = options
-        self._argnums = _argument_numbers(argnums)
+        self._argnums = argument_numbers(argnums)
+        check_chunk(options["chunk"])
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.evaluate(_at_once, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<fwdad.{self._evaluate.__name__.removeprefix('_call_')} of {self.__wrapped__!r}>"
 
     def evaluate(self, call: Any, args: Any, kwargs: Any) -> Any:
         """Call the evaluator by ``call``."""

@@ -70,7 +70,57 @@ MISTAKES = {
     "a name as argnums": (
         lambda: fwdad.jacobian(pair, X, argnums="x"),
         TypeError,
-        "argnums is 'x': ints are wanted",
+        "argnums is an int or a tuple of ints; a str came",
+    ),
+    "a truth value as argnums": (
+        lambda: fwdad.grad(total, True)(X, X),
+        TypeError,
+        "argnums is an int or a tuple of ints; a bool came",
+    ),
+    "truth values as argnums of jacobian": (
+        lambda: fwdad.jacobian(pair, X, argnums=(False,)),
+        TypeError,
+        "argnums is an int or a tuple of ints; (False,) came",
+    ),
+    "False as argnums of jvp": (
+        lambda: fwdad.jvp(pair, X, X, argnums=False),
+        TypeError,
+        "argnums is an int or a tuple of ints; a bool came",
+    ),
+    "no lanes for a gradient": (
+        lambda: fwdad.grad(total, chunk=0),
+        ValueError,
+        'chunk is a positive integer, "auto" or None, not 0',
+    ),
+    "half a lane under jit": (
+        lambda: fwdad.jit(fwdad.jacfwd(pair, chunk=2.5)),
+        ValueError,
+        'chunk is a positive integer, "auto" or None, not 2.5',
+    ),
+    "no lanes for one Hessian product": (
+        lambda: fwdad.hvp(total, X, X, chunk=0),
+        ValueError,
+        'chunk is a positive integer, "auto" or None, not 0',
+    ),
+    "no such source": (
+        lambda: fwdad.show(pair, X, backend="c"),
+        ValueError,
+        'backend is "numpy", "numba" or "tape", not \'c\'',
+    ),
+    "a trace of no function": (
+        lambda: fwdad.trace(3, X),
+        TypeError,
+        "trace takes a function; an int came",
+    ),
+    "a product of unlike tangents": (
+        lambda: fwdad.inner_product(np.ones((2, 3)), np.ones((3, 2))),
+        ValueError,
+        "they have the shapes (2, 3) and (3, 2)",
+    ),
+    "a complex point, by rows": (
+        lambda: fwdad.jacrev(pair)(X + 0j),
+        fwdad.NotHolomorphicError,
+        "(jvp, derivative, jacobian, jacfwd, linearize)",
     ),
     "argnums out of range": (
         lambda: fwdad.grad(total, argnums=1)(X),
@@ -226,6 +276,27 @@ MISTAKES = {
     ),
     "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
 }
+
+
+@pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1), np.array(1)])
+def test_argnums_of_numpy_are_ints(argnums):
+    """With every evaluator; the answer is no tuple."""
+
+    def f(x, y):
+        return np.sum(x**2 * y)
+
+    expected = X**2
+    bars = [
+        fwdad.grad(f, argnums)(X, X),
+        fwdad.jacobian(f, X, args=(X,), argnums=argnums, mode="forward"),
+        fwdad.jacobian(f, X, args=(X,), argnums=argnums, mode="reverse"),
+        fwdad.jvp(f, X, args=(X,), argnums=argnums)[1],
+        fwdad.vjp(f, X, args=(X,), argnums=argnums)[1](1.0),
+        fwdad.jit(fwdad.jacfwd(f, argnums))(X, X),
+    ]
+    for x_bar in bars:
+        np.testing.assert_allclose(x_bar, expected, rtol=1e-15)
+    assert np.array_equal(fwdad.hessian(f, X, args=(X,), argnums=argnums), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("name", MISTAKES)

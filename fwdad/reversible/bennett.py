@@ -68,7 +68,8 @@ def bennett(step: Callable[..., Any], k: int = 2) -> Reversible:
 def _is_step(n: Any) -> bool:
     """Whether there is a step."""
     if n < 0:
-        raise ValueError("a step is iterated 0 times or more often")
+        message = f"n is {n}: a step is iterated 0 times or more often"
+        raise ValueError(message)
     return bool(n > 0)
 
 

@@ -137,6 +137,11 @@ def inner_product(a: Any, b: Any) -> Any:
     ndarray, shape (N,), or float
         A float for tangents that are arrays or numbers, which have no lanes.
 
+    Raises
+    ------
+    SeedError, ChunkMismatchError
+        If the structures differ, or widths or shapes do.
+
     Examples
     --------
     >>> import numpy as np
@@ -165,6 +170,12 @@ def _inner(p: Any, q: Any) -> Any:
     if not isinstance(p, Chunk):
         if type(p) in _INNER:
             return _INNER[type(p)](p, q)
+        if np.shape(p) != np.shape(q):
+            message = (
+                "the inner product of tangents of one value: they have the shapes "
+                f"{np.shape(p)} and {np.shape(q)}"
+            )
+            raise ChunkMismatchError(message)
         return float(np.real(np.vdot(np.asarray(p), np.asarray(q))))
     if (p.n, p.shape) != (q.n, q.shape):
         message = f"the inner product of {p!r} and {q!r}"

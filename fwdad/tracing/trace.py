@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fwdad.errors import UntraceableError, note_place
+from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Program, Value, walk
@@ -65,6 +65,8 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     ------
     UntraceableError
         If a value would have to be known beforehand; with the user's line and the reason.
+    UnsupportedTypeError
+        If f is no function.
 
     Examples
     --------
@@ -75,6 +77,9 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     tape f(x: float64[?]):
         return np.sum(x**2)
     """
+    if not callable(f):
+        message = f"trace takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     return trace_flat(f, Flattened(args, kwargs))
 
 

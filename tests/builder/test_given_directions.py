@@ -193,6 +193,34 @@ def test_a_zero_stays_zero_beside_an_infinite_slope(chunk, stored):
     assert_array_equal(y_dot, [[1.0, np.inf], [0.0, 3.0], [0.0, 0.0]])
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+@pytest.mark.parametrize("count", [2, 12])  # few directions stay apart, more are added up
+@pytest.mark.parametrize("infinite", [np.inf, np.nan])
+def test_an_array_of_numbers_keeps_zeros_beside_infinite_tangents(chunk, count, infinite):
+    """np.array((x0 x0, x1 x1, …)): what moves x[0] alone moves its own item alone."""
+    x = np.linspace(1.0, 2.1, count)
+    directions = np.zeros((3, count))
+    directions[0, 0], directions[1, 1], directions[2] = infinite, 1.0, 1.0
+
+    def f(x):
+        return np.array([v * v for v in x])
+
+    y_dot = fwdad.jvp(f, x, directions, chunk=chunk)[1]
+    assert_array_equal(y_dot, np.where(directions == 0, 0.0, 2 * x * directions))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_an_array_of_numbers_beside_an_infinite_slope(chunk):
+    """The slope of sqrt at 0 is in the lanes already when the numbers are read."""
+
+    def f(x):
+        u = np.concatenate([np.sqrt(x[:1]), x[1:]])
+        return np.array([u[0], u[1] * u[2], u[2]])
+
+    J = fwdad.jacobian(f, np.array([0.0, 1.0, 2.0]), chunk=chunk)
+    assert_array_equal(J, [[np.inf, 0.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 1.0]])
+
+
 @pytest.mark.parametrize("chunk", [1, 2, None])
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_vanishing_slope_is_no_direction_that_vanishes(chunk, whole):

@@ -118,7 +118,17 @@ def _general(items: list[Any], tag: Tag, p: Any) -> Chunk:
             d = d.astype(plain(p).dtype)
         terms[Lanes(held.array.reshape(tag.n, 1))] = d
     chunk = Chunk.of(tag.n, (len(items),), terms)
-    return chunk if len(terms) <= MAX_ARRAY_TERMS else Chunk(chunk.lanes)
+    if len(terms) <= MAX_ARRAY_TERMS:
+        if all(held.finite for held in columns if held.known):
+            return chunk
+    else:
+        made = Lanes(chunk.lanes)
+        if not made.known or made.finite:
+            return Chunk(made.array)
+    # Lanes that are not finite move their own items, and not those where their coefficient is zero.
+    zero = np.zeros(tag.n, plain(p).dtype)
+    own = [x.t.lanes if type(x) is Scalar and x.tag is tag else zero for x in items]
+    return Chunk(np.stack(own, axis=-1))
 
 
 def as_array(x: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.arguments import positions_of
+from fwdad.arguments import check_chunk, positions_of
 from fwdad.errors import (
     NoOutputError,
     UnsupportedTypeError,
@@ -119,6 +119,8 @@ class Differentiated:
 
         With ``rows`` somebody has asked for reverse mode, of which columns are the same answer.
         """
+        if type(chunk) is not Symbol:
+            check_chunk(chunk)
         recorder = self.tracer.recorder
         threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
         try:
