@@ -17,6 +17,7 @@ from fwdad.tracing.arguments import new_object, refuse_attributes
 from fwdad.tracing.slots import attributes_of, delete_attribute, original, set_attributes
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
+from fwdad.tracing.syntax.growing_tuples import Tuples
 from fwdad.tracing.syntax.iterators import CLASSES
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional, Poison
@@ -174,6 +175,8 @@ class Results:
 
     def _listed(self, x: Items) -> Take:
         """A list that grows when the program runs: one object a run, as other lists are."""
+        if isinstance(x, Tuples):
+            return self._listed_tuples(x)
         if id(x) not in self._memo:
             take, key = self._take(x.rows()), id(x)
             self._kept.append(x)
@@ -185,6 +188,21 @@ class Results:
                     run.made[key] = (
                         rows.tolist() if x.python else [r.copy() if copied else r for r in rows]
                     )
+                return run.made[key]
+
+            self._memo[id(x)] = fill
+        return self._memo[id(x)]
+
+    def _listed_tuples(self, x: Tuples) -> Take:
+        """The same for a list of tuples, whose parts are on lists of their own."""
+        if id(x) not in self._memo:
+            columns, key = [self._listed(column) for column in x.columns], id(x)
+            self._kept.append(x)
+
+            def fill(run: Run) -> Any:
+                if key not in run.made:
+                    items = zip(*(column(run) for column in columns), strict=True)
+                    run.made[key] = [x.made(parts) for parts in items]
                 return run.made[key]
 
             self._memo[id(x)] = fill

@@ -1,15 +1,19 @@
 """Lists that grow while the program runs: values, derivatives, answers and exceptions."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
-from tests.tracing.growing_lists import PROGRAMS
+from tests.tracing.growing_lists import PROGRAMS as OF_NUMBERS
+from tests.tracing.growing_tuples import PROGRAMS as OF_TUPLES
 
 X = np.array([0.5, 1.25, 2.0, 3.5, -0.75, 0.3])
 V = np.arange(6.0) - 2.0
+PROGRAMS = OF_NUMBERS + OF_TUPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")  # where lengths are known
 
@@ -70,6 +74,35 @@ def arrays(x, n):
     return {"a": out, "b": (out, 3)}
 
 
+class Step(NamedTuple):
+    time: float
+    place: object
+
+
+def tuples(x, n):
+    pairs, steps = [], [Step(0.0, (x, 1))]
+    for k in range(n):
+        pairs.insert(0, (k, x[0] * k))
+        steps.append(Step(0.5 * k, (x * k, k)))
+    return {"a": (pairs, pairs), "b": steps}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_answers_of_tuples(backend):
+    found = fwdad.jit(tuples, backend=backend)
+    for n in (0, 1, 7):
+        answer, wanted = found(X, n), tuples(X, n)
+        assert answer["a"][0] is answer["a"][1]
+        assert answer["a"][0] == wanted["a"][0]
+        assert all(type(p) is tuple and type(p[0]) is int for p in answer["a"][0])
+        assert len(answer["b"]) == n + 1
+        for p, q in zip(answer["b"], wanted["b"], strict=True):
+            assert type(p) is Step
+            assert type(p.place) is tuple
+            assert (p.time, p.place[1]) == (q.time, q.place[1])
+            assert_array_equal(p.place[0], q.place[0])
+
+
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_answers(backend):
     found = fwdad.jit(numbers, backend=backend)
@@ -110,6 +143,22 @@ def stack_of_none(x):
     return np.sum(np.stack(out))
 
 
+def last_pair_of_none(x):
+    out = []
+    for k, v in enumerate(x):
+        if v > 1000:
+            out.append((k, v))
+    return out[-1][1]
+
+
+def first_of_none(x):
+    out = []
+    for v in x:
+        if v > 1000:
+            out.insert(0, v)
+    return out[0]
+
+
 def greatest_of_none(x):
     out = []
     for v in x:
@@ -121,7 +170,15 @@ def greatest_of_none(x):
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize(
     ("f", "args"),
-    [(item, (6,)), (item, (-7,)), (last_of_none, ()), (stack_of_none, ()), (greatest_of_none, ())],
+    [
+        (item, (6,)),
+        (item, (-7,)),
+        (last_of_none, ()),
+        (last_pair_of_none, ()),
+        (first_of_none, ()),
+        (stack_of_none, ()),
+        (greatest_of_none, ()),
+    ],
 )
 def test_exceptions(f, args, backend):
     with pytest.raises((IndexError, ValueError)) as wanted:
@@ -206,7 +263,43 @@ def written_in_a_loop_over_it(x):
     return np.sum(np.array(out))
 
 
-WRITTEN = [written_in_place, first_is_written, written_in_the_next_iteration, written_behind_the_loop, item_is_written,
+def written_in_a_tuple(x):
+    y = x * 1.0
+    out = []
+    for k in range(len(x)):
+        y *= 0.5
+        out.append((k, y))  # here: written afterwards
+    return sum(np.sum(v) * k for k, v in out)
+
+
+def written_before_the_others(x):
+    u = x * 1.0
+    out = []
+    for v in x:
+        out.insert(0, (u, (v, u)))  # here: written afterwards
+        u[0] = u[0] * v
+    return sum(np.sum(u) * np.sum(w) for u, (_, w) in out)
+
+
+def part_is_written(x):
+    out = [(0.0, x * 2.0)]
+    for v in x:
+        out.append((v, x * v))
+    for t, y in out:
+        y *= t  # here: an item of a list
+    return sum(np.sum(y) for _, y in out)
+
+
+def latest_part_is_written(x):
+    out = []
+    for v in x:
+        out.insert(0, (v, x * v))  # here: written afterwards
+        out[0][1][0] = 2.0
+    return sum(np.sum(y) for _, y in out)
+
+
+WRITTEN = [written_in_a_tuple, written_before_the_others, part_is_written, latest_part_is_written,
+           written_in_place, first_is_written, written_in_the_next_iteration, written_behind_the_loop, item_is_written,
            written_through_a_window, last_is_written, written_in_a_loop_over_it]  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.calls.tables import BUILTINS, builtin
 from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.control import branch
-from fwdad.tracing.syntax.growing import Items, copied, extreme, summed
+from fwdad.tracing.syntax.growing import Items
+from fwdad.tracing.syntax.growing_use import extreme, summed
 from fwdad.tracing.syntax.iterators import (
     ITERATORS,
     Ended,
@@ -170,7 +171,7 @@ def _next(tracer: Any, x: Any, *default: Any) -> Any:
 
 @builtin(list)
 def _list(tracer: Any, x: Any = ()) -> Any:
-    return copied(x) if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
+    return x.copied() if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
 
 
 @builtin(tuple)

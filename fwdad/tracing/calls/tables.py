@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.entering import enter_into
-from fwdad.tracing.syntax import growing
+from fwdad.tracing.syntax import growing_use
 from fwdad.tracing.syntax.attributes import METHODS
 
-CALLED: dict[type, Callable[..., Any]] = {growing.Bound: growing.call_bound}
+CALLED: dict[type, Callable[..., Any]] = {growing_use.Bound: growing_use.call_bound}
 """How objects of some classes are called in a trace: ``call(tracer, f, args, kwargs)``."""
 
 METHODS_OF: dict[type, Callable[..., Any]] = {}

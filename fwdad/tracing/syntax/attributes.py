@@ -19,7 +19,7 @@ from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.slots import is_stand_in, may_have, original
-from fwdad.tracing.syntax import growing
+from fwdad.tracing.syntax import growing, growing_use
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -53,7 +53,7 @@ class Attributes:
         if isinstance(o, Closure):
             return self._closure_attribute(o, name)
         if isinstance(o, growing.Items):
-            return growing.attribute(self, o, name)
+            return growing_use.attribute(self, o, name)
         if type(o) is Range and name in ("start", "stop", "step"):
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:

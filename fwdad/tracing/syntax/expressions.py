@@ -15,6 +15,7 @@ from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax import growing, iteration
 from fwdad.tracing.syntax.frame import WORLD, Closure, Frame
+from fwdad.tracing.syntax.growing_tuples import growing_list
 from fwdad.tracing.syntax.iterators import (
     Enumerated,
     Iterator,
@@ -285,7 +286,7 @@ class Expressions(Operators):
         where = self.location()
         place = None if where is None else (where.filename, where.line, where.column)
         if place in self.growing:
-            return growing.Growing(self, items, self.growing[place], place)
+            return growing_list(self, items, place)
         made = self.recorder.fresh(items)
         self.recorder.places[id(made)] = (made, place)
         return made

@@ -3,14 +3,14 @@
 A list whose length is the same on all ways through a program is a list while it is traced. One that
 is not has been met by the trace, which began anew and was told where the list is made
 (:class:`ListGrows`): that display is a :class:`Growing` then. Its items are numbers of one type, or
-arrays of one dtype and shape. Where it is read, all of its items are taken off the stack into an
-array, right behind what changed the list last.
+arrays of one dtype and shape; of tuples (``growing_tuples.py``) each part has a stack of its own.
+Where it is read, all of its items are taken off the stack into an array, right behind what changed
+the list last. One that grows at its front (`insert(0, x)`) grows there only.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -22,7 +22,6 @@ from fwdad.tape.passes.rewrite import all_inside, all_used
 from fwdad.tape.stacks import new_stack, pop, push, stack_type
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import INT, ArrayType, Number, Size, Type, join, number_type
-from fwdad.tracing.syntax import iteration
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Held, Maybe, OfTrace
 
@@ -39,11 +38,11 @@ class ListGrows(Exception):  # noqa: N818  (the trace begins anew, it does not f
     ----------
     place : hashable
         Where it is made.
-    item : Type or None
-        That of its items, if it is known.
+    item : Type, Shape or bool, optional
+        That of its items, if it is known; at ``(place, "front")`` whether it grows there.
     """
 
-    def __init__(self, place: Any, item: Type | None = None) -> None:
+    def __init__(self, place: Any, item: Any = None) -> None:
         super().__init__(place)
         self.place = place
         self.item = item
@@ -120,6 +119,22 @@ class Items(OfTrace):
         elif not some:
             raise AlwaysRaises(ValueError, (message,))
 
+    def settled(self) -> None:
+        """Let all items be read here, outside of a loop that reads one after the other."""
+        self.rows()
+
+    def copied(self) -> Items:
+        """A list of the same items."""
+        return Items(self.tracer, self.rows(), python=self.python)
+
+    def append(self, _x: Any) -> None:
+        """Put an item behind the others."""
+        self.refused("changing a copy, or a slice, of")
+
+    def insert(self, _place: Any, _x: Any) -> None:
+        """Put an item between the others."""
+        self.refused("changing a copy, or a slice, of")
+
     def array(self) -> Symbol:
         """``np.array`` of the list."""
         found: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
@@ -144,6 +159,7 @@ class Growing(Items):
     def __init__(self, tracer: Any, head: list[Any], type_of_items: Any, place: Any) -> None:
         self.tracer = tracer
         self.place = place
+        self.front = tracer.growing.get((place, "front"), False)
         self.type: Any = type_of_items
         self.made: Op | None = None
         for x in head:
@@ -157,13 +173,19 @@ class Growing(Items):
         self.stack = Symbol(stack, recorder)
         self._unstacked: dict[Value, _Read] = {}
         self._read: list[_Read] = []
-        self.held: dict[str, Any] = {"count": 0, "last": self.head[-1] if head else UNBOUND}
+        latest = self.head[self._latest] if head else UNBOUND
+        self.held: dict[str, Any] = {"count": 0, "latest": latest}
         recorder.own(self.held, namespace=True)
 
     @property
     def python(self) -> bool:  # type: ignore[override]
         """Whether the items are Python's numbers."""
         return isinstance(self.type, Number) and self.type.python
+
+    @property
+    def _latest(self) -> int:
+        """Where the item is that was put there last."""
+        return 0 if self.front else -1
 
     # -- items
 
@@ -172,6 +194,9 @@ class Growing(Items):
         if isinstance(x, np.ndarray):
             x = self.tracer.recorder.as_symbol(x)
         if type(x) is not Symbol and number_type(x) is None:
+            shape = shape_of(x) if self.type is None else None
+            if shape is not None:
+                raise ListGrows(self.place, shape)
             kind = x.in_words if isinstance(x, Held) else type_in_words(x)
             self.refused(f"{kind} as an item of")
         return x
@@ -210,6 +235,19 @@ class Growing(Items):
 
     def append(self, x: Any) -> None:
         """Put an item behind the others."""
+        if self.front:
+            self.refused("`append` and `insert` of one and the same, at both ends of")
+        self._put(x)
+
+    def insert(self, place: Any, x: Any) -> None:
+        """Put an item before the others."""
+        if type(place) is Symbol or place != 0:
+            self.refused("`insert` at another place than 0 of")
+        if not self.front:
+            raise ListGrows((self.place, "front"), item=True)
+        self._put(x)
+
+    def _put(self, x: Any) -> None:
         recorder = self.tracer.recorder
         x = self._operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
@@ -221,7 +259,7 @@ class Growing(Items):
         recorder.mutate(push, (self.stack, x), {})
         count = recorder.apply_typed(operator.add, (self.held["count"], 1), INT)
         recorder.bind(self.held, "count", count)
-        recorder.bind(self.held, "last", x)
+        recorder.bind(self.held, "latest", x)
 
     # -- reading
 
@@ -230,18 +268,18 @@ class Growing(Items):
         return self.tracer.binary_add(self.held["count"], len(self.head))
 
     def item(self, index: Any) -> Any:
-        """The item at a place, or the items of a slice; the last one also while it grows."""
+        """The item at a place, or the items of a slice; the latest one also while it grows."""
         if type(self.held["count"]) is not Symbol and isinstance(index, int):
             return self.tracer.native(operator.getitem, self.head, index)
-        if isinstance(index, slice) or type(index) is Symbol or index != -1:
+        if isinstance(index, slice) or type(index) is Symbol or index != self._latest:
             return super().item(index)
-        last = self.held.get("last", UNBOUND)
-        if last is UNBOUND:
+        latest = self.held.get("latest", UNBOUND)
+        if latest is UNBOUND:
             raise AlwaysRaises(IndexError, (_OUT_OF_RANGE,))
-        if isinstance(last, Maybe):
-            self.tracer.recorder.check(last.flag, IndexError, (_OUT_OF_RANGE,))
-            return last.value
-        return self.tracer.readable(last, "[-1]", self.held)
+        if isinstance(latest, Maybe):
+            self.tracer.recorder.check(latest.flag, IndexError, (_OUT_OF_RANGE,))
+            return latest.value
+        return self.tracer.readable(latest, f"[{index}]", self.held)
 
     def rows(self) -> Symbol:
         """The items, as an array that nobody may write into."""
@@ -254,7 +292,7 @@ class Growing(Items):
         assert block is not None
         at = next((k for k, op in enumerate(block.ops) if count.value in op.outputs), None)
         if at is None:  # it has another length in each iteration, or on one side
-            self.refused("reading, where it grows, other than its last item or length of")
+            self.refused("reading, where it grows, other than its latest item or length of")
         assert at is not None
         found = self._unstacked.get(count.value)
         if found is None or found.allocated not in block.ops:
@@ -295,12 +333,14 @@ class Growing(Items):
             if earlier:  # what was taken off then is not on the stack any more
                 before = earlier[-1]
                 end = recorder.length(before.rows, 0)
-                recorder.store(rows, slice(None, end), before.rows)
                 since = recorder.apply(operator.sub, (total, end), {})
+                there = slice(since, None) if self.front else slice(None, end)
+                recorder.store(rows, there, before.rows)
             else:
                 since = count
                 for k, x in enumerate(self.head):
-                    recorder.store(rows, k, x)
+                    at_end = recorder.apply(operator.add, (count, k), {}) if self.front else k
+                    recorder.store(rows, at_end, x)
             self._take_one_by_one(rows, total, since, t)
             found = recorder.block
         finally:
@@ -315,7 +355,8 @@ class Growing(Items):
         recorder, body = self.tracer.recorder, Block(params=[Value(INT)])
         outer, recorder.block = recorder.block, body
         k, item = Symbol(body.params[0], recorder), Value(t)
-        place = recorder.apply(operator.sub, (recorder.apply(operator.sub, (total, 1), {}), k), {})
+        last = recorder.apply(operator.sub, (total, 1), {})
+        place = k if self.front else recorder.apply(operator.sub, (last, k), {})
         recorder.emit(Apply(pop, (self.stack.value,), mutated=(0,), outputs=(item,)))
         recorder.store(rows, place, Symbol(item, recorder))
         recorder.block = outer
@@ -364,6 +405,29 @@ class Growing(Items):
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What items that are tuples are made of.
+
+    Attributes
+    ----------
+    kind : type
+        Their class.
+    parts : tuple
+        For each part of a tuple, which may be one itself, its shape; else None.
+    """
+
+    kind: type
+    parts: tuple[Shape | None, ...]
+
+
+def shape_of(x: Any) -> Shape | None:
+    """That of a tuple with items, which may be a named one."""
+    if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
+        return None
+    return Shape(type(x), tuple(map(shape_of, x)))
+
+
+@dataclass(frozen=True)
 class _Read:
     """The items of a list in an array, its allocation, and the operations that fill it."""
 
@@ -380,106 +444,3 @@ def _in_python(tracer: Any, x: Symbol) -> Any:
     """A number from an array as one of Python's."""
     kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
     return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})
-
-
-# -- what a program does with such a list
-
-
-def attribute(tracer: Any, o: Items, name: str) -> Any:
-    """``o.name``."""
-    if name not in METHODS:
-        o.refused(f"`{name}` of")
-    return Bound(tracer, o, name)
-
-
-class Bound(OfTrace):
-    """A method of such a list."""
-
-    def __init__(self, tracer: Any, owner: Items, name: str) -> None:
-        self.tracer = tracer
-        self.owner = owner
-        self.name = name
-
-
-def call_bound(tracer: Any, f: Bound, args: Any, kwargs: Any) -> Any:
-    """Call a method."""
-    if kwargs:
-        f.owner.refused("this call of a method of")
-    return METHODS[f.name](tracer, f.owner, *args)
-
-
-def _append(_tracer: Any, o: Items, x: Any) -> None:
-    if not isinstance(o, Growing):
-        o.refused("changing a copy, or a slice, of")
-    o.append(x)
-
-
-def extend(tracer: Any, o: Items, xs: Any) -> None:
-    """``o.extend(xs)`` of items that are known one by one."""
-    for x in iteration.items(tracer, xs):
-        _append(tracer, o, x)
-
-
-def copied(o: Items) -> Items:
-    """``o[:]``."""
-    return Items(o.tracer, o.rows(), python=o.python)
-
-
-METHODS: dict[str, Callable[..., Any]] = {
-    "append": _append,
-    "extend": extend,
-    "copy": lambda _tracer, o: copied(o),
-    "__len__": lambda _tracer, o: o.length(),
-}
-
-
-# -- Python's functions of sequences
-
-
-def summed(xs: Any, start: Any) -> Any:
-    """``sum(xs, start)``."""
-    total = start
-    for x in xs:
-        total = total + x
-    return total
-
-
-def _greatest(xs: Any) -> Any:
-    best = xs[0]
-    for x in xs:
-        best = max(best, x)
-    return best
-
-
-def _least(xs: Any) -> Any:
-    best = xs[0]
-    for x in xs:
-        best = min(best, x)
-    return best
-
-
-def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
-    """``max(xs)`` or ``min(xs)``."""
-    if key is not None or options:
-        xs.refused(f"`{f.__name__}` with options of")
-    xs.not_empty(f"{f.__name__}() arg is an empty sequence")
-    return tracer.call(_greatest if f is max else _least, (xs,), {})
-
-
-def _over(tracer: Any, x: Items) -> iteration.Steps:
-    """A loop over such a list, which it does not change."""
-    length = x.length()
-    x.rows()
-    return iteration.Steps(length, x.at, (0, length, 1), one_body=True)
-
-
-iteration.OVER[Items] = iteration.OVER[Growing] = _over
-
-
-def operated(tracer: Any, function: Any, a: Any, b: Any) -> Any:
-    """An operator on such a list and something else: beside an array it is one."""
-    own, other = (a, b) if isinstance(a, Items) else (b, a)
-    if isinstance(other, np.ndarray) or (type(other) is Symbol and other.is_array):
-        a, b = (x.array() if isinstance(x, Items) else x for x in (a, b))
-        return tracer.binary(function, a, b)
-    return own.refused(f"`{function.__name__.strip('_')}` with")

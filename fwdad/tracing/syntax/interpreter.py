@@ -15,7 +15,7 @@ from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tracing.calls import containers
 from fwdad.tracing.calls.kinds import CONTAINERS
-from fwdad.tracing.syntax import generators, growing, iteration, managers
+from fwdad.tracing.syntax import generators, growing, growing_use, iteration, managers
 from fwdad.tracing.syntax.control import branch
 from fwdad.tracing.syntax.exceptions import Exceptions
 from fwdad.tracing.syntax.frame import FLOW, Frame
@@ -158,7 +158,7 @@ class Interpreter(Exceptions):
             if made is not NotImplemented:
                 return made
         if isinstance(held, growing.Items) and function is operator.add:
-            growing.extend(self, held, value)
+            growing_use.extend(self, held, value)
             return held
         if isinstance(held, (list, dict, set)):
             self.may_change(held)

@@ -16,7 +16,7 @@ from fwdad.errors import UntraceableError
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
-from fwdad.tracing.syntax import growing
+from fwdad.tracing.syntax import growing, growing_use
 from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.iterators import CLASSES
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -42,7 +42,7 @@ class Operators(Conditions):
                 return UnknownText(self.location(), known_part(a) + known_part(b))
             self.refuse_text()
         if isinstance(a, growing.Items) or isinstance(b, growing.Items):
-            return growing.operated(self, function, a, b)
+            return growing_use.operated(self, function, a, b)
         if isinstance(a, np.ndarray):
             a = self.recorder.as_symbol(a)
         if isinstance(b, np.ndarray):

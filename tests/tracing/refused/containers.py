@@ -81,21 +81,49 @@ def item_of_a_list(a):
 # -- lists that grow when the program runs
 
 _ITEMS = (
-    "in a list that grows when the program runs: tuples and other items that are neither numbers "
-    "nor arrays"
+    "in a list that grows when the program runs: items that are neither numbers, arrays nor tuples "
+    "of these"
 )
+_TUPLES = "tuples of several lengths or classes"
 _LENGTHS = "arrays of different lengths, or of a length that is not known behind the loop"
-_WHERE = "of such a list: where it grows, other items than `out[-1]`"
-_METHODS = "`out[k] = v`, `pop` and other methods than `append`, `extend` and `copy`"
+_WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
+_METHODS = (
+    "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"
+)
 _OPERATORS = "`in` and `==`, `+` with another list"
 _ANSWERED = "a derivative of a function that answers such a list"
 
 
-@refuses(_ITEMS, V, part="a tuple as an item")
-def tuples_on_a_list(a):
+@refuses(_ITEMS, V, part="a list as an item")
+def lists_on_a_list(a):
     out = []
     for x in a:
-        out.append((x, x * x))  # here
+        out.append([x, x * x])  # here
+    return out[0][0]
+
+
+@refuses(_ITEMS, V, part="None as an item")
+def nothing_in_a_tuple(a):
+    out = []
+    for x in a:
+        out.append((x, None))  # here
+    return out[0][0]
+
+
+@refuses(_TUPLES, V, part="a tuple of 3 beside a tuple of 2")
+def tuples_of_two_lengths(a):
+    out = []
+    for x in a:
+        out.append((x, x * x))
+        out.append((x, x, x))  # here
+    return out[0][0]
+
+
+@refuses(_TUPLES, V, part="beside a tuple of 2")
+def numbers_and_tuples(a):
+    out = [(a[0], 1.0)]
+    for x in a:
+        out.append(x)  # here
     return out[0][0]
 
 
@@ -131,6 +159,23 @@ def item_before_the_last(a):
     while out[-1] < 100:
         out.append(out[-1] + out[-2])  # here
     return out[-1]
+
+
+@refuses(_METHODS, V, part="`insert` at another place")
+def put_between(a):
+    out = [a[0], a[1]]
+    for x in a:
+        out.insert(1, x)  # here
+    return out[0]
+
+
+@refuses("both `append` and `insert`", V, part="at both ends")
+def grows_at_both_ends(a):
+    out = []
+    for x in a:
+        out.append(x)  # here
+        out.insert(0, x)
+    return out[0]
 
 
 @refuses(_METHODS, V, part="changing an item")
