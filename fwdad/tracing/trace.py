@@ -12,7 +12,7 @@ from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Program, Value, walk
 from fwdad.tape.passes.copies import told_orders
 from fwdad.tape.passes.dead import drop_unread
-from fwdad.tape.passes.rewrite import blocks_of, defined_by
+from fwdad.tape.passes.rewrite import give_types
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
@@ -214,9 +214,7 @@ def _settle_lengths(recorder: Recorder) -> None:
     """Give values the lengths that are assumed by now."""
     if not recorder.known:
         return
-    for block in blocks_of(recorder.block):
-        for v in (*block.params, *(v for op in block.ops for v in defined_by(op))):
-            v.type = recorder.resolved(v.type)
+    give_types(recorder.block, recorder.resolved)
 
 
 def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:

@@ -81,6 +81,7 @@ def arrays_copied_before_they_are_written(x):
             break
         trail.append((k, y.copy()))
         y *= x[k]
+        y[0] = y[1] * y[2]
     return sum(k * np.sum(z**2) for k, z in trail) + np.sum(y)
 
 

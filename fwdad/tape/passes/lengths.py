@@ -17,7 +17,7 @@ from fwdad.tape.alias import own_name
 from fwdad.tape.broadcasting import BROADCASTING
 from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
-from fwdad.tape.passes.rewrite import blocks_of, defined_by
+from fwdad.tape.passes.rewrite import give_types
 from fwdad.tape.types import ArrayType, Dimension, Size, Type, sliced
 
 
@@ -39,13 +39,7 @@ def share_lengths(program: Program) -> bool:
 
 def share_lengths_in(block: Block) -> bool:
     """:func:`share_lengths` for a block, and the blocks inside it."""
-    found = _Lengths(block)
-    changed = False
-    for b in blocks_of(block):
-        for v in (*b.params, *(v for op in b.ops for v in defined_by(op))):
-            t = found.type_of(v.type)
-            changed |= t is not v.type
-            v.type = t
+    changed = give_types(block, _Lengths(block).type_of)
     return _asked_of_operands(block) or changed
 
 

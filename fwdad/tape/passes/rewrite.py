@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from fwdad.tape.ops import (
     values_in,
     walk,
 )
+from fwdad.tape.types import Type
 
 Mapping = dict[Value, Operand]
 
@@ -59,6 +60,38 @@ def blocks_of(block: Block) -> Iterator[Block]:
         if op.nests:
             for inner in op.blocks():
                 yield from blocks_of(inner)
+
+
+def give_types(block: Block, type_of: Callable[[Type], Type]) -> bool:
+    """Give all values of a block other types, and what stands where one of them is missing.
+
+    Parameters
+    ----------
+    block : Block
+        Its values are changed, and those of the blocks inside it.
+    type_of : callable
+        The type that takes the place of one; itself, if it stays.
+
+    Returns
+    -------
+    bool
+        Whether a type changed.
+    """
+    changed = False
+
+    def now(operand: Operand) -> Operand:
+        return Missing(type_of(operand.type)) if isinstance(operand, Missing) else operand
+
+    for b in blocks_of(block):
+        for v in (*b.params, *(v for op in b.ops for v in defined_by(op))):
+            t = type_of(v.type)
+            changed |= t is not v.type
+            v.type = t
+        for op in b.ops:
+            if isinstance(op, Loop):
+                op.initial = [now(x) for x in op.initial]
+        b.results = [now(r) for r in b.results]
+    return changed
 
 
 def count_uses(program: Program) -> Counter[Value]:
