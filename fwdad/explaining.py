@@ -148,7 +148,7 @@ def _of_forward(a: Asked) -> str:
 def _pushed(held: Jitted | None) -> str:
     """What has run a function under ``jit`` with tangents; None is one that is not."""
     if held is None:
-        return "is run on duals, line by line (jit makes a tape of it)"
+        return "is run on duals, line by line (under jit: as a tape, if it can be traced)"
     runs = [run for made in held.specialisations() for run, _ in made.pushed.values()]
     if not runs:
         return "is run on duals, line by line: its tape cannot be run with these arguments"

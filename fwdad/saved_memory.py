@@ -226,7 +226,7 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told:
 def _line(found: Found, places: list[Any]) -> Kept:
     place = places[found.row - 1] if 0 < found.row <= len(places) else None
     if place is None:
-        text = "an argument" if found.kind == "copy" else ""
+        text = "an argument" if found.kind == "copy" else "a sum of the way back"
         return Kept(found.kind, "", 0, text, found.number, found.nbytes)
     text = (place.text or "").strip()
     return Kept(found.kind, place.filename, place.line, text, found.number, found.nbytes)

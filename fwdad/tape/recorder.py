@@ -25,7 +25,11 @@ def _dtype_of(x: Any) -> Any:
 
 
 _LISTS = {list, tuple}
-_MADE_ARRAYS: dict[str, set[Any]] = {"multilinear": {*_LISTS}, "frule": {list}}  # by kind of rule
+_MADE_ARRAYS: dict[str, set[Any]] = {  # by kind of rule
+    "linear": {*_LISTS},
+    "multilinear": {*_LISTS},
+    "frule": {list},
+}
 _OF_UFUNCS = {"dtype", "casting", "order", "subok"}
 _OF_PYTHON: dict[str, Any] = {"i": int, "f": float, "c": complex}
 

@@ -259,7 +259,10 @@ class UnknownText(str):
 
     def refuse(self, *_: object) -> Any:
         """Raise an ``UntraceableError``: it is asked for more than a text."""
-        message = "the text of a number that is not known yet can only be the message of an error"
+        message = (
+            "the text of a number that is not known yet can only be the message of an error: as a "
+            "key or a name take what is known, such as the counter of a loop over range(3)"
+        )
         raise UntraceableError(message, self.place)
 
     # what C code would ask of the characters: `len`, `max`, `in`, a key of a dict

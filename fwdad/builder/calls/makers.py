@@ -228,11 +228,17 @@ def _filled(value: Any, like: np.ndarray) -> Any:
     return np.transpose(methods.call_method(rows, "copy", (), {}), np.argsort(axes).tolist())
 
 
+def _prototype(given: Any) -> Any:
+    """The array, or what NumPy makes of a list, that gives a shape and a dtype."""
+    return plain(make_array(given) if isinstance(given, (list, tuple)) else given)
+
+
 @handler(np.full_like)
 def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = ("a", "fill_value", "dtype", "order", "subok", "shape")
     bound = dict(zip(names, args, strict=False)) | kwargs
-    like, dtype = plain(bound["a"]), bound.get("dtype") or plain(bound["a"]).dtype
+    like = _prototype(bound["a"])
+    dtype = bound.get("dtype") or like.dtype
     if SHADOWED:
         bound["fill_value"] = protocols.all_as_numpy_reads((bound["fill_value"],))[0]
     if not is_active((bound["fill_value"],)):
@@ -246,7 +252,7 @@ def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _like(function: Any) -> None:
     @handler(function)
     def like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(plain(args[0]), *args[1:], **kwargs)
+        return function(_prototype(args[0]), *args[1:], **kwargs)
 
 
 for _function in (np.zeros_like, np.ones_like, np.empty_like):

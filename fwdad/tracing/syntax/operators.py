@@ -91,7 +91,10 @@ class Operators(Conditions):
 
     def refuse_text(self) -> NoReturn:
         """Texts of unknown numbers are for messages only."""
-        message = "the text of a number that is not known yet can only be the message of an error"
+        message = (
+            "the text of a number that is not known yet can only be the message of an error: as a "
+            "key or a name take what is known, such as the counter of a loop over range(3)"
+        )
         raise UntraceableError(message, self.location())
 
     def _numeric(self, x: Any, other: Any) -> Any:
