@@ -129,8 +129,60 @@ def test_under_jit(backend):
     assert_allclose(fwdad.grad(fwdad.jit(total, backend=backend))(X), want, rtol=1e-12)
     rows = fwdad.jit(lambda x: fwdad.vjp(on_tape(f), x)[1](np.eye(3)[:2]), backend=backend)
     assert_allclose(rows(X), fwdad.jacfwd(on_tape(open_f))(X)[:2], rtol=1e-12)
-    with pytest.raises(fwdad.UntraceableError, match="has an rrule"):
-        fwdad.jit(fwdad.jacrev(in_loop(f)), backend=backend)(X)
+    want = fwdad.jacfwd(in_loop(open_f))(X)
+    assert_allclose(fwdad.jit(fwdad.jacrev(in_loop(f)), backend=backend)(X), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_jacobians_by_rows_under_jit(backend):
+    """In all structures of values and arguments, with what has no derivative among them."""
+    f, open_f = opaque()
+
+    def program(g):
+        def structured(p, c, b):
+            y = g(p["x"], 2.0) * p["w"]
+            for k in range(2):
+                y = y + g(y, p["w"]) * c * k
+            value = {
+                "m": np.outer(y, b),
+                "s": float(y[0] * b[1]),
+                "k": 3,
+                "v": p["w"] ** 2,
+                "e": b[2:],
+            }
+            return value, (y, c)
+
+        return structured
+
+    args = ({"x": X, "w": 1.3, "n": 2}, 0.1, np.array([0.5, 2.0]))
+    for argnums in (0, (0, 2), 1):
+        options = {"argnums": argnums, "has_aux": True}
+        by_columns = fwdad.jit(fwdad.jacfwd(program(open_f), **options), backend="numpy")
+        want, (y, c) = by_columns(*args)
+        found, aux = fwdad.jit(fwdad.jacrev(program(f), **options), backend=backend)(*args)
+        assert_allclose(aux[0], y, rtol=1e-12)
+        assert aux[1] == c
+        assert_same_tree(found, want)
+
+
+def assert_same_tree(found, want):
+    assert type(found) is type(want)
+    if isinstance(want, dict):
+        assert list(found) == list(want)
+        found, want = tuple(found.values()), tuple(want.values())
+    if isinstance(want, tuple):
+        assert len(found) == len(want)
+        for a, b in zip(found, want, strict=True):
+            assert_same_tree(a, b)
+    elif want is not fwdad.NoTangent:
+        assert np.shape(found) == np.shape(want)
+        assert_allclose(found, want, rtol=1e-12, atol=1e-14)
+
+
+def test_a_jacobian_of_complex_numbers_by_rows_is_refused_under_jit():
+    f, _ = opaque()
+    with pytest.raises(fwdad.UntraceableError, match="an rrule"):
+        fwdad.jit(fwdad.jacrev(lambda x: f(x, 2.0) * 1j))(X)
 
 
 def smooth(key="a"):

@@ -42,6 +42,10 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
 
 
+class RowsNeededError(UntraceableError):
+    """The columns of a Jacobian may be another answer than its rows, which were asked for."""
+
+
 class Differentiated:
     """A function's value and lanes at a point, written in line.
 
@@ -328,10 +332,11 @@ def _check_columns(block: Block) -> None:
     for op in Program("", block).walk():
         if isinstance(op, Apply) and op.function in RRULES:
             message = (
-                f"{function_name(op.function)} has an rrule, and a traced Jacobian is taken by "
-                "columns, which would not use it: call jacrev outside of jit, or vjp inside"
+                f"{function_name(op.function)} has an rrule, and a traced Jacobian of complex "
+                "numbers, or stacked as one matrix, is taken by columns, which would not use it: "
+                "call jacrev outside of jit, or vjp inside"
             )
-            raise UntraceableError(message, op.location)
+            raise RowsNeededError(message, op.location)
 
 
 def _from_outside(block: Block) -> set[Value]:

@@ -19,7 +19,8 @@ from fwdad.tape.forward.rule_table import CONSTANT
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
 from fwdad.tracing.calls.tables import builtin
-from fwdad.tracing.derivatives.differentiated import Differentiated, dtype_of
+from fwdad.tracing.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
+from fwdad.tracing.derivatives.pullbacks import Point
 from fwdad.tracing.trees import Tree, flatten, made_in
 
 CONSTANT.add(api.stop_gradient)
@@ -211,11 +212,17 @@ def _value_and_jacobian(
 ) -> Any:
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
-    primals, lanes, tree = _basis_run(at, options)
     recorder = tracer.recorder
-    if options.get("stack"):
-        return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
-    blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
+    try:
+        primals, lanes, tree = _basis_run(at, options)
+    except RowsNeededError:
+        if holomorphic or options.get("stack"):
+            raise
+        primals, blocks, tree = _rows(at, single=isinstance(argnums, int))
+    else:
+        if options.get("stack"):
+            return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
+        blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
 
     def jacobian_of(k: int) -> Any:
         parts = [
@@ -227,6 +234,20 @@ def _value_and_jacobian(
 
     blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
     return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
+
+
+def _rows(at: Differentiated, *, single: bool) -> tuple[list[Any], list[list[Any]], Tree]:
+    """Values, and the Jacobian of each leaf of y with respect to each of x, by its way back."""
+    point = Point(at, single=single)
+    chosen = at.differentiated(point.tree, len(point.primals))
+    if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
+        message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"
+        raise UntraceableError(message, at.tracer.location())
+    blocks = [
+        point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)
+        for k, p in enumerate(point.primals)
+    ]
+    return point.primals, blocks, point.tree
 
 
 def _stacked_columns(

@@ -7,6 +7,7 @@ when ``vjp`` was called.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any
 
@@ -31,7 +32,7 @@ from fwdad.tracing.syntax.symbols import OfTrace
 from fwdad.tracing.trees import flatten
 
 
-class _Point(OfTrace):
+class Point(OfTrace):
     """A function at some arguments, traced.
 
     Parameters
@@ -96,6 +97,37 @@ class _Point(OfTrace):
         found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
         parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
         return made_of(self.at, parts[0] if self.single else tuple(parts))
+
+    def rows(self, k: int) -> list[Any]:
+        """The Jacobian of one leaf of y, of known lengths, with respect to each leaf of x."""
+        recorder, y = self.recorder, self.recorder.as_symbol(self.primals[k])
+        shape = tuple(recorder.known_length(y, axis) for axis in range(y.type.ndim))
+        count = math.prod(shape)
+        units = np.eye(count).reshape(count, *shape)
+        lanes = self._pulled_many({k: recorder.as_symbol(units)}, count) if count else None
+        made, at = [], iter(lanes or ())
+        for m, x in enumerate(self.at.leaves):
+            own = next(at) if lanes is not None and dtype_of(x).kind in "fc" else ZERO
+            made.append(self._row_block(own, x, shape, self.at.shape(m), y))
+        return made
+
+    def _row_block(
+        self, own: Any, x: Any, rows: tuple[int, ...], columns: tuple[int, ...], y: Symbol
+    ) -> Any:
+        """One leaf of y by one leaf of x, of the cotangents for each element of y."""
+        recorder = self.recorder
+        if dtype_of(x).kind not in "fc":
+            return NoTangent
+        if own is ZERO or isinstance(own, Zero):
+            dtype = np.result_type(dtype_of(x), y.dtype)
+            found = recorder.apply(np.zeros, ((*rows, *columns), dtype), {})
+        else:
+            found = recorder.apply(np.reshape, (recorder.as_symbol(own), (*rows, *columns)), {})
+        if rows or columns:
+            return found
+        python = isinstance(y.type, Number) and y.type.python
+        number = recorder.load(found, ())
+        return recorder.apply(float, (number,), {}) if python else number
 
     # -- cotangents of y
 
@@ -231,14 +263,14 @@ def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
     return given
 
 
-def pull(point: _Point, y_bar: Any) -> Any:
+def pull(point: Point, y_bar: Any) -> Any:
     """What a pullback of a traced program answers."""
     message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
     raise RuntimeError(message)
 
 
 @builtin(pull)
-def _traced_pull(_tracer: Any, point: _Point, y_bar: Any) -> Any:
+def _traced_pull(_tracer: Any, point: Point, y_bar: Any) -> Any:
     return point.pull(y_bar)
 
 
@@ -261,7 +293,7 @@ def traced_vjp(
     at = Differentiated(
         tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
     )
-    point = _Point(at, single=isinstance(argnums, int))
+    point = Point(at, single=isinstance(argnums, int))
     y = made_of(at, point.value())
     pullback = functools.partial(pull, point)
     return (y[0], pullback, y[1]) if has_aux else (y, pullback)
