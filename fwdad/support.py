@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, python_inside
+from fwdad.builder.calls.refusals import REFUSED
 from fwdad.builder.lifting.lift import lift
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.rules.adjoints import TRANSPOSES
@@ -89,7 +90,13 @@ def supported(f: Callable[..., Any]) -> Support:
             return Support(forward, False, tuple(rule.binder.primals), reason)
         names = rule.binder.primals or (("*" + str(rule.binder.variadic),))
         return Support(True, f in TRANSPOSES, tuple(names), f"{rule.kind} rule")
+    return _without_rule(f)
+
+
+def _without_rule(f: Callable[..., Any]) -> Support:
     hashable = getattr(f, "__hash__", None) is not None
+    if hashable and f in REFUSED:
+        return Support(False, False, (), f"a derivative would be lost: it makes {REFUSED[f]}")
     if hashable and (f in HANDLERS or f in TRANSPARENT):
         return Support(True, False, ("...",), "handled by the rule builder")
     source = _python(f)

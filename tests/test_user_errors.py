@@ -1,6 +1,7 @@
 """Mistakes that users make: the message says what came, where, and what to write."""
 
 import importlib
+import pickle
 import re
 
 import numpy as np
@@ -51,6 +52,15 @@ def halved(x):
 @fwdad.frule(halved)
 def halved_frule(primals, tangents):
     return halved(primals[0])
+
+
+def third(x):
+    return x / 3
+
+
+@fwdad.frule(third)
+def third_frule(primals, tangents):
+    return float(primals[0]) / 3
 
 
 WITHOUT_SOURCE = eval("lambda x: x * 2")
@@ -219,6 +229,26 @@ MISTAKES = {
         ValueError,
         "it returns (y, y_dot), with a Chunk or ZERO for each value",
     ),
+    "a rule that returns a number alone": (
+        lambda: fwdad.derivative(third, 2.0),
+        ValueError,
+        "third answers a float; it returns (y, y_dot)",
+    ),
+    "argnums of a rule, beyond": (
+        lambda: fwdad.frule(total, argnums=1)(third_frule),
+        ValueError,
+        "total(x) has no parameter at position 1",
+    ),
+    "a rule that writes into what is not there": (
+        lambda: fwdad.frule(total, mutates=(1,))(third_frule),
+        ValueError,
+        "total has 1 primals",
+    ),
+    "a signature that is none": (
+        lambda: fwdad.frule(total, signature="(x")(third_frule),
+        ValueError,
+        "signature='(x' is none: write it as in '(a, b, /, *, axis=-1)'",
+    ),
     "argnums of names": (
         lambda: fwdad.grad(total, argnums=("x",)),
         TypeError,
@@ -276,6 +306,13 @@ MISTAKES = {
     ),
     "a negative capacity": (lambda: fwdad.Stack(-1), ValueError, "the capacity is -1"),
 }
+
+
+@pytest.mark.parametrize("function", [int, np.save, pickle.dumps, np.ma.array])
+def test_what_loses_derivatives_is_not_supported(function):
+    told = fwdad.supported(function)
+    assert not told
+    assert "a derivative would be lost" in told.reason
 
 
 @pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1), np.array(1)])

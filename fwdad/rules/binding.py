@@ -15,7 +15,11 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def parse_signature(text: str) -> inspect.Signature:
     """Read a signature written as text, such as ``"(a, b, /, *, axis=-1)"``."""
     namespace: dict[str, Any] = {"np": np}
-    exec(f"def f{text}: ...", namespace)  # noqa: S102  (rule authors' own text)
+    try:
+        exec(f"def f{text}: ...", namespace)  # noqa: S102  (rule authors' own text)
+    except SyntaxError as error:
+        message = f"signature={text!r} is none: write it as in '(a, b, /, *, axis=-1)'"
+        raise ValueError(message) from error
     return inspect.signature(namespace["f"])
 
 
@@ -45,6 +49,12 @@ class Binder:
                 if p.default is _EMPTY and p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
             ]
         else:
+            far = [
+                a for a in argnums if not isinstance(a, str) and not -len(names) <= a < len(names)
+            ]
+            if far:
+                message = f"{name}{signature} has no parameter at position {far[0]}"
+                raise ValueError(message)
             active = [a if isinstance(a, str) else names[a] for a in argnums]
         unknown = [a for a in active if a not in names]
         if unknown:

@@ -55,6 +55,8 @@ def frule(
     ------
     UnsupportedTypeError
         If ``function`` is neither a function nor a name.
+    ValueError
+        If ``argnums`` or ``mutates`` name no parameter, or ``signature`` is none.
     DuplicateRuleError
         If ``function`` has a rule and ``override`` is False.
 
@@ -87,12 +89,20 @@ def frule(
                 argnums,
                 late=isinstance(function, str),
             )
+            far = [] if isinstance(function, str) else _beyond(mutates, binder)
+            if far:
+                message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+                raise ValueError(message)
             return Rule(resolved, "frule", body, binder, mutates=tuple(mutates))
 
         enter(function, make, override=override)
         return body
 
     return register
+
+
+def _beyond(mutates: Sequence[int], binder: Binder) -> list[int]:
+    return [k for k in mutates if not 0 <= k < len(binder.primals) and not binder.variadic_active]
 
 
 def elementwise(

@@ -68,7 +68,10 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
     for t in tangents:
         if type(t) is Undefined:
             t.use()
-    y, y_dot = rule.body(primals, tangents, **rule.binder.default_options)
+    answer = rule.body(primals, tangents, **rule.binder.default_options)
+    if type(answer) is not tuple or len(answer) != 2:
+        check_pair(rule, answer)
+    y, y_dot = answer
     if type(y) is np.ndarray and type(y_dot) is Chunk and y_dot.shape == y.shape:
         tag.largest = max(tag.largest, y.nbytes)
         return Array(y, y_dot, tag, _viewed(y, args))
@@ -111,7 +114,9 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         if tag.record is not None:
             y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
         else:
-            y, y_dot = body(inner, tangents, **options)
+            answer = body(inner, tangents, **options)
+            check_pair(rule, answer)
+            y, y_dot = answer
         if nested:
             (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
@@ -121,6 +126,16 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     for position, new in zip(rule.mutates, written, strict=True):
         store.store(bound[position], Ellipsis, new)
     return returned
+
+
+def check_pair(rule: Rule, answer: Any) -> None:
+    """Raise if what an frule answers is no value with its tangent."""
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        message = (
+            f"the frule of {rule.name} answers {type_in_words(answer)}; it returns (y, y_dot), "
+            "with a Chunk or ZERO for each value"
+        )
+        raise ChunkMismatchError(message)
 
 
 def _as_array(x: Any, rule: Rule) -> Any:

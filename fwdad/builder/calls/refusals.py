@@ -48,7 +48,13 @@ def _some_attribute(o: Any, seen: set[int]) -> Any:
     return None
 
 
+REFUSED: dict[Any, str] = {int: "an int"}
+"""What raises where it is given something that carries derivatives: what it would make of it."""
+
+
 def _refuse(function: Any, what: str, *, views: bool = False) -> None:
+    REFUSED[function] = what
+
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for v in (*args, *kwargs.values()):
@@ -78,6 +84,8 @@ _refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix
 
 
 def _refuse_class(function: Any, what: str) -> None:
+    REFUSED[function] = what
+
     @handler(function)
     def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_active((*args, *kwargs.values())):
