@@ -226,4 +226,5 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         message = f"{function_name(f)} has not been called: give example arguments"
         raise ValueError(message)
     count = made.tape.count()
-    return f"{count} operations, run by {made.run.explain()}{whole.mistakes(made.tape.program)}"
+    told = "1 operation" if count == 1 else f"{count} operations"
+    return f"{told}, run by {made.run.explain()}{whole.mistakes(made.tape.program)}"

@@ -200,7 +200,7 @@ print(source)
 # Look at the last line. Every operation has been differentiated, but the lanes, `x_dot`, are
 # touched *once*: the factors of the whole chain were multiplied first, one number for each
 # element, because the rules said "times this partial" and nobody had asked for the product yet.
-# With N directions the chain costs N products, not N times nine operations.
+# With N directions the chain costs N products, not N times all of its operations.
 
 # %%
 code = "\n".join(line.partition("#")[0] for line in source.splitlines())

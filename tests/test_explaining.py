@@ -61,6 +61,7 @@ def test_recorded():
 
 def test_function_and_jit():
     assert "operations, run by" in fwdad.explain(smooth, X)
+    assert fwdad.explain(lambda x: np.sum(x), X).startswith("1 operation, run by")
     assert "operations, run by" in fwdad.explain(fwdad.jit(fwdad.grad(smooth)), X)
 
 

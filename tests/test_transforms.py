@@ -168,3 +168,23 @@ def test_objects_of_constants_may_be_answered_beside_a_value():
     assert none is fwdad.NoTangent
     _, pullback = fwdad.vjp(lambda x: (x * fitted.slope, fitted), x)
     assert_array_equal(pullback((x, None)), x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: np.sum(np.abs(z) ** 2),
+        lambda z: np.sum(z.real**2 * z.imag),
+        lambda z: np.real(np.sum(z**3)),
+    ],
+)
+def test_gradient_at_a_complex_point(f):
+    """``df/d(Re z) + i df/d(Im z)``, beside differences along both axes."""
+    z, h = np.array([1.0 + 2.0j, 3.0 - 1.0j]), 1e-6
+    slopes = [
+        [(f(z + h * e) - f(z - h * e)) / (2 * h) for e in direction * np.eye(2)]
+        for direction in (1, 1j)
+    ]
+    expected = np.array(slopes[0]) + 1j * np.array(slopes[1])
+    for gradient in (fwdad.grad(f)(z), fwdad.jit(fwdad.grad(f))(z), fwdad.vjp(f, z)[1](1.0)):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-8)

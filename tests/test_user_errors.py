@@ -249,6 +249,11 @@ MISTAKES = {
         ValueError,
         "signature='(x' is none: write it as in '(a, b, /, *, axis=-1)'",
     ),
+    "a kernel of what is not reversible": (
+        lambda: fwdad.cuda_kernel(total),
+        TypeError,
+        "a function under @fwdad.reversible is wanted; a function came",
+    ),
     "argnums of names": (
         lambda: fwdad.grad(total, argnums=("x",)),
         TypeError,

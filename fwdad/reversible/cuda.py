@@ -35,6 +35,11 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
     -------
     CudaKernel
 
+    Raises
+    ------
+    UnsupportedTypeError
+        If f is not under :func:`reversible`.
+
     Notes
     -----
     Run-time checks are off: a kernel cannot raise. Arrays that begin inside f (ancillas) have
@@ -51,6 +56,9 @@ def cuda_kernel(f: Reversible) -> CudaKernel:
         x, v, h = kernel.inverse(x, v, h)
         x_bar, v_bar, h_bar = kernel.adjoint((x, v, h), (x_bar, v_bar, None))
     """
+    if not isinstance(f, Reversible):
+        message = f"a function under @fwdad.reversible is wanted; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
     return CudaKernel(f)
 
 
