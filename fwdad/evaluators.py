@@ -72,6 +72,7 @@ def jvp(
         the one returned.
     x : float, complex, array or composite
         Where. Lists, tuples, dicts, dataclasses and registered classes of these are composites.
+        An array that stands in two places of one has one tangent.
     v : like x, or with a leading axis K, optional
         One direction, of x's shape, or K of them stacked in front, ``(K, *x.shape)``. None means
         every basis direction, in C order, leaf after leaf.

@@ -173,6 +173,11 @@ def writes_one_of_two(a, b):
     return 2 * b
 
 
+@differs("One array in two places of an argument")
+def product_of_parts(parts):
+    return np.sum(parts[0] * parts[1])
+
+
 TABLE = np.array([2.0])
 
 

@@ -288,3 +288,13 @@ def test_what_a_cache_keeps(backend, monkeypatch):
     assert f(at) == 3.0
     assert compiled(at) == 6.0
     programs.from_table.cache_clear()
+
+
+def test_one_array_in_two_places(backend):
+    """d(a·a) = 2a as one array; a and a as two."""
+    f, a = programs.product_of_parts, np.array([1.0, 2.0, 3.0])
+    plain, compiled = ways(f, backend)
+    assert_array_equal(plain([a, a]), [2 * a, 2 * a])
+    assert_array_equal(fwdad.jacobian(f, [a, a], mode="forward"), [2 * a, 2 * a])
+    assert_array_equal(compiled([a, a]), [a, a])
+    assert_array_equal(plain([a, a.copy()]), compiled([a, a.copy()]))
