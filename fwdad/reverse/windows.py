@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.reverse.cotangents import WINDOWS, Cotangents
+from fwdad.tape.alias import is_rearranged
 from fwdad.tape.forward.rule_table import MIRRORED
 from fwdad.tape.mirroring import give_back, window_or_zeros
 from fwdad.tape.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
@@ -42,7 +43,7 @@ class Windows(Cotangents):
         if isinstance(op, Apply) and self.structure.roots(v) != {v}:
             bases = _bases(op)
             return (
-                op.function in _FOLLOWED
+                (op.function in _FOLLOWED or is_rearranged(op))
                 and len(op.outputs) == len(bases) == 1
                 and _order(op) in ("C", "F")
                 and self.is_followed(bases[0])
@@ -171,7 +172,7 @@ class Windows(Cotangents):
                 self._orders = Orders(top)
             (base,) = _bases(op)
             return _order(op) == "C" and self._orders.of(base) is Order.ROWS
-        return op.function in MIRRORED or op.function in WINDOWS
+        return op.function in MIRRORED or op.function in WINDOWS or is_rearranged(op)
 
     def _lies_plainly(self, v: Value) -> bool:
         """Whether an array surely lies row by row without gaps, and so does its cotangent."""

@@ -79,13 +79,29 @@ def _copies(op: Apply) -> bool:
     if op.function is np.array:
         return op.kwargs.get("copy", True) is True
     if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose
-        return sum(type(v.type) is ArrayType for v in values_in(op.args)) > 1
+        arrays = sum(type(v.type) is ArrayType for v in values_in(op.args))
+        return arrays > 1 or _letters(op) == "summed"
     if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
         return all(v.type.dtype.kind != "c" for v in values_in(op.args))
     if op.function is np.ndarray.astype:
         casts = op.outputs[0].type.dtype != op.args[0].type.dtype
         return casts or op.kwargs.get("copy", True) is True
     return False
+
+
+def is_rearranged(op: Apply) -> bool:
+    """Whether a call is an ``einsum`` that answers a window: a diagonal, axes in another order."""
+    return op.function is np.einsum and _letters(op) == "kept"
+
+
+def _letters(op: Apply) -> str:
+    """Whether an ``einsum`` of one array keeps all its letters, or sums; else an empty string."""
+    if len(op.args) != 2 or op.kwargs or not isinstance(op.args[0], str):
+        return ""
+    terms, arrow, answered = op.args[0].replace(" ", "").partition("->")
+    if not arrow or not (terms + answered).isalpha() or type(op.args[1]) is not Value:
+        return ""
+    return "kept" if set(terms) == set(answered) else "summed"
 
 
 def may_be_window(function: Callable[..., Any]) -> bool:

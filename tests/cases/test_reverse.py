@@ -27,7 +27,7 @@ NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason=
 BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
-    "array_of_arrays", "classes_with_operators", "diagonal_by_einsum",
+    "array_of_arrays", "classes_with_operators",
     "division_by_zero_is_caught", "failing_factorisation",
     "fortran_order", "functools_of_all_kinds",
     "higher_order", "iteration", "itertools_and_collections",

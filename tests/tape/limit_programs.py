@@ -115,10 +115,10 @@ def multiplied_at_a_mask(x):
     return np.sum(m)
 
 
-@not_backwards('a store through `einsum("ii->i", a)`', "window")
+@not_backwards("a store through `einsum(a, [0, 0], [0])`", "window")
 def diagonal_by_einsum(x):
     m = np.outer(x, x)
-    d = np.einsum("ii->i", m)
+    d = np.einsum(m, [0, 0], [0])
     d[:] = x  # here
     return np.sum(m * m)
 
@@ -253,10 +253,11 @@ FOLLOWED = {
     "`reshape`": lambda m: m.reshape(-1),
     "`ravel`": np.ravel,
     "`transpose`": np.transpose,
+    '`einsum("ii->i", a)`': lambda m: np.einsum("ii->i", m),
 }
 NOT_FOLLOWED = {
     "`diag`": np.diag,
-    "`einsum`": lambda m: np.einsum("ij->ji", m),
+    "`einsum`": lambda m: np.einsum(m, [0, 1], [1, 0]),
     "`sliding_window_view`": lambda m: np.lib.stride_tricks.sliding_window_view(m, 3, axis=0),
     "`ascontiguousarray`": np.ascontiguousarray,
 }

@@ -12,7 +12,7 @@ from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
 from fwdad.tangents.zero import ZERO, Zero
-from fwdad.tape.alias import windows
+from fwdad.tape.alias import is_rearranged, windows
 from fwdad.tape.forward.lanes import load_lanes
 from fwdad.tape.forward.rule_table import MIRRORED, PASSING, ruled_function
 from fwdad.tape.forward.windows import Windows
@@ -54,7 +54,7 @@ class Memory(Windows):
                 self._is_window(op, seen[0])
             return
         mirrored: list[Symbol] = []
-        if op.function in MIRRORED:
+        if op.function in MIRRORED or is_rearranged(op):
             if seen[0] in self.windows:
                 self._must_be_dense(seen[0])
             mirrored = self._mirrored(op, seen[0])
@@ -112,10 +112,12 @@ class Memory(Windows):
             dots = [held.broadcast_to(self._shape(op.outputs[0].type))]
         else:
             rule = find_rule(ruled_function(op))
-            if rule is None or op.args[0] is not a:
+            place = 1 if is_rearranged(op) else 0
+            if rule is None or op.args[place] is not a:
                 return []
             bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
-            dots = rule.body(bound, (held, *(ZERO,) * (len(bound) - 1)), **options)[1]
+            given = [held if k == place else ZERO for k in range(len(bound))]
+            dots = rule.body(bound, tuple(given), **options)[1]
             dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
         found = []
         for t in dots:
