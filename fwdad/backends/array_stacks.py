@@ -344,6 +344,7 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
         if kept:
             w.line(f"if {shapes}_top + {kept} > {shapes}.size:")
             w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
+        w.line(f"{w.help('ahead')}({name}, {top}, {size}, 1)")
         window = w.temporary("window")
         w.line(f"{window} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
         index = w.open_loops(lengths)
@@ -365,7 +366,9 @@ def _pop(w: Writer, op: Apply, stack: Value) -> str:
         if held.unknown:
             w.line(f"{held.shapes}_top -= {len(held.unknown)}", op)
         lengths = _lengths_at(held, f"{held.shapes}_top")
-        w.line(f"{held.top} -= {' * '.join(lengths)}")
+        size = " * ".join(lengths)
+        w.line(f"{held.top} -= {size}")
+        w.line(f"{w.help('ahead')}({held.name}, {held.top}, {size}, -1)")
         return _window(w, op, held.name, held.top, lengths)
     if op in held.lowers:
         w.line(f"{held.top} -= {len(held.stacks)}", op)

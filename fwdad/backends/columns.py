@@ -2,8 +2,9 @@
 
 A loop over a column of an array in C order steps from row to row, one element at a time; LLVM has
 no vectors for it. Where most of what a program reads and writes of an array are columns, they lie
-in one piece. Nobody outside can tell: arrays that the program answers, hands on, or knows by
-another name stay in C order, and windows are taken of both in the same way.
+in one piece. Nobody outside can tell: an array that the program answers is copied into C order at
+its end, those that it hands on, or knows by another name, stay in it, and windows are taken of
+both in the same way.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ Axes = tuple[int, ...]
 """The axes of an array, the one whose elements lie far apart first."""
 
 _AT_ONCE = {np.zeros, np.zeros_like, np.empty, np.empty_like}  # in whatever order
+_LIKE = {np.zeros_like, np.empty_like, np.ones_like, np.full_like}  # of the first, only lengths
 _MADE = {*_AT_ONCE, np.full, np.full_like, np.ndarray.copy}
 _READ = {np.sum, np.where, np.ndarray.copy, np.copy, scale_lanes}
+_COPY = 4  # visits that a copy into C order is worth
 _LENGTH = 10  # that a loop is taken to have
 
 
@@ -60,7 +63,7 @@ def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value,
     chosen = {}
     for v, votes in found.votes.items():
         in_order = tuple(range(v.type.ndim))
-        order = max(votes, key=lambda o: (votes[o], o == in_order))
+        order = max(votes, key=lambda o: (votes[o], o == in_order), default=in_order)
         if order != in_order:
             chosen[v] = order
     return chosen
@@ -80,13 +83,21 @@ class _Votes:
             for v in op.outputs
             if is_array(v) and v.type.ndim > 1 and roots.get(v, {v}) == {v}
         }
-        for v in (*program.shared, *memory(program.block.results, roots)):
-            self.votes.pop(v, None)
+        self._leave({*program.shared})
+        self._results(program.block.results)
         for owners in roots.values():
             if len(owners) > 1:  # one of several
                 self._leave(owners)
         if self.votes:
-            self._block(program.block, 0)
+            self._ops(program.block, 0)
+
+    def _results(self, results: list[Operand]) -> None:
+        """What is answered is copied into C order if it is an array of its own."""
+        owners = Counter(v for r in results for v in memory(r, self.roots))
+        self._leave({v for v, n in owners.items() if n > 1 or v not in results})
+        for v in owners.keys() & self.votes.keys():
+            in_order = tuple(range(v.type.ndim))
+            self.votes[v][in_order] += _COPY * _LENGTH**v.type.ndim
 
     def _leave(self, owners: set[Value]) -> None:
         for v in owners:
@@ -97,14 +108,14 @@ class _Votes:
         owners = memory(v, self.roots)
         return next(iter(owners)) if len(owners) == 1 and owners <= self.votes.keys() else None
 
-    def _block(self, block: Block, depth: int) -> None:
+    def _ops(self, block: Block, depth: int) -> None:
         for op in block.ops:
             self._op(op, depth)
             if isinstance(op, Loop):
                 self.depths[op] = depth
             for inner in op.blocks():
-                self._block(inner, depth + isinstance(op, Loop))
-        self._leave(memory(block.results, self.roots))
+                self._ops(inner, depth + isinstance(op, Loop))
+                self._leave(memory(inner.results, self.roots))
 
     def _op(self, op: Op, depth: int) -> None:
         if isinstance(op, (Load, Store, Update)) and self._is_plain(op.index):
@@ -115,7 +126,10 @@ class _Votes:
                 self._read(op.value, depth)
             return
         reads = isinstance(op, Apply) and not op.blocks() and _only_reads(op)
-        for v in values_in(op.operands()):
+        operands = op.operands()
+        if isinstance(op, Apply) and op.function in _LIKE:
+            operands = [*op.args[1:], *op.kwargs.values()]
+        for v in values_in(operands):
             if not is_array(v):
                 continue
             if reads or (isinstance(op, Apply) and self._is_row(v) and self._is_apart(op, v)):

@@ -42,6 +42,7 @@ from fwdad.backends.numba_memory import (  # noqa: F401 (for generated source)
     growing,
     grown,
 )
+from fwdad.backends.numba_prefetch import ahead  # noqa: F401 (for generated source)
 from fwdad.backends.numba_shapes import by_rows  # noqa: F401 (for generated source)
 from fwdad.tape import snapshots
 

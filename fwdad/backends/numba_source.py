@@ -245,12 +245,19 @@ class NumbaWriter(StoreWriter):
             return self.text(operand)
         return self._typed(operand, wanted, name)
 
+    def result(self, operand: Operand) -> str:
+        """What the program answers: an array in C order, however it lies in here."""
+        text = self.text(operand)
+        if isinstance(operand, Value) and operand in self.axes:
+            return f"np.ascontiguousarray({text})"
+        return text
+
     def _typed(self, operand: Operand, wanted: Type, name: str = "") -> str:
         """An operand as a type; an array with its layout left open, unless it has the name."""
         if isinstance(operand, Missing):
             return self.missing(operand)
         if isinstance(wanted, ArrayType):
-            text = self.text(operand)
+            text = self.result(operand)
             if not is_array(operand):
                 raise self.cannot("a number where an array is carried")
             if operand not in self._loose and text != name:
@@ -444,7 +451,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
         _tell_lengths(writer, program)
         writer.body(program.block)
         results = [
-            array_stacks.answer(writer, r) if writer.is_stack(r) else writer.text(r)
+            array_stacks.answer(writer, r) if writer.is_stack(r) else writer.result(r)
             for r in program.block.results
         ]
         writer.line(f"return {tuple_text(results)}")

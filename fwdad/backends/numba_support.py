@@ -15,8 +15,9 @@ def have_numba() -> bool:
 
 
 HELPERS = frozenset({
-    "address_of", "broadcast_length", "by_rows", "check_length", "check_shape", "check_stack",
-    "complex_divide", "default_snapshots", "divide", "equal_length", "float_floor_divide",
+    "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
+    "check_stack", "complex_divide", "default_snapshots", "divide", "equal_length",
+    "float_floor_divide",
     "float_power", "float_remainder", "growing", "grown", "in_domain", "in_range", "int_add",
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
     "int_within", "is_odd", "larger", "leaf_of_numbers", "left_shift", "loose", "math_power",

@@ -45,6 +45,38 @@ def answered(x):
     return p
 
 
+def swept(x):
+    """Each column is read and written often enough to be worth a copy of what is answered."""
+    p = x.copy()
+    q = np.zeros_like(p)
+    for j in range(x.shape[1]):
+        for k in range(j):
+            q[:, j] = q[:, j] + p[:, j] * p[:, k]
+            p[:, j] -= 0.1 * p[:, k]
+    return q, np.sum(p)
+
+
+def swept_twice_answered(x):
+    q, t = swept(x)
+    return q, q, t
+
+
+def swept_with_a_window(x):
+    q, t = swept(x)
+    return q, q[1:], t
+
+
+def swept_by_calls(x):
+    """What a function that is called answers; it calls itself, and is not written out."""
+
+    def inner(x, n):
+        if n == 0:
+            return swept(x)[0]
+        return inner(x * 0.5, n - 1) + swept(x)[0]
+
+    return inner(x, 3)
+
+
 def copied(x):
     p = np.zeros_like(x)
     for _ in range(2):
@@ -89,7 +121,8 @@ def from_the_end(x):
     ("f", "made"),
     [(columns, "(x.shape[1], x.shape[0]), np.float64).T"), (written_by_elements, ".T"),
      (planes, ".transpose((1, 2, 0))"), (rows, None), (answered, None),
-     (known_by_another_name, None)],
+     (known_by_another_name, None), (swept, "np.ascontiguousarray(q)"),
+     (swept, "p = np.empty((x.shape[1], x.shape[0]), np.float64).T")],
 )  # fmt: skip
 def test_order(f, made):
     code = source(f, M)
@@ -111,6 +144,35 @@ def test_values(f):
         assert_allclose(jitted(M[:1, :1].copy()), f(M[:1, :1].copy()))
     if f is answered:
         assert jitted(M).flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "f", [swept, swept_twice_answered, swept_with_a_window, swept_by_calls],
+)  # fmt: skip
+def test_what_is_answered_lies_row_by_row(f):
+    jitted = fwdad.jit(f, backend="numba")
+    for shape in [(5, 6), (3, 2), (1, 4), (4, 1), (0, 3), (3, 0)]:
+        x = M.ravel()[: shape[0] * shape[1]].reshape(shape)
+        found, wanted = jitted(x), f(x)
+        if not isinstance(found, tuple):
+            found, wanted = (found,), (wanted,)
+        for a, b in zip(found, wanted, strict=True):
+            assert_allclose(a, b, rtol=1e-13, atol=1e-15)
+            assert np.ndim(a) == 0 or a.strides == b.strides or a.size == 0
+    if f is swept_twice_answered:
+        y = jitted(M)
+        assert y[0] is y[1] or np.shares_memory(y[0], y[1])
+
+
+def test_gradients_of_columns_lie_row_by_row():
+    def loss(x):
+        q, t = swept(x)
+        return np.sum(q * q) + t
+
+    g = fwdad.jit(fwdad.grad(loss), backend="numba")
+    found = g(M)
+    assert found.flags.c_contiguous
+    assert_allclose(found, fwdad.jacobian(loss, M, mode="forward"), rtol=1e-12)
 
 
 def test_copies_lie_as_numpys_do():
