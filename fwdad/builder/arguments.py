@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import Run
-from fwdad.builder.duals.array import wrap
-from fwdad.builder.duals.explicit import explicit
+from fwdad.builder.duals.explicit import explicit, settled
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
@@ -51,7 +50,7 @@ class Arguments:
             self.composite |= structure.kind != "leaf"
             self.counts.append(len(leaves))
             if SHADOWED:  # an enclosing call may keep tangents in the memory of a plain array
-                leaves = [wrap(x, copy=True) if explicit(x) is not x else x for x in leaves]
+                leaves = [settled(x) if explicit(x) is not x else x for x in leaves]
             self.leaves.extend(leaves)
 
     def with_duals(self, run: Run, tangents: list[Any]) -> list[Any]:

@@ -221,6 +221,7 @@ def _unaliased(y: Any, inputs: tuple[Any, ...]) -> Any:
 
 def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Apply an elementwise function: scalings stay deferred, scalars stay Python numbers."""
+    args = with_explicit(args)
     tag: Any = None
     for x in args:
         t = type(x)

@@ -152,11 +152,7 @@ def _as_numpy_would(
         return np.reshape(x, made.shape)
     if made.shape != raw.shape:
         converted = np.reshape(converted, made.shape)
-    p = (
-        made
-        if not isinstance_dual(converted.p)
-        else methods.call_method(converted.p, "copy", (), {})
-    )
+    p = made if not isinstance_dual(converted.p) else methods.copied(converted.p)
     return Array(p, converted.t, converted.tag)
 
 

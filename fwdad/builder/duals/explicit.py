@@ -9,14 +9,18 @@ import numpy as np
 from fwdad.builder.duals.array import Array, _read, wrap
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.run import Tag
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
+from fwdad.tangents.plain import plain
 
 
 def explicit(x: Any) -> Any:
-    """``x``, as a dual if it is a plain array whose memory carries tangents."""
-    if not SHADOWED or type(x) is Array or type(x) is Scalar:
+    """``x``, with all the tangents that its memory carries, also those of other calls' stores."""
+    if not SHADOWED or type(x) is Scalar:
         return x
+    if type(x) is Array:
+        return _of_all_calls(x)
     if isinstance(x, np.flatiter):
         return np.ravel(wrap(x.base, copy=False)) if find_shadow(x.base) else x
     if isinstance(x, np.ndarray) and find_shadow(x):
@@ -33,7 +37,7 @@ def explicit(x: Any) -> Any:
 
 
 def with_explicit(values: Any) -> Any:
-    """Make the tangents in the memory of plain arrays explicit, also inside lists."""
+    """Make the tangents in the memory of arrays explicit, also inside lists."""
     if not SHADOWED:
         return values
     made = []
@@ -62,14 +66,35 @@ def settled(y: Any) -> Any:
     """
     if type(y) is not Array:
         return wrap(y, copy=True)
-    tangents = {}
-    while type(y) is Array:
-        tangents[y.tag] = y.t
-        y = y.p
-    shadow = find_shadow(y)
-    if shadow is not None:
-        tangents |= {tag: _read(shadow, tag, y) for tag in shadow.seen()}
-    value: Any = alike(y)
+    shadow = find_shadow(plain(y))
+    return _with_tangents(y, shadow.seen() if shadow is not None else [], copy=True)
+
+
+def _of_all_calls(x: Array) -> Array:
+    """A dual array, as one of those calls too that have stored into its memory."""
+    shadow = find_shadow(plain(x))
+    if shadow is None:
+        return x
+    seen = shadow.seen()
+    level: Any = x
+    while type(level) is Array and seen:
+        seen = [tag for tag in seen if tag is not level.tag]
+        level = level.p
+    return _with_tangents(x, seen, copy=False) if seen else x
+
+
+def _with_tangents(y: Array, stored: list[Tag], *, copy: bool) -> Array:
+    """An array with the tangents that it has, and with those of calls that stored into it."""
+    tangents: dict[Tag, Any] = {}
+    level: Any = y
+    while type(level) is Array:
+        tangents[level.tag] = level.t
+        level = level.p
+    if stored:
+        shadow = find_shadow(level)
+        assert shadow is not None
+        tangents |= {tag: _read(shadow, tag, level) for tag in stored}
+    value: Any = alike(level) if copy else level
     for tag in sorted(tangents, key=lambda t: t.order):
         value = Array(value, tangents[tag], tag)
     return value

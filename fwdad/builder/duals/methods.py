@@ -44,6 +44,7 @@ LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostr
 
 def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``o.name(...)`` of a dual."""
+    o = explicit(o)
     if name in ("conjugate", "conj") and not args and not kwargs:
         if plain(o).dtype.kind == "f" if type(o) is not Scalar else is_real(o):
             return o  # itself, not a copy
@@ -199,12 +200,16 @@ def flatten(o: Any, order: str = "C") -> Any:
 
 @_method("copy", "__copy__")
 def copy_of(o: Any, order: str = "C") -> Any:
-    """A copy of an array; a scalar is its own."""
+    """A copy of an array, with all tangents that its memory has; a scalar is its own."""
+    return copied(explicit(o), order)
+
+
+def copied(o: Any, order: str = "C") -> Any:
+    """A copy of an array, with the tangents that it has itself; a scalar is its own."""
     if type(o) is Scalar:
         return o
     if type(o) is Array:
-        p = copy_of(o.p, order) if isinstance_dual(o.p) else o.p.copy(order)
-        return Array(p, o.t, o.tag)
+        return Array(copied(o.p, order), o.t, o.tag)
     return o.copy(order)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.builder.calls.creation import explicit_items, make_array
 from fwdad.builder.duals.array import Array, root_of, wrap
 from fwdad.builder.duals.dual import check_alive
-from fwdad.builder.duals.explicit import records
+from fwdad.builder.duals.explicit import explicit, records
 from fwdad.builder.duals.scalar import DOUBLE, Scalar, across_lanes, number, parts_of
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory.shadow import (
@@ -222,6 +222,7 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
 
     Answers False, with nothing done, where the general way has to be taken.
     """
+    b = explicit(b)
     if not isinstance_dual(b) or a.dtype.kind != "f":
         return False
     tag, p, t = b.tag, b.p, b.t
@@ -347,6 +348,7 @@ def load_dual(a: Any, index: Any) -> Any:
         if find_shadow(raw) is not None and is_basic(as_index(index)):
             found = load(raw, index)
             return found if type(found) is not np.ndarray else _view(a, index)
+        a = explicit(a)
     return _view(a, index)
 
 
