@@ -55,7 +55,11 @@ def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
         in_bytes = [builder.mul(n, itemsize) for n in (memory.lengths[0], *numbers[:2])]
         kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [_WORD] * 4)
         function = own_function(builder, "fwdad_ahead", kind, _write)
-        builder.call(function, [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]])
+        # tested here: to call it for each number or two would take as long as to push them
+        above = builder.sub(in_bytes[2], _WORD(_SHORTEST))
+        fits = builder.icmp_unsigned("<=", above, _WORD(_LONGEST - _SHORTEST))
+        with builder.if_then(fits, likely=False):
+            builder.call(function, [builder.bitcast(memory.data, _BYTE), *in_bytes, numbers[2]])
         return context.get_dummy_value()
 
     return types.void(stack, start, size, way), code
@@ -63,10 +67,8 @@ def ahead(_typing: Any, stack: Any, start: Any, size: Any, way: Any) -> Any:
 
 def _write(builder: Any, given: Sequence[Any]) -> None:
     data, length, start, size, way = given
-    wanted = builder.icmp_signed(">=", length, _WORD(_LONG))
-    for sign, bound in ((">=", _SHORTEST), ("<=", _LONGEST)):
-        wanted = builder.and_(wanted, builder.icmp_signed(sign, size, _WORD(bound)))
-    with builder.if_then(wanted, likely=False):
+    is_long = builder.icmp_signed(">=", length, _WORD(_LONG))
+    with builder.if_then(is_long, likely=False):
         twice = builder.add(size, size)
         is_far = builder.icmp_signed(">", twice, _WORD(_NEAREST))
         distance = builder.mul(way, builder.select(is_far, twice, _WORD(_NEAREST)))

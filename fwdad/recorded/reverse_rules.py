@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.calls.apply import lifted
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.explicit import explicit, with_explicit
@@ -21,6 +20,7 @@ from fwdad.recorded.operations import own_copy
 from fwdad.recorded.tangent import Recorded
 from fwdad.rules.adjoints import transpose
 from fwdad.rules.containers import Path, rebuild, walk
+from fwdad.rules.lifter import lifted
 from fwdad.rules.recording import Operation
 from fwdad.rules.registry import function_name
 from fwdad.rules.reverse_rules import ReverseRule

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.calls.apply import lifted
 from fwdad.builder.calls.creation import as_array
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals.array import wrap
@@ -22,6 +21,7 @@ from fwdad.errors import ChunkMismatchError
 from fwdad.recorded.memory import Memory, Saved, View
 from fwdad.recorded.operations import Terms
 from fwdad.recorded.tangent import Node
+from fwdad.rules.lifter import lifted
 from fwdad.rules.recording import Operation
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk

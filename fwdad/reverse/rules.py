@@ -16,6 +16,7 @@ from fwdad.reverse.whole import PullWhole
 from fwdad.reverse.windows import Windows
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
+from fwdad.rules.lifter import written_down
 from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.rules.reverse_rules import RRULES
@@ -239,7 +240,7 @@ class Rules(Windows):
         for k, a in enumerate(args):
             if self.structure.is_active(a):
                 with np.errstate(all="ignore"):  # of numbers that are known
-                    d = rule.partials[k](*numbers, result)
+                    d = written_down(rule, rule.partials[k])(*numbers, result)
                 shape = tuple(getattr(d, "shape", ()))
                 # a partial that is another argument may be shorter than y, as may this one
                 if self.shape(a) != self.shape(y) or (
@@ -322,7 +323,7 @@ class Rules(Windows):
             message = f"the frule of {function_name(op.function)} has no tangent for an option"
             raise MissingRuleError(message, op.location)
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
-        y, y_dot = rule.body(bound, given, **options)
+        y, y_dot = written_down(rule, rule.body)(bound, given, **options)
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         parts = [t for p, t in zip(values, parts, strict=True) if p is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable
 from operator import call
 from typing import Any
@@ -21,6 +20,7 @@ from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, owner_of, untouched
 from fwdad.builder.run import Hiding, Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError, type_in_words
+from fwdad.rules.lifter import lifted
 from fwdad.rules.partials import as_numpy_numbers, own_partial
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk
@@ -28,21 +28,6 @@ from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import QUIET, inside, quiet
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, Undefined, Zero
-
-_lift_body: list[Callable[[Any], Any]] = []
-
-
-def set_lifter(lift: Callable[[Any], Any]) -> None:
-    """Let rule bodies be lifted when they run on duals of an enclosing call."""
-    _lift_body[:] = [lift]
-
-
-def lifted(body: Any) -> Any:
-    """A function of this library, as it runs on duals."""
-    if isinstance(body, functools.partial):
-        return functools.partial(lifted(body.func), *body.args, **body.keywords)
-    return _lift_body[0](body)
-
 
 _NOTHING = contextlib.nullcontext()
 _PLAIN = {np.ndarray, float, int, complex, bool, str, type(None), np.float64}

@@ -25,6 +25,7 @@ from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, is_library_file
 from fwdad.rules.by_position import by_position
+from fwdad.rules.lifter import set_lifter
 from fwdad.rules.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
@@ -86,6 +87,9 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if rule is not None:
         if is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
+        for x in (*args, *kwargs.values()):
+            if hasattr(type(x), "__fwdad_symbolic__"):  # the body of a rule is being written down
+                return x.recorder.apply(f, args, kwargs)
         numpy_calls.log_written(f, args, kwargs)
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
@@ -286,4 +290,4 @@ def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 opaque.CALL[:] = [call]
 protocols.CALL[:] = [call]
-apply.set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)
+set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.rules.lifter import written_down
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -117,7 +118,7 @@ class Memory(Windows):
                 return []
             bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
             given = [held if k == place else ZERO for k in range(len(bound))]
-            dots = rule.body(bound, tuple(given), **options)[1]
+            dots = written_down(rule, rule.body)(bound, tuple(given), **options)[1]
             dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
         found = []
         for t in dots:

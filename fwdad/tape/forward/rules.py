@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
+from fwdad.rules.lifter import written_down
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes
@@ -181,7 +182,9 @@ class Rules(Memory):
         dots, named = self._dots_of(op)
         bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
         given, _ = rule.binder.bind(dots, named)
-        y, y_dot = rule.body(bound, tuple(_tangent(t) for t in given), **options)
+        y, y_dot = written_down(rule, rule.body)(
+            bound, tuple(_tangent(t) for t in given), **options
+        )
         self._answer(op.outputs, y, y_dot)
 
     def _dots_of(self, op: Apply) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -313,7 +316,7 @@ class Rules(Memory):
             if isinstance(t, Zero):
                 continue
             with np.errstate(all="ignore"):  # of numbers that are known
-                d = rule.partials[k](*numbers, result)
+                d = written_down(rule, rule.partials[k])(*numbers, result)
             y_dot = y_dot + self._scaled(t, d, v.type)
         if not isinstance(y_dot, Zero):
             self.tangent[v] = y_dot
