@@ -132,8 +132,8 @@ def fit_doubles(leaf: Any, seed: Any) -> tuple[Any, int | None] | None:
     if seed.dtype is not _DOUBLE or leaf.dtype is not _DOUBLE:
         return None
     if seed.shape == leaf.shape:
-        return seed[None], None
-    return (seed, len(seed)) if seed.ndim and seed.shape[1:] == leaf.shape else None
+        return seed[None].copy(), None  # the function may write into it
+    return (seed.copy(), len(seed)) if seed.ndim and seed.shape[1:] == leaf.shape else None
 
 
 def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
@@ -154,7 +154,9 @@ def _fit(leaf: Any, seed: Any) -> tuple[Any, int | None]:
         if seed.dtype.kind not in "biufc":
             message = f"a seed of dtype {seed.dtype} came; a float array is wanted"
             raise SeedError(message)
-        seed = seed.astype(dtype, copy=False)
+        seed = seed.astype(dtype)  # a copy: the function may write into what came
+    elif leaf_shape(seed):
+        seed = seed.copy()
     given = leaf_shape(seed)
     if given == shape:
         return seed.reshape((1, *shape)) if shape else np.reshape(seed, (1,)), None

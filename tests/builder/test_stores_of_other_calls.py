@@ -118,3 +118,78 @@ def test_values_and_derivatives_are_those_of_the_program_without_the_store(read,
         assert_allclose(value, y, rtol=1e-13)
         assert_allclose(found, np.moveaxis(np.array(steps), 0, -1), rtol=1e-6, atol=1e-8)
     assert_allclose(fwdad.jacobian(f, X, mode="reverse"), found, rtol=1e-10, atol=1e-12)
+
+
+def product_written(w, x, q):
+    w[1:] *= np.sin(x + q)[:2]
+
+
+def outer_product_written(w, x, q):
+    w[1:] *= np.sin(x)[:2]
+
+
+def element_written(w, x, q):
+    w[1] = w[1] * q[0]
+
+
+def values_written(w, x, q):
+    w[1:] = q[:2]
+
+
+@pytest.mark.parametrize(
+    "write", [product_written, outer_product_written, element_written, values_written]
+)
+@pytest.mark.parametrize("read", [lambda w, p, d: w * 1.0, lambda w, p, d: w * p,
+                                  lambda w, p, d: d * p], ids=["w", "w * p", "d"])  # fmt: skip
+def test_tangents_of_tangents_are_put_back_when_an_inner_call_ends(write, read):
+    """Three levels: what the innermost writes is as it was, in the tangents of tangents too."""
+
+    def derivative(w, x):
+        def h(q):
+            write(w, x, q)
+            return np.sum(w) * q[1]
+
+        return fwdad.jacfwd(h)(x)
+
+    def f(x):
+        w = 1.0 * x
+
+        def g(p):
+            w[:] = p
+            return read(w, p, derivative(w, x))
+
+        return fwdad.jacfwd(g)(x * x)
+
+    def wanted(x):
+        return fwdad.jacfwd(lambda p: read(p, p, derivative(1.0 * p, x)))(x * x)
+
+    steps = [(wanted(X + h) - wanted(X - h)) / 2e-5 for h in 1e-5 * np.eye(3)]
+    for chunk in (1, 2, 3):
+        value, found = fwdad.value_and_jacobian(f, X, mode="forward", chunk=chunk)
+        assert_allclose(value, wanted(X), rtol=1e-13)
+        assert_allclose(found, np.moveaxis(np.array(steps), 0, -1), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("mode", ["forward", "plain", "jit"])
+def test_a_direction_that_the_function_writes(mode):
+    """The direction is what it was when the call began."""
+
+    def f(x):
+        w = 1.0 * x
+
+        def g(p):
+            y = np.sum(p * p) * p
+            w[:] *= np.sum(p)
+            return y * w[0]
+
+        return fwdad.jvp(g, x, w)[1]
+
+    def wanted(x):
+        return fwdad.jvp(lambda p: np.sum(p * p) * p * (x[0] * np.sum(p)), x, 1.0 * x)[1]
+
+    if mode == "forward":
+        value, found = fwdad.value_and_jacobian(f, X, mode="forward")
+        assert_allclose(found, fwdad.jacobian(wanted, X, mode="forward"), rtol=1e-12)
+    else:
+        value = (fwdad.jit(f) if mode == "jit" else f)(X)
+    assert_allclose(value, wanted(X), rtol=1e-13)

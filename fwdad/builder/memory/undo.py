@@ -26,7 +26,7 @@ class UndoLog:
     """What the objects written during one call held before."""
 
     def __init__(self) -> None:
-        self._arrays: dict[int, tuple[Any, Any, dict[Any, np.ndarray]]] = {}
+        self._arrays: dict[int, tuple[Any, Any, dict[Any, Any]]] = {}
         self.shared: dict[int, tuple[Any, str]] = {}
         """Arrays that must not be written, each with the message for who does."""
         self._objects: dict[int, tuple[Any, Any]] = {}
@@ -48,12 +48,22 @@ class UndoLog:
             raise AliasedArgumentError(self.shared[key][1])
         whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
         shadow = SHADOWED.get(key)
-        lanes = {} if shadow is None else {tag: buf.copy() for tag, buf in shadow.lanes.items()}
+        lanes = {} if shadow is None else {t: self._lanes(b) for t, b in list(shadow.lanes.items())}
         kept = np.asarray(whole).copy(order="K")
         if not whole.flags.writeable:
             kept.flags.writeable = False
         self._arrays[key] = (owner, kept, lanes)
         self._purge()
+
+    def _lanes(self, buffer: Any) -> Any:
+        """Keep the lanes of a call, which may carry tangents of enclosing calls themselves.
+
+        Those of a call that records are answered as a copy, plain ones are kept as arrays are.
+        """
+        if not isinstance(buffer, np.ndarray):
+            return buffer.copy()
+        self.array(buffer)
+        return None
 
     def wrote(self, a: np.ndarray) -> bool:
         """Whether the memory behind an array was written."""
@@ -148,10 +158,10 @@ class UndoLog:
                 if not any(tag in lanes for tag in list(shadow.lanes)):
                     SHADOWED.pop(id(owner), None)
                 for tag in list(shadow.lanes):
-                    if tag in lanes:
-                        shadow.lanes[tag][...] = lanes[tag]
-                    else:
+                    if tag not in lanes:
                         shadow.drop(tag)
+                    elif lanes[tag] is not None:
+                        shadow.lanes[tag][...] = lanes[tag]
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
         self._contexts.clear()
