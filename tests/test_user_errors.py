@@ -336,8 +336,17 @@ def test_argnums_of_numpy_are_ints(argnums):
         fwdad.vjp(f, X, args=(X,), argnums=argnums)[1](1.0),
         fwdad.jit(fwdad.jacfwd(f, argnums))(X, X),
     ]
-    for x_bar in bars:
+    traced = [
+        fwdad.jit(lambda x: fwdad.jacobian(f, x, args=(x,), argnums=np.int64(1))),
+        fwdad.jit(lambda x: fwdad.jvp(f, x, x, args=(x,), argnums=np.int64(1))[1] * x / (x @ x)),
+        fwdad.jit(lambda x: fwdad.vjp(f, x, args=(x,), argnums=np.int64(1))[1](1.0)),
+        fwdad.jit(lambda x: fwdad.value_and_grad(f, np.int64(1))(x, x)[1]),
+    ]
+    found = [g(X) for g in traced]
+    assert not any(isinstance(x_bar, tuple) for x_bar in [*bars, *found])
+    for x_bar in [*bars, found[0], found[2], found[3]]:
         np.testing.assert_allclose(x_bar, expected, rtol=1e-15)
+    np.testing.assert_allclose(found[1], expected @ X * X / (X @ X), rtol=1e-14)
     assert np.array_equal(fwdad.hessian(f, X, args=(X,), argnums=argnums), np.zeros((2, 2)))
 
 

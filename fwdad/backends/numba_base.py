@@ -40,7 +40,6 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.orders import Order, Orders
-from fwdad.tape.passes.rewrite import definitions
 from fwdad.tape.places import Places, is_window_apart
 from fwdad.tape.show import Writer
 from fwdad.tape.stacks import pop, top
@@ -71,7 +70,6 @@ class BaseWriter(Writer):
         self.writes = {v for op in program.walk() for v in op.writes()}
         self._roots = memory_of(program)
         self.known = Places(program)
-        self._made = definitions(program)
         self._missing = missing_on_some_way(program)
         self.axes = axes_of_memory(program, self._roots, self.known)
         self._positions: dict[Op | None, int] = {op: k for k, op in enumerate(program.block.ops)}

@@ -344,9 +344,9 @@ class LoopWriter(LaneWriter):
 
     def filled_with(self, a: Value) -> Term | None:
         """The number that each element of an array is, if that is known; None of most arrays."""
-        op = self._made.get(a)
+        op = self.known.definition.get(a)
         while isinstance(op, Load) and op.view:
-            op = self._made.get(op.array)
+            op = self.known.definition.get(op.array)
         if not isinstance(op, Apply) or op.function is not np.full or len(op.args) != 2:
             return None
         fill, t = op.args[1], a.type

@@ -5,13 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.backends.entry import compile_program
-from fwdad.tape.passes import optimise
-from fwdad.tracing.trace import trace
 
 pytest.importorskip("numba")
 
 from fwdad.backends import vector_math
+from tests.backends.compiled_programs import prepared
 
 needs_library = pytest.mark.skipif(not vector_math.register_bits(), reason="no vector functions")
 LENGTHS = [7, 8, 9, 1000]
@@ -24,21 +22,6 @@ def transcendental(x):
 
 def two_inputs(x, y):
     return np.exp(x * y) * np.sin(y), x / (1 + np.exp(-y))
-
-
-def prepared(f, *example):
-    """The compiled program of a function, which must not fall back on NumPy, and its text."""
-    tape = trace(f, *example)
-    optimise(tape.program)
-    made = compile_program(tape.program)
-
-    def call(*args):
-        captured = [c.fetch() for c in tape.captures]
-        y = tape.rebuild(list(made.call(*args, *captured)))
-        assert made.backend == "numba", made.left
-        return y
-
-    return call, made.source.text
 
 
 def assert_near(found, wanted, ulps=32):

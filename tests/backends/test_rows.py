@@ -7,24 +7,7 @@ from numpy.testing import assert_array_equal
 pytest.importorskip("numba")
 
 import fwdad
-from fwdad.backends.entry import compile_program
-from fwdad.tape.passes import optimise
-from fwdad.tracing.trace import trace
-
-
-def prepared(f, *example):
-    """The compiled program of a function, which must not fall back on NumPy, and its text."""
-    tape = trace(f, *example)
-    optimise(tape.program)
-    made = compile_program(tape.program)
-
-    def call(*args):
-        captured = [c.fetch() for c in tape.captures]
-        y = tape.rebuild(list(made.call(*args, *captured)))
-        assert made.backend == "numba", made.left
-        return y
-
-    return call, made.source.text
+from tests.backends.compiled_programs import prepared
 
 
 def columns(p, r):

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.written_programs import defined
 
 X = np.array([0.5, 1.25, 2.0, -0.75])
 
@@ -53,11 +54,7 @@ def written(made, window, done):
 
 def check(form, folder):
     source = written(*form)
-    place = folder / "program.py"
-    place.write_text(source)
-    names = {"np": np}
-    exec(compile(source, str(place), "exec"), names)
-    f = names["f"]
+    f = defined(source, folder)
     expected = np.array([f(X + 1e-30j * e).imag / 1e-30 for e in np.eye(4)])
     assert_allclose(fwdad.jacobian(f, X), expected, rtol=1e-12, err_msg=source)
     assert_allclose(fwdad.grad(f)(X), expected, rtol=1e-12, err_msg=source)

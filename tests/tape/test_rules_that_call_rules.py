@@ -66,6 +66,26 @@ def by_partial(x):
 fwdad.elementwise(by_partial, lambda x, y: skewed(x) + 0.0 * y)
 
 
+def of_list(xs):
+    return xs[0] * xs[1]
+
+
+@fwdad.frule(of_list)
+def _of_list(primals, tangents):
+    (xs,), (dots,) = primals, tangents
+    return xs[0] * xs[1], dots[0] * 3.0 + dots[1] * 5.0
+
+
+def by_list(x):
+    return x**2
+
+
+@fwdad.frule(by_list)
+def _by_list(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    return x**2, x_dot * of_list([x, x])
+
+
 def kept(x):
     """It writes into an array, in a loop."""
     y = np.zeros(3)
@@ -79,6 +99,7 @@ SECOND = {
     outside: lambda x: d_skewed(x),
     by_helper: lambda x: 2.0 * d_skewed(x),
     by_partial: lambda x: d_skewed(x),
+    by_list: lambda x: 8.0,
 }
 
 
@@ -97,7 +118,10 @@ def test_second_derivatives_are_by_the_inner_rule(f):
     assert_allclose(fwdad.jit(fwdad.grad(fwdad.grad(f)))(X), wanted, rtol=1e-14)
     assert_allclose(fwdad.grad(lambda x: fwdad.jvp(f, x, 1.0)[1])(X), wanted, rtol=1e-14)
     assert_allclose(fwdad.hvp(lambda x: f(x[0]), np.array([X]), np.ones(1)), [wanted], rtol=1e-14)
-    loss = lambda x: np.sum(np.array([f(v) for v in x]))  # noqa: E731
+
+    def loss(x):
+        return np.sum(np.array([f(v) for v in x]))
+
     assert_allclose(fwdad.hessian(loss, np.array([X, 0.3])), np.diag([wanted, SECOND[f](0.3)]))
 
 
@@ -106,6 +130,9 @@ def test_in_loops_and_stores():
     wanted = np.sum(2.0 * skewed(places * X) * d_skewed(places * X) * places)
     assert_allclose(fwdad.derivative(kept, X), wanted, rtol=1e-14)
     assert_allclose(fwdad.grad(kept)(X), wanted, rtol=1e-14)
-    again = lambda x: fwdad.jvp(kept, x, 1.0)[0]  # noqa: E731
+
+    def again(x):
+        return fwdad.jvp(kept, x, 1.0)[0]
+
     assert_allclose(fwdad.grad(again)(X), wanted, rtol=1e-14)
     assert_allclose(fwdad.jit(fwdad.grad(again))(X), wanted, rtol=1e-14)

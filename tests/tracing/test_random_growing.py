@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.written_programs import defined
 
 X = np.array([0.5, 1.25, 2.0, 3.5, -0.75, 0.3])
 
@@ -63,11 +64,7 @@ def written(item, put, head, loop, read):
 
 def check(form, folder):
     source = written(*form)
-    place = folder / "program.py"
-    place.write_text(source)
-    names = {"np": np}
-    exec(compile(source, str(place), "exec"), names)  # a file, so that its source is found
-    f = names["f"]
+    f = defined(source, folder)
     expected = fwdad.jacobian(f, X)
     assert_allclose(fwdad.jit(f, backend="numpy")(X), f(X), rtol=1e-12)
     for derivative in (fwdad.grad, fwdad.jacfwd):

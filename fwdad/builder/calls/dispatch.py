@@ -87,9 +87,9 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if rule is not None:
         if is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
-        for x in (*args, *kwargs.values()):
-            if hasattr(type(x), "__fwdad_symbolic__"):  # the body of a rule is being written down
-                return x.recorder.apply(f, args, kwargs)
+        symbol = _symbol_in((*args, *kwargs.values()))
+        if symbol is not None:  # the body of a rule is being written down
+            return symbol.recorder.apply(f, args, kwargs)
         numpy_calls.log_written(f, args, kwargs)
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
@@ -108,6 +108,18 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             opaque.check_sourceless(f, args, kwargs)
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     return lifted(*args, **kwargs)
+
+
+def _symbol_in(values: Any) -> Any:
+    """A value of the tape that is being written, if there is one; in lists and tuples, too."""
+    for x in values:
+        if hasattr(type(x), "__fwdad_symbolic__"):
+            return x
+        if type(x) is list or type(x) is tuple:
+            found = _symbol_in(x)
+            if found is not None:
+                return found
+    return None
 
 
 def _closed(f: types.FunctionType) -> bool:
@@ -237,6 +249,9 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if rule is not None:
             if is_active((*args, *kwargs.values())):
                 return numpy_calls.with_out(rule, args, kwargs)
+            symbol = _symbol_in((*args, *kwargs.values()))
+            if symbol is not None:
+                return symbol.recorder.apply(f, args, kwargs)
             note_draw(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)

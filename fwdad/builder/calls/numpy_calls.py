@@ -232,7 +232,6 @@ def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
 
 def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
     args = tuple([make_array(a) if type(a) in _LISTS else a for a in args])
-    args = with_explicit(args)
     if isinstance(function, np.ufunc):  # it finds the rule for duals of enclosing calls by itself
         return apply.apply_elementwise(rule, function, args)
 

@@ -73,7 +73,7 @@ def settled(y: Any) -> Any:
 def _of_all_calls(x: Array) -> Array:
     """A dual array, as one of those calls too that have stored into its memory."""
     shadow = find_shadow(plain(x))
-    if shadow is None:
+    if shadow is None or (len(shadow.lanes) == 1 and x.tag in shadow.lanes):
         return x
     seen = shadow.seen()
     level: Any = x

@@ -17,7 +17,6 @@ from fwdad.builder.duals.dual import check_alive
 from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.duals.scalar import Scalar, fewer
 from fwdad.builder.duals.tags import top_tag
-from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -45,7 +44,7 @@ def slow(name: str, a: Any, b: Any) -> Any:
         if t is not None:
             return t
     ufunc, function = _BINARY[name]
-    return apply_elementwise(RULES[ufunc], function, (a, explicit(b) if SHADOWED else b))
+    return apply_elementwise(RULES[ufunc], function, (a, b))
 
 
 def _recorded(name: str, a: Array, b: Array) -> Array | None:
@@ -198,7 +197,7 @@ def slow_reflected(name: str, a: Any, b: Any) -> Any:
     ufunc, function = _BINARY[name]
     if not is_numeric(b):
         return function(b, plain(a)) if type(b) in _NEVER else NotImplemented
-    return apply_elementwise(RULES[ufunc], function, (explicit(b), a))
+    return apply_elementwise(RULES[ufunc], function, (b, a))
 
 
 _BINARY = {
@@ -231,7 +230,7 @@ def general_binary(name: str, a: Any, b: Any) -> Any:
         return function(plain(a), plain(b))  # numbers have no `@`
     rule = RULES[ufunc]
     if rule.kind == "elementwise":
-        return apply_elementwise(rule, function, (explicit(a), explicit(b)))
+        return apply_elementwise(rule, function, (a, b))
     if rule.kind == "constant":
         return function(apply.primal_part(a), apply.primal_part(b))
     value = apply.apply_rule(rule, (explicit(a), explicit(b)), {})

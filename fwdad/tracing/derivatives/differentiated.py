@@ -82,6 +82,7 @@ class Differentiated:
         self.args = args
         self.kwargs = kwargs
         self.argnums = positions_of(argnums, len(args))
+        self.single = not isinstance(argnums, (tuple, list))
         self.outputs = outputs
         self.leaves: list[Any] = []
         self.trees: list[tuple[Tree, slice]] = []

@@ -98,7 +98,8 @@ def _jvp(
         dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
         return at.answer(tree, primals, at.tangent(tree, dots))
     given = (x, *args)
-    like = given[argnums] if isinstance(argnums, int) else tuple(given[k] for k in argnums)
+    like = tuple(given[k] for k in at.argnums)
+    like = like[0] if at.single else like
     directions, _ = flatten(_in_structure(like, v), records=True)
     if len(directions) != len(at.leaves):
         message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
@@ -218,7 +219,7 @@ def _value_and_jacobian(
     except RowsNeededError:
         if holomorphic or options.get("stack"):
             raise
-        primals, blocks, tree = _rows(at, single=isinstance(argnums, int))
+        primals, blocks, tree = _rows(at)
     else:
         if options.get("stack"):
             return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
@@ -230,15 +231,15 @@ def _value_and_jacobian(
                             else None for m in range(len(at.leaves))][at.trees[j][1]])
             for j in range(len(at.argnums))
         ]  # fmt: skip
-        return parts[0] if isinstance(argnums, int) else tuple(parts)
+        return parts[0] if at.single else tuple(parts)
 
     blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
     return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
 
 
-def _rows(at: Differentiated, *, single: bool) -> tuple[list[Any], list[list[Any]], Tree]:
+def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
     """Values, and the Jacobian of each leaf of y with respect to each of x, by its way back."""
-    point = Point(at, single=single)
+    point = Point(at)
     chosen = at.differentiated(point.tree, len(point.primals))
     if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
         message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"

@@ -39,13 +39,10 @@ class Point(OfTrace):
     ----------
     at : Differentiated
         The function and its arguments.
-    single : bool
-        Whether the cotangent of one argument is asked.
     """
 
-    def __init__(self, at: Differentiated, *, single: bool) -> None:
+    def __init__(self, at: Differentiated) -> None:
         self.at = at
-        self.single = single
         recorder = self.recorder = at.tracer.recorder
         outer, recorder.pulled_at = recorder.pulled_at, at.tracer.depth
         try:
@@ -96,7 +93,7 @@ class Point(OfTrace):
         bars, count = self._bars(y_bar)
         found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
         parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
-        return made_of(self.at, parts[0] if self.single else tuple(parts))
+        return made_of(self.at, parts[0] if self.at.single else tuple(parts))
 
     def rows(self, k: int) -> list[Any]:
         """The Jacobian of one leaf of y, of known lengths, with respect to each leaf of x."""
@@ -293,7 +290,7 @@ def traced_vjp(
     at = Differentiated(
         tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
     )
-    point = Point(at, single=isinstance(argnums, int))
+    point = Point(at)
     y = made_of(at, point.value())
     pullback = functools.partial(pull, point)
     return (y[0], pullback, y[1]) if has_aux else (y, pullback)

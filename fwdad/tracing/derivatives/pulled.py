@@ -87,7 +87,7 @@ def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, o
     primals, bars, tree = at.pull(seeds)
     gradient = cotangents(at, bars)
     y = tree(primals) if options.get("value", True) else None
-    return made_of(at, (y, gradient[0] if isinstance(argnums, int) else tuple(gradient)))
+    return made_of(at, (y, gradient[0] if at.single else tuple(gradient)))
 
 
 @builtin(pulled_value)
@@ -132,7 +132,7 @@ def _value_and_pullback(
 
     primals, bars, tree = at.pull(seeds)
     parts = cotangents(at, bars)
-    return made_of(at, (tree(primals), parts[0] if isinstance(argnums, int) else tuple(parts)))
+    return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
 
 
 @builtin(value_and_pullback)

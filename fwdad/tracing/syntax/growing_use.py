@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -67,22 +68,12 @@ def summed(xs: Any, start: Any) -> Any:
     return total
 
 
-def _greatest_by(key: Any, xs: Any) -> Any:
+def _best_by(is_better: Any, key: Any, xs: Any) -> Any:
     best = xs[0]
     reached = key(best)
-    for x in xs:
+    for x in xs[1:]:
         found = key(x)
-        if found > reached:
-            best, reached = x, found
-    return best
-
-
-def _least_by(key: Any, xs: Any) -> Any:
-    best = xs[0]
-    reached = key(best)
-    for x in xs:
-        found = key(x)
-        if found < reached:
+        if is_better(found, reached):
             best, reached = x, found
     return best
 
@@ -107,7 +98,8 @@ def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
         xs.refused(f"`{f.__name__}` with options of")
     xs.not_empty(f"{f.__name__}() arg is an empty sequence")
     if key is not None:
-        return tracer.call(_greatest_by if f is max else _least_by, (key, xs), {})
+        is_better = operator.gt if f is max else operator.lt
+        return tracer.call(_best_by, (is_better, key, xs), {})
     return tracer.call(_greatest if f is max else _least, (xs,), {})
 
 
