@@ -1,8 +1,13 @@
 """Exceptions from nowhere: raised at a line of whatever runs, counted from the beginning."""
 
+import _weakrefset
 import dis
 import functools
 import sys
+import weakref
+
+_OF_GARBAGE = {_weakrefset.__file__, weakref.__file__}
+"""Its callbacks run when something is collected, whenever that is: Python drops what they raise."""
 
 
 class Stepping:
@@ -28,7 +33,7 @@ class Stepping:
     def __call__(self, frame, event, _):
         """Trace, as :func:`sys.settrace` wants it."""
         code = frame.f_code
-        if not self.wanted(code):
+        if not self.wanted(code) or code.co_filename in _OF_GARBAGE:
             return None
         if event == "line" and frame.f_lasti not in between(code):
             self.lines += 1
