@@ -396,8 +396,10 @@ def copied(x: Any) -> Any:
 
 def _fit(bar: Any, y: Any) -> Any:
     """A cotangent of one leaf of the value: an array, a dual or ``ZERO``."""
-    if isinstance(bar, Zero) or isinstance_dual(bar):
+    if isinstance(bar, Zero):
         return bar
+    if isinstance_dual(bar):  # a copy: who gave it may write into it, and into what is answered
+        return call(np.ndarray.copy, bar) if isinstance(plain(bar), np.ndarray) else bar
     if bar is None or bar is NoTangent:
         message = f"{bar} came as the cotangent of a part that has one: write ZERO"
         raise SeedError(message)
