@@ -16,7 +16,7 @@ from fwdad.arguments import (
     joint_structure,
     width_of,
 )
-from fwdad.builder.arguments import check_read_again, explicit_leaves
+from fwdad.builder.arguments import check_read_again, copied, explicit_leaves
 from fwdad.builder.forward import run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.defects import Untraced
@@ -375,7 +375,8 @@ def linearize(
     with a cotangent runs it forward once more and keeps what its way back needs, as :func:`vjp`
     does; the others run the way back only. Where f cannot be traced, all arguments are copied, and
     f itself is run instead: on duals, or recorded. It is run again for each product, which raises
-    ``NondeterministicFunctionError`` if f's value is another one then; an iterator among the
+    ``NondeterministicFunctionError`` if f's value is another one then, and where f writes into
+    an array that is an argument and that it reads from outside, too. An iterator among the
     arguments is refused.
 
     Examples
@@ -418,13 +419,15 @@ class _At:
         holomorphic: bool,
     ) -> None:
         self.f, self.chunk, self.holomorphic = f, chunk, holomorphic
-        self.x, *self.args = (_own(a) for a in args)
-        self.kwargs = {key: _own(a) for key, a in kwargs.items()}
+        self.x, *self.args = args
+        self.kwargs = kwargs
         leaves, self._structure = flatten(self.x)
         self._pull: Any = None
         check_read_again((self.x, *self.args, self.kwargs))
         still = [np.zeros((1, *leaf_shape(v)), leaf_dtype(v)) for v in leaves]
         self.y, _ = self._run(still)  # under a derivative: what f writes outside is put back
+        self.x, *self.args = (copied(a) for a in args)
+        self.kwargs = {key: copied(a) for key, a in kwargs.items()}
         y, self._structure_of_y = flatten(self.y)
         self._values = [alike(v) if isinstance(v, np.ndarray) else v for v in map(plain, y)]
 
@@ -441,8 +444,8 @@ class _At:
             return
         message = (
             f"{function_name(self.f)} cannot be traced, so that J runs it again, and its value is "
-            "another one now: it reads something that has changed. Pass that as an argument, or "
-            "linearize again"
+            "another one now: it reads something that has changed, or writes into an array that it "
+            "is given and reads from outside, too. Pass it as an argument only, or linearize again"
         )
         raise NondeterministicFunctionError(message)
 
@@ -472,13 +475,6 @@ def _is_near(a: Any, b: Any) -> bool:
         return False
     largest = np.max(np.abs(b), initial=0.0)
     return bool(np.allclose(a, b, rtol=1e-4, atol=1e-4 * largest, equal_nan=True))
-
-
-def _own(x: Any) -> Any:
-    """An argument with arrays of its own."""
-    leaves, structure = flatten(explicit_leaves(x))
-    return unflatten(structure, [alike(v) if isinstance(plain(v), np.ndarray) else v
-                                 for v in leaves])  # fmt: skip
 
 
 def stop_gradient(x: Any) -> Any:

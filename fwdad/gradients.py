@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.arguments import Argnums, Function, arguments_of, positions_of
 from fwdad.builder.activity import is_active
-from fwdad.builder.arguments import Arguments
+from fwdad.builder.arguments import Arguments, copied
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.memory.shadow import SHADOWED
@@ -97,11 +97,11 @@ def _at_once(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
     if not outcome.leaves:  # an integer, or a truth value: a constant
         check_scalar(outcome.y, f)
         zeros = in_trees([_zeros(x) for x in arguments.leaves], arguments, single=single)
-        return ((outcome.y, outcome.aux), zeros) if has_aux else (outcome.y, zeros)
+        return ((outcome.y, copied(outcome.aux)), zeros) if has_aux else (outcome.y, zeros)
     check_scalar(plain(outcome.leaves[0]), f)
     x_bars = outcome.pull([np.ones(np.shape(plain(outcome.leaves[0])))[()]])
     gradient = in_trees(written_out(x_bars, arguments.leaves), arguments, single=single)
-    return ((outcome.y, outcome.aux), gradient) if has_aux else (outcome.y, gradient)
+    return ((outcome.y, copied(outcome.aux)), gradient) if has_aux else (outcome.y, gradient)
 
 
 def _forward(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:

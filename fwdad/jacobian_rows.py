@@ -11,7 +11,7 @@ from fwdad.arguments import Argnums, Function, arguments_of
 from fwdad.builder.activity import is_active
 from fwdad.defects import Untraced
 from fwdad.kept_tapes import is_real, traced
-from fwdad.pullbacks import copied, leaves_of_x, vjp
+from fwdad.pullbacks import leaves_of_x, vjp
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tangents.zero import NoTangent
@@ -135,9 +135,8 @@ def rows_pay(
         return Untraced(f)
     if options["outputs"] != "returned":
         return Untraced(f)
-    copies = tuple(copied(a) for a in arguments.args)
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    y = traced(value_alone, f, numbers, copies, arguments.kwargs, options)
+    y = traced(value_alone, f, numbers, arguments.args, arguments.kwargs, options)
     if isinstance(y, Untraced):
         return y
     if y is None:

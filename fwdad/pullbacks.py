@@ -11,7 +11,7 @@ import numpy as np
 
 from fwdad.arguments import Argnums, Function, argument_numbers, arguments_of, width_of
 from fwdad.builder.activity import is_active
-from fwdad.builder.arguments import Arguments, explicit_leaves
+from fwdad.builder.arguments import Arguments, copied, explicit_leaves
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.defects import Untraced
@@ -21,9 +21,8 @@ from fwdad.kept_tapes import is_real, share_memory, tape_at, traced
 from fwdad.one_run import OfOneRun
 from fwdad.recorded import Outcome, run_recorded
 from fwdad.sweeps import sweeps_of
-from fwdad.tangents.alike import alike
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.composite import flatten, gather, match, opaque_parts, unflatten
+from fwdad.tangents.composite import flatten, gather, match, opaque_parts
 from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_one_array, check_unmasked, leaf_dtype, leaf_shape
@@ -154,10 +153,11 @@ class Pullback(OfOneRun):
         if self._traceable() and not self._active:
             failed = self._run_forward()
         if self._kept is None:
+            given = self._args, kwargs
             self._args = tuple(copied(a) for a in self._args)
             self._kwargs = {key: copied(a) for key, a in kwargs.items()}
             with failed.instead():
-                self.y, self.aux = self._value()
+                self.y, self.aux = self._value(*given)
         self._leaves, self._structure = flatten(self.y)
         self._shapes = [leaf_shape(y) for y in self._leaves]
 
@@ -283,8 +283,11 @@ class Pullback(OfOneRun):
             self.y, self.aux, self._kept = y, aux, kept
         return untraced
 
-    def _value(self) -> tuple[Any, Any]:
-        """The value where there is no tape, or under a derivative."""
+    def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The value where there is no tape, or under a derivative: of the arguments themselves.
+
+        Copies of them would be apart from what f reads from outside, which may be one of them.
+        """
         failed = Untraced(self._f)
         if self._active and self._traceable():
             try:
@@ -292,8 +295,8 @@ class Pullback(OfOneRun):
                     value_alone,
                     self._f,
                     self._argnums,
-                    tuple(copied(a) for a in self._args),  # f may return one of them
-                    self._kwargs,
+                    args,
+                    kwargs,
                     self._options,
                 )
             except NoOutputError:
@@ -305,8 +308,8 @@ class Pullback(OfOneRun):
                 if y is not None:
                     return y, aux
         with failed.instead():
-            self._outcome = self._record()
-        return self._outcome.y, self._outcome.aux
+            self._outcome = run_recorded(self._f, self._arguments, **self._options)
+        return copied(self._outcome.y), copied(self._outcome.aux)
 
     def _traceable(self) -> bool:
         given = (self._argnums,) if isinstance(self._argnums, int) else self._argnums
@@ -348,7 +351,9 @@ class Pullback(OfOneRun):
     def _recorded_pull(self, bars: list[Any], count: int | None) -> Any:
         """By the record of one run, where there is no tape."""
         if self._outcome is None:
-            self._outcome = self._record()
+            x, *args = self._args  # as they were
+            arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
+            self._outcome = run_recorded(self._f, arguments, **self._options)
         given = [b if count is None else Chunk(b) for b in bars]
         found = self._outcome.pull(given)
         leaves = self._arguments.leaves
@@ -362,13 +367,6 @@ class Pullback(OfOneRun):
                 for x_bar, x in zip(found, leaves, strict=True)
             ]
         return in_trees(parts, self._arguments, single=self._single)
-
-    def _record(self) -> Outcome:
-        arguments = self._arguments
-        if not self._shared:  # copies would be apart
-            x, *args = self._args
-            arguments, _ = arguments_of(self._f, x, tuple(args), self._kwargs, self._argnums)
-        return run_recorded(self._f, arguments, **self._options)
 
 
 def leaves_of_x(arguments: Arguments, x_bar: Any, *, single: bool) -> list[Any]:
@@ -386,12 +384,6 @@ def _share_memory(args: tuple[Any, ...]) -> bool:
     """Whether arrays of two arguments share memory: on copies they would be apart."""
     leaves = [leaf for x in args for leaf in flatten(x)[0]]
     return share_memory([leaf for leaf in leaves if type(leaf) is np.ndarray])
-
-
-def copied(x: Any) -> Any:
-    """A composite whose arrays are copies."""
-    leaves, structure = flatten(x)
-    return unflatten(structure, [alike(v) if isinstance(v, np.ndarray) else v for v in leaves])
 
 
 def _fit(bar: Any, y: Any) -> Any:

@@ -14,6 +14,7 @@ from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import Structure, flatten, unflatten
+from fwdad.tangents.plain import plain
 
 
 class Arguments:
@@ -101,6 +102,13 @@ def explicit_leaves(x: Any) -> Any:
         return x
     leaves, structure = flatten(x)
     return unflatten(structure, [explicit(leaf) for leaf in leaves])
+
+
+def copied(x: Any) -> Any:
+    """A value whose arrays are copies, with the tangents that enclosing calls keep for them."""
+    leaves, structure = flatten(explicit_leaves(x))
+    return unflatten(structure, [alike(v) if isinstance(plain(v), np.ndarray) else v
+                                 for v in leaves])  # fmt: skip
 
 
 def check_read_again(args: Any) -> None:

@@ -20,7 +20,7 @@ from fwdad.errors import (
 from fwdad.reverse.pull import pull_block
 from fwdad.rules.registry import function_name
 from fwdad.rules.reverse_rules import RRULES
-from fwdad.tape.alias import written_parameters
+from fwdad.tape.alias import memory, memory_of, written_parameters
 from fwdad.tape.forward import push_block
 from fwdad.tape.ops import Apply, Block, Program, Value, is_array, values_in
 from fwdad.tape.passes import inline, optimise, split_arrays
@@ -147,31 +147,36 @@ class Differentiated:
         primals, lanes = push_block(recorder, block, n, given)
         return primals, lanes, tree
 
-    def pull(self, seeds: Any) -> tuple[list[Any], list[Any], Tree]:
+    def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
         """Values of the leaves of f's value, cotangents of those of its arguments, a structure.
 
         Parameters
         ----------
         seeds : callable
             Called with the leaves of f's value and its structure; answers their cotangents.
+        lends : bool
+            Whether values may be memory that f is given or reads: who asks sees to it.
         """
         recorder = self.tracer.recorder
         outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
         try:
-            block, own, tree = self.traced()
+            block, own, tree = self.traced(lends=lends)
         finally:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
         optimise(Program("", block, own=True))  # what is computed twice would be kept twice
-        own = self.apart(block, own)
+        own, lent = self.apart(block, own), [] if lends else self.lent(block)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
             self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
         )
-        return primals, bars, tree
+        return self.in_own_memory(primals, lent), bars, tree
 
-    def traced(self) -> tuple[Block, list[Symbol], Tree]:
-        """The function as a block, its arguments in memory of its own, its value's structure."""
+    def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
+        """The function as a block, its arguments, its value's structure.
+
+        It runs on copies of the arguments that it writes or, unless it ``lends``, answers.
+        """
         recorder = self.tracer.recorder
         block = Block()
         outer = [recorder.as_symbol(x) for x in self.leaves]
@@ -224,11 +229,30 @@ class Differentiated:
         self._check_one_name(given, outside, block)
         check_orders(recorder, self.f, block, changed)
         recorder.alone.update(changed)
-        own = [
-            recorder.apply(np.ndarray.copy, (x,), {}) if w else x
-            for x, w in zip(outer, written, strict=True)
+        return block, self._own(outer, block, written, lends=lends), tree
+
+    def _own(
+        self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool
+    ) -> list[Symbol]:
+        """The arguments, those copied that f writes or answers."""
+        answered = set() if lends else memory(block.results, memory_of(Program("", block)))
+        return [
+            self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in answered else x
+            for x, p, w in zip(given, block.params, written, strict=True)
         ]
-        return block, own, tree
+
+    def lent(self, block: Block) -> list[int]:
+        """The results of a block that are memory which it has from outside."""
+        roots, own = memory_of(Program("", block)), {*block.params, *all_inside(block)}
+        return [k for k, r in enumerate(block.results) if memory(r, roots) - own]
+
+    def in_own_memory(self, primals: list[Any], lent: list[int]) -> list[Any]:
+        """What is answered, copied where it is lent: who answers at once copies it, too."""
+        recorder = self.tracer.recorder
+        return [
+            recorder.apply(np.ndarray.copy, (recorder.as_symbol(p),), {}) if k in lent else p
+            for k, p in enumerate(primals)
+        ]
 
     def _raise_behind(self, raised: AlwaysRaises, block: Block, given: list[Symbol]) -> NoReturn:
         """What a function does that always raises, on copies of its arguments."""

@@ -67,7 +67,9 @@ def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> A
 def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
     block, own, tree = at.traced()
-    return made_of(at, tree(write_block(tracer.recorder, block, own)))
+    lent = at.lent(block)
+    found = write_block(tracer.recorder, block, own)
+    return made_of(at, tree(at.in_own_memory(found, lent)))
 
 
 @builtin(pulled_gradient)
@@ -130,7 +132,7 @@ def _value_and_pullback(
             found[k] = bar
         return found
 
-    primals, bars, tree = at.pull(seeds)
+    primals, bars, tree = at.pull(seeds, lends=True)
     parts = cotangents(at, bars)
     return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
 
