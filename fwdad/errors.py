@@ -310,6 +310,12 @@ class DeadDualError(FwdadError, RuntimeError):
     """A dual outlived the derivative call that made it."""
 
 
+class StaleValueError(FwdadError, RuntimeError):
+    """A result that an earlier derivative call has kept outside is read without its derivative."""
+
+    noted = True
+
+
 class SeedError(FwdadError, ValueError):
     """A seed does not fit the argument that it belongs to."""
 

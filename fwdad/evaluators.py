@@ -17,6 +17,8 @@ from fwdad.arguments import (
     width_of,
 )
 from fwdad.builder.arguments import check_read_again, copied, explicit_leaves
+from fwdad.builder.build import Run
+from fwdad.builder.effects import Journal
 from fwdad.builder.forward import run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.defects import Untraced
@@ -425,7 +427,9 @@ class _At:
         self._pull: Any = None
         check_read_again((self.x, *self.args, self.kwargs))
         still = [np.zeros((1, *leaf_shape(v)), leaf_dtype(v)) for v in leaves]
-        self.y, _ = self._run(still)  # under a derivative: what f writes outside is put back
+        self._journal: Journal = []
+        with Run(1, journal=self._journal) as run, run:
+            self.y, _ = self._run(still)
         self.x, *self.args = (copied(a) for a in args)
         self.kwargs = {key: copied(a) for key, a in kwargs.items()}
         y, self._structure_of_y = flatten(self.y)
@@ -433,9 +437,14 @@ class _At:
 
     def push(self, rows: list[Any]) -> list[Any]:
         """The tangents of the leaves of f(x) in K directions of those of x."""
-        y, y_dot = self._run(rows)
-        self._check(y)
+        with self._again() as run, run:
+            y, y_dot = self._run(rows)
+            self._check(y)
         return match(self._structure_of_y, y_dot)
+
+    def _again(self) -> Run:
+        """A run of f for J: what f does outside it has done already, and leaves no trace."""
+        return Run(1, stays=False, repeats=True, journal=self._journal)
 
     def _check(self, y: Any) -> None:
         """Raise if a later run has not answered what the first has."""
@@ -461,8 +470,9 @@ class _At:
         """The cotangents of the leaves of x for K of those of f(x)."""
         if self._pull is None:
             given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
-            made = _REVERSE["pullback"](*given)
-            self._check(made.y)
+            with self._again() as run, run:
+                made = _REVERSE["pullback"](*given)
+                self._check(made.y)
             self._pull = made
         return match(self._structure, self._pull.of_leaves(rows))
 
@@ -495,6 +505,6 @@ def stop_gradient(x: Any) -> Any:
     >>> derivative(lambda x: x * stop_gradient(x), 3.0)
     3.0
     """
-    leaves, structure = flatten(explicit_leaves(x))
+    leaves, structure = flatten(x)
     kept = [plain(leaf) for leaf in leaves]
     return unflatten(structure, [k.copy() if isinstance(k, np.ndarray) else k for k in kept])

@@ -10,6 +10,7 @@ import numpy as np
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import NUMBERS, check_items
 
 
 def is_active(values: Any) -> bool:
@@ -26,6 +27,8 @@ def _shadowed(v: Any) -> bool:
     if t is not Array and issubclass(t, np.ndarray):
         return find_shadow(v) is not None
     if t is list or t is tuple:
+        if NUMBERS:
+            check_items(v)
         return any(_shadowed(item) for item in v)
     return False
 

@@ -11,6 +11,7 @@ import numpy as np
 from fwdad.builder.build import Run
 from fwdad.builder.duals.explicit import explicit, settled
 from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.stale import ARRAYS, overwrite
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
 from fwdad.tangents.composite import Structure, flatten, unflatten
@@ -60,6 +61,9 @@ class Arguments:
             run.dual(alike(leaf) if isinstance(leaf, np.ndarray) else leaf, t)
             for leaf, t in zip(self.leaves, tangents, strict=True)
         ]
+        if ARRAYS:
+            for _, a in self.arrays():  # what is given is no result that was kept
+                overwrite(plain(a))
         made = list(self.args)
         if len(self.argnums) == 1:
             made[self.argnums[0]] = unflatten(self.structures[0], duals)

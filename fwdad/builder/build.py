@@ -22,6 +22,7 @@ from fwdad.builder.calls import (  # noqa: F401  (they install themselves)
     makers,
     matching,
     nan_medians,
+    outputs,
     refusals,
     sparse,
     wrappers,
@@ -36,7 +37,10 @@ from fwdad.builder.duals.dual import OPAQUE, check_alive
 from fwdad.builder.duals.explicit import settled
 from fwdad.builder.duals.opaque import make_opaque
 from fwdad.builder.duals.tags import isinstance_dual, split
+from fwdad.builder.effects import Effects, Journal
 from fwdad.builder.lifting.lift import LIFTED, lift
+from fwdad.builder.memory import stale
+from fwdad.builder.memory.commit import Plainly
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow, forget
 from fwdad.builder.memory.undo import UndoLog
 from fwdad.builder.run import STATE, Tag
@@ -68,15 +72,26 @@ operators.PROTOCOL.update(
 
 
 class Run(EnteredTwice):
-    """One run of a function on duals, from its first statement to its restored world.
+    """One run of a function on duals, and what it does to the world outside.
 
-    A context manager, ``with Run(n) as run, run:``. Inside it duals of ``tag`` are alive; at its
-    end everything that lifted code wrote is put back.
+    A context manager, ``with Run(n) as run, run:``. Inside it duals of ``tag`` are alive. At its
+    end the world is as one plain call leaves it, also where f raises; as it was before where fwdad
+    refuses, or another run is still to come.
 
     Parameters
     ----------
     n : int
         The number of lanes.
+    stays : bool, default True
+        Whether what it writes outside stays.
+    repeats : bool, default False
+        Whether f has been run before for the same derivative: nothing stays if it raises, and its
+        effects have been there already.
+    silent : bool, default False
+        Whether no effects are to be made: somebody looks at f only.
+    journal : list, optional
+        The effects of the first of several runs (see :mod:`fwdad.builder.effects`): those that are
+        in it are not made again, and those that are made are entered.
     eager : bool, default False
         Whether numbers have their tangents multiplied out (outside of other derivatives, whose
         duals might be among the coefficients).
@@ -95,9 +110,27 @@ class Run(EnteredTwice):
         The same since later moments: the begins of calls that are run again.
     outer : Run or None
         The run in which this one began.
+    stays : bool
+        As above.
+    overwritten : dict
+        By the id of an array's owner, which of the bytes that earlier calls have left are written.
+    effects : Effects
+        What it does outside of Python's objects.
     """
 
-    def __init__(self, n: int, *, eager: bool = False, tag: Tag | None = None) -> None:
+    def __init__(
+        self,
+        n: int,
+        *,
+        eager: bool = False,
+        tag: Tag | None = None,
+        stays: bool = True,
+        repeats: bool = False,
+        silent: bool = False,
+        journal: Journal | None = None,
+    ) -> None:
+        self.stays = stays
+        self.effects = Effects(journal, repeats=repeats, silent=silent)
         self.tag = tag or Tag(n, eager=eager and STATE.run is None)
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
@@ -107,23 +140,74 @@ class Run(EnteredTwice):
         self._found = STATE.run, STATE.hidden, errors.NOTE.sink
         self._ended = False
         self.outer: Any = STATE.run
+        self.overwritten: dict[int, np.ndarray] = {}
+        self._watch: Any = None
 
     def begin(self) -> None:
         """Let this thread be in the run."""
         STATE.run = self
+        if self.outer is None and (stale.NUMBERS or stale.ARRAYS):
+            self._watch = stale.watch()
         errors.NOTE.sink = self.errors
 
+    def __exit__(self, kind: Any = None, *_details: object) -> None:
+        if kind is not None:
+            unseen = self.effects.repeats or self.effects.silent
+            self.stays = not (issubclass(kind, FwdadError) or unseen)
+        self.end()
+
     def end(self) -> None:
-        """Put back whatever was written, and let the duals die."""
+        """Leave the world as the run has to, and let the duals die."""
         if self._ended:
             return
         STATE.run, STATE.hidden, errors.NOTE.sink = self._found
-        try:
-            self.log.restore()  # what an interrupted end has put back is put back again
+        if self._watch is not None:
+            stale.unwatch(self._watch)
+        try:  # what an interrupted end has done is done again
+            if self.stays:
+                self.log.purge((0, 0))
+                plainly = Plainly(self.tag)
+                plainly.log(self.log)
+                plainly.value(self.effects.given)
+                self._note_left(plainly.left)
+            else:
+                self.log.restore()
+                self.rewind_generators()
         finally:
             self.tag.alive = False
             forget(self.tag)
+        if self.outer is not None:
+            self.log.hand_over(self.outer.log)
+        self.log.clear()
         self._ended = True
+
+    def _note_left(self, left: list[Any]) -> None:
+        """What stays outside has carried derivatives of this call: later calls must not read it."""
+        tag = self.tag
+        numbers = [x for x in left if type(plain(x)) in stale.NUMBER_TYPES]
+        arrays = [plain(x) for x in left if isinstance(x, np.ndarray)]
+        stale.overwritten(self.overwritten)
+        if numbers or arrays:
+            stale.leave(numbers, arrays, tag.order)
+        written = [s for s in list(SHADOWED.values()) if tag in s.lanes] if SHADOWED else []
+        if written and tag.record is not None:
+            stored = tag.record.stored_bytes([s.lanes[tag] for s in written])
+            for shadow in written:
+                stale.leave_bytes(shadow.owner, stored[shadow.lanes[tag]], tag.order)
+        else:
+            for shadow in written:
+                stale.leave_lanes(shadow, tag, self.log.before(shadow.owner))
+
+    def writes(self, a: np.ndarray, index: Any = Ellipsis) -> None:
+        """Keep an array's content before it, or a part of it, is written."""
+        self.log.array(a)
+        if stale.ARRAYS:
+            stale.overwrite(a, index)
+
+    def effect(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make an effect outside of Python's objects, with plain arguments, once for all runs."""
+        perform = f if self.outer is None else lambda *a, **k: self.outer.effect(f, a, k)
+        return self.effects.make(f, perform, args, kwargs)
 
     def raise_swallowed(self) -> None:
         """Raise an error that user code has caught: its value would be that of another branch."""
@@ -165,7 +249,11 @@ class Run(EnteredTwice):
         return scalar(x, t, self.tag)
 
     def parts(self, y: Any) -> tuple[Any, Any]:
-        """Primal and tangent of a leaf of the output, both free of memory that is put back."""
+        """Primal and tangent of a leaf of the output, both in memory of their own."""
+        if stale.ARRAYS and type(y) is np.ndarray:
+            stale.check_array(y)
+        if stale.NUMBERS and type(y) in stale.NUMBER_TYPES:
+            stale.check_number(y)
         if (SHADOWED or self.log.anything()) and isinstance(y, np.ndarray):
             raw = plain(y)
             if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):

@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.builder.arguments import Arguments, check_read_again
 from fwdad.builder.build import Run, run_on_duals
+from fwdad.builder.effects import Journal
 from fwdad.builder.memory.shadow import owner_of
 from fwdad.builder.outcomes import Collector, Outcome
 from fwdad.errors import NoOutputError, UnsupportedTypeError, returned_nothing, type_in_words
@@ -55,10 +56,18 @@ def run_forward(
     """
     collector = Collector(seeds.count)
     start, stop = 0, min(seeds.count, width(None) if callable(width) else width)
+    journal: Journal | None = None
     if stop < seeds.count:
+        journal = []
         check_read_again((arguments.args, arguments.kwargs))
     while True:
-        with Run(stop - start, eager=seeds.eager) as run, run:
+        last = stop >= seeds.count
+        with (
+            Run(
+                stop - start, eager=seeds.eager, stays=last, repeats=start > 0, journal=journal
+            ) as run,
+            run,
+        ):
             if start or stop < seeds.count:
                 run.note_generator(np.random.mtrand._rand)
                 run.note_generator(random._inst)  # type: ignore[attr-defined]
@@ -66,9 +75,8 @@ def run_forward(
                 f, arguments, run, seeds.lanes(start, stop), has_aux=has_aux, outputs=outputs
             )
             collector.add(start, stop, pairs, structure, aux)
-        if stop >= seeds.count:
+        if last:
             return collector.outcome()
-        run.rewind_generators()
         step = width(collector.values, run.tag.largest) if callable(width) else width
         start, stop = stop, min(stop + step, seeds.count)
 

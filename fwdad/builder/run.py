@@ -45,6 +45,11 @@ class Tag:
         self.record = record
 
 
+LEFT = Tag(0)
+"""Of numbers that an earlier call has left outside: they may be asked for, but not be used."""
+LEFT.alive = False
+
+
 class _State(threading.local):
     """Each thread's innermost derivative call.
 

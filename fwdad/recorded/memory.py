@@ -110,14 +110,8 @@ class View:
 
     def touched(self) -> bool:
         """Whether a tangent was stored where this view looks, whatever it takes the bytes for."""
-        marks = np.zeros(self.memory.nbytes, np.uint8)
-        for op in self.memory.record.all_operations():
-            if self.memory in getattr(op, "stored", ()):  # by a call that is run again
-                return True
-            if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
-                if op.view.memory is self.memory:
-                    op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
-        return bool(np.any(self._bytes(marks)))
+        record, memory = self.memory.record, self.memory
+        return bool(np.any(self._bytes(stored_bytes(record, [memory])[memory])))
 
     def mark(self, marks: np.ndarray, index: tuple[Any, ...]) -> None:
         """Set the bytes of the elements at an index."""
@@ -130,6 +124,20 @@ class View:
     def accumulate(self, t: Recorded) -> None:
         """Add a tangent of the view's shape to the whole view."""
         self.memory.record.append(Accumulation(self, t.terms))
+
+
+def stored_bytes(record: Any, memories: list[Memory]) -> dict[Memory, np.ndarray]:
+    """Of which bytes of some memories a tangent was stored."""
+    found = {memory: np.zeros(memory.nbytes, np.uint8) for memory in memories}
+    for op in record.all_operations():
+        for memory in getattr(op, "stored", ()):  # by a call that is run again
+            if memory in found:
+                found[memory][:] = 1
+        if type(op) is Accumulation or (type(op) is Store and op.terms is not None):
+            marks = found.get(op.view.memory)
+            if marks is not None:
+                op.view.mark(marks, op.index if type(op) is Store else (Ellipsis,))
+    return found
 
 
 def _parts(terms: Terms | None) -> Iterable[Any]:

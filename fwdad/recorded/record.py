@@ -14,7 +14,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory.shadow import keep, let_go, owner_of
 from fwdad.builder.run import Tag
 from fwdad.errors import MissingTransposeError, NonlinearTangentError
-from fwdad.recorded.memory import Allocated, Memory
+from fwdad.recorded.memory import Allocated, Memory, stored_bytes
 from fwdad.recorded.operations import Call, Combination, Gathered, Indexed, Terms
 from fwdad.recorded.reverse_rules import run_reverse_rule
 from fwdad.recorded.tangent import Node, Recorded
@@ -225,6 +225,10 @@ class Record:
         for operations in lists:
             yield from operations
 
+    def stored_bytes(self, memories: list[Any]) -> dict[Any, np.ndarray]:
+        """Of which bytes of some memories a tangent was stored."""
+        return stored_bytes(self, memories)
+
     def release(self, *, copies: bool) -> None:
         """The run has ended: take copies of what somebody else could still write."""
         kept, self.kept = self.kept, {}
@@ -268,9 +272,7 @@ def _references(owner: Any, calls: list[Call]) -> int:
     if type(owner) is not np.ndarray:
         return sys.maxsize
     for call in calls:
-        for v in call.arrays():
-            held += v is owner
-        del v
+        held += sum(v is owner for v in call.arrays())
     return sys.getrefcount(owner) - held
 
 

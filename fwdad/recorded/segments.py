@@ -20,6 +20,7 @@ import numpy as np
 
 from fwdad.builder.build import Run
 from fwdad.builder.calls.dispatch import call
+from fwdad.builder.effects import Journal
 from fwdad.builder.memory.shadow import keep, let_go, owner_of
 from fwdad.builder.run import STATE
 from fwdad.errors import NondeterministicFunctionError
@@ -109,6 +110,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
         keep(owner, again.surroundings)
     place = run.log.place()
     run.noting.append(noted)
+    run.effects.journals.append(again.journal)
     segment = Segment(record)
     try:
         with segment:
@@ -120,6 +122,7 @@ def run_segment(record: Any, f: Callable[..., Any], args: Any, kwargs: Any) -> A
         raise
     finally:
         run.noting.pop()
+        run.effects.journals.pop()
     if segment.operations:
         again.close(segment, noted)
         run.log.purge(place)
@@ -153,6 +156,7 @@ class Again:
         self.memo = (memo, len(memo))
         self.floating = np.geterr()
         self.generators: list[tuple[Any, Any]] = []
+        self.journal: Journal = []
         self.fingerprint: Any = None
         self.stored: dict[Any, None] = {}
         self.nodes: dict[Any, Any] = {}
@@ -216,7 +220,7 @@ class Again:
                 Changed(record) as changed,
                 changed,
                 np.errstate(**_unwarned(self.floating)),
-                Run(1, tag=record.tag) as run,
+                Run(1, tag=record.tag, stays=False, repeats=True, journal=self.journal) as run,
                 run,
             ):
                 record.tag.alive, record.closed = True, False

@@ -51,6 +51,7 @@ TRANSPARENT.update(
 def _float(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) == 1:
         x = explicit(args[0])
+        _check_text(x)
         if isinstance_dual(x):
             x = methods.call_method(x, "item", (), {})
             return _to_float(x)
@@ -58,6 +59,11 @@ def _float(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(method, types.FunctionType):
             return call(method, x)
     return float(*args, **kwargs)
+
+
+def _check_text(x: Any) -> None:
+    if STATE.run is not None and type(x) in (str, bytes):
+        STATE.run.effects.check_text(x)
 
 
 def _to_float(x: Any) -> Any:
@@ -74,6 +80,8 @@ def _complex(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if SHADOWED:
         args = tuple([protocols.as_number(a) for a in args])
     if not is_active((*args, *kwargs.values())):
+        for x in args:
+            _check_text(x)
         return complex(*args, **kwargs)
     real = args[0] if args else kwargs.get("real", 0.0)
     imag = args[1] if len(args) > 1 else kwargs.get("imag")
@@ -88,6 +96,7 @@ def _complex(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _int(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args:
         x = explicit(args[0])
+        _check_text(x)
         if isinstance_dual(x):
             raise DualLeakError(leak("an int", x))
     return int(*args, **kwargs)

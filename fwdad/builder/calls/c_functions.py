@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.activity import is_active
-from fwdad.builder.calls import numpy_calls, protocols
+from fwdad.builder.calls import effectful, numpy_calls, protocols
 from fwdad.builder.calls.callbacks import with_bound_callbacks
 from fwdad.builder.calls.classes import call_class
 from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, is_hashable, on_call
@@ -50,6 +50,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y = _of_class(f, args, kwargs)
         if y is not _AS_A_FUNCTION:
             return y
+    if getattr(f, "__module__", None) in effectful.IN_C:
+        return effectful.effect(f, args, kwargs)
     if SHADOWED and getattr(f, "__module__", None) in ("math", "cmath"):
         args = tuple([protocols.as_number(a) for a in args])
     if not is_active((*args, *kwargs.values())):
@@ -79,6 +81,8 @@ def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return f(*args, **kwargs)
     if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
         return method(owner, f.__name__, *args, **kwargs)
+    if effectful.is_file(owner):
+        return effectful.file_method(f, args, kwargs, owner)
     if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted
         return HANDLERS[object.__reduce_ex__]((owner, *args), kwargs)
     if _writes_container(owner) or isinstance(f, types.MethodWrapperType):
@@ -104,6 +108,8 @@ def _of_class(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method asked of its class, like ``list.append``; or ``_AS_A_FUNCTION``."""
     if _writes_container(args[0]):
         return f(*args, **kwargs)
+    if effectful.is_file(args[0]):
+        return effectful.file_method(f, args, kwargs, args[0])
     if f is type.__call__:
         return call_class(args[0], args[1:], kwargs, by_metaclass=False)
     if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):

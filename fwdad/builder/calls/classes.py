@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.activity import is_active, is_inert
-from fwdad.builder.calls import numpy_calls, protocols
+from fwdad.builder.calls import effectful, numpy_calls, protocols
 from fwdad.builder.calls.dispatch import HANDLERS, call, is_hashable, on_call
 from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.memory.shadow import SHADOWED
@@ -26,6 +26,8 @@ def call_class(
     special = HANDLERS.get(cls) if is_hashable(cls) else None
     if special is not None:
         return special(args, kwargs)
+    if effectful.puts_out(cls):
+        return effectful.effect(cls, args, kwargs)
     meta_call = type(cls).__call__
     if by_metaclass and isinstance(meta_call, types.FunctionType):
         return call(meta_call, cls, *args, **kwargs)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.activity import is_active, is_inert
-from fwdad.builder.calls import apply, numpy_calls, protocols
+from fwdad.builder.calls import apply, effectful, numpy_calls, protocols
 from fwdad.builder.calls.missing import missing_rule
 from fwdad.builder.duals import opaque
 from fwdad.builder.duals.array import Array
@@ -96,6 +96,8 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if is_library_file(filename):
         if filename.startswith(PACKAGE) and not _is_lifted_of_own(filename):
             return f(*args, **kwargs)
+        if effectful.puts_out(f):
+            return effectful.effect(f, args, kwargs)
         if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
         if str(f.__globals__.get("__name__")).startswith("numba.") and is_active(
@@ -221,6 +223,8 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if effectful.is_file(f.__self__):
+        return effectful.file_method(f, args, kwargs, f.__self__)
     return call(f.__func__, f.__self__, *args, **kwargs)
 
 

@@ -51,7 +51,7 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     targets.extend(args[k] for k in written if k < len(args))
     for target in targets:
         if type(target) is np.ndarray:
-            run.log.array(target)
+            run.writes(target)
 
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -66,14 +66,11 @@ def _refuse(function: Any, what: str, *, views: bool = False) -> None:
         return function(*args, **kwargs)
 
 
-for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, struct.unpack,
-                  struct.unpack_from, struct.iter_unpack, json.dumps, json.dump,
+for _function in (pickle.dumps, struct.pack, struct.pack_into, struct.unpack,
+                  struct.unpack_from, struct.iter_unpack, json.dumps,
                   array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
     _refuse(_function, "plain data")
 _refuse(memoryview, "a plain buffer", views=True)
-_refuse(np.save, "a file of plain numbers")
-_refuse(np.savez, "a file of plain numbers")
-_refuse(np.savetxt, "a file of plain numbers")
 _refuse(np.frombuffer, "a plain buffer", views=True)
 
 

@@ -44,7 +44,7 @@ def guarded(kernel: Kernel, writes: tuple[int, ...], body: Callable[..., Any]) -
             return body(kernel, *args)
         if STATE.run is not None:
             for k in writes:
-                STATE.run.log.array(args[k])
+                STATE.run.writes(args[k])
         return kernel(*args)
 
     return handle
@@ -58,7 +58,7 @@ def _run_logged(kernel: Kernel, args: list[Any], integers: tuple[int, ...]) -> N
     """Run a kernel for its integer outputs' sake, which are arrays of the program."""
     if STATE.run is not None:
         for k in integers:
-            STATE.run.log.array(args[k])
+            STATE.run.writes(args[k])
     kernel(*args)
 
 
@@ -334,8 +334,8 @@ def _write_csr(out: Any, keys: Any, n: int, values: Any) -> None:
     """Store a CSR matrix, given by sorted places and its values, into arrays with room enough."""
     indptr, indices, data = out
     if STATE.run is not None:
-        STATE.run.log.array(indptr)
-        STATE.run.log.array(indices)
+        STATE.run.writes(indptr)
+        STATE.run.writes(indices)
     indptr[:] = np.searchsorted(keys, np.arange(len(indptr), dtype=np.int64) * n)
     indices[: keys.size] = keys % n
     numpy_calls.write_out(data[: keys.size], values)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any, NoReturn
 
-from fwdad.builder.run import Tag
-from fwdad.errors import DeadDualError, DualLeakError, type_in_words
+from fwdad.builder.run import LEFT, STATE, Tag
+from fwdad.errors import DeadDualError, DualLeakError, StaleValueError, type_in_words
 from fwdad.tangents.plain import plain
 
 OPAQUE: set[type] = set()
@@ -31,13 +31,13 @@ class Dual:
         raise TypeError(message)
 
     def __repr__(self) -> str:
-        return repr(self.p)
+        return _noted(repr(self.p))
 
     def __str__(self) -> str:
-        return str(self.p)
+        return _noted(str(self.p))
 
     def __format__(self, spec: str) -> str:
-        return format(self.p, spec)
+        return _noted(format(self.p, spec))
 
     def __bool__(self) -> bool:
         return bool(self.p)
@@ -70,6 +70,13 @@ class Dual:
         raise DualLeakError(leak("a plain array", self))
 
 
+def _noted(text: str) -> str:
+    """The text of a dual; a number that is read out of it would have lost its tangent."""
+    if STATE.run is not None:
+        STATE.run.effects.note_text(text)
+    return text
+
+
 def leak(what: str, x: Any) -> str:
     """The message for a dual that is about to lose its tangent."""
     return (
@@ -79,9 +86,21 @@ def leak(what: str, x: Any) -> str:
     )
 
 
+def was_left(what: str) -> str:
+    """The message for what an earlier derivative call has left outside."""
+    return (
+        f"{what} is read that an earlier derivative call has left outside, and that carried a "
+        "derivative then: it is plain now, and the derivative would be lost without a word. If it "
+        "is a constant here (a starting guess), say fwdad.stop_gradient(value); if it is a result "
+        "that was kept for the next call, compute it again, or clear it before each call"
+    )
+
+
 def check_alive(tag: Tag) -> None:
     """Raise if a call has ended."""
     if not tag.alive:
+        if tag is LEFT:
+            raise StaleValueError(was_left("a number"))
         message = (
             "a value of a derivative call is used after that call has ended; it was kept in a "
             "place that fwdad could not see. Return it from the function instead"

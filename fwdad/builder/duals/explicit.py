@@ -9,6 +9,7 @@ import numpy as np
 from fwdad.builder.duals.array import Array, _read, wrap
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.builder.run import Tag
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.tangents.alike import alike
@@ -23,6 +24,8 @@ def explicit(x: Any) -> Any:
         return _of_all_calls(x)
     if isinstance(x, np.flatiter):
         return np.ravel(wrap(x.base, copy=False)) if find_shadow(x.base) else x
+    if isinstance(x, np.ndarray) and ARRAYS:
+        check_array(x)
     if isinstance(x, np.ndarray) and find_shadow(x):
         if type(x) not in (np.ndarray, np.memmap):
             message = (

@@ -20,6 +20,7 @@ from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.builder.run import STATE
 from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
@@ -37,9 +38,13 @@ FUNCTIONS: dict[str, Any] = {
 # methods whose value carries no tangent
 CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
              "is_integer"}  # fmt: skip
-LEAKS = {"as_integer_ratio", "hex", "tobytes", "tofile", "dump", "dumps", "tostring",
+LEAKS = {"as_integer_ratio", "hex", "tobytes", "dumps", "tostring",
           "__array__", "__reduce__", "view_bytes",
           "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
+
+
+OUTPUTS = {"tofile", "dump"}
+"""Methods that write into a file."""
 
 
 def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,8 +62,8 @@ def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     if own is not None:
         return own(o, *args, **kwargs)
     function = FUNCTIONS.get(name)
-    if function is not None:
-        return call(function, o, *args, **kwargs)
+    if function is not None or name in OUTPUTS:
+        return call(function or getattr(np.ndarray, name), o, *args, **kwargs)
     if name in CONSTANT:
         rest = {k: primal_part(v) for k, v in kwargs.items()}
         return getattr(plain(o), name)(*primal_part(args), **rest)
@@ -84,7 +89,7 @@ def of_primal(o: Any, name: str) -> Any:
     if name.startswith("__") or not hasattr(plain(o), name):
         message = f"{type(plain(o)).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
-    if name in METHODS or name in FUNCTIONS or name in CONSTANT or name in LEAKS:
+    if name in METHODS or name in FUNCTIONS or name in CONSTANT or name in LEAKS or name in OUTPUTS:
         return lambda *args, **kwargs: call_method(o, name, args, kwargs)
     message = f"attribute {name!r} of a value that carries a derivative has no frule"
     raise MissingRuleError(message)
@@ -142,13 +147,17 @@ def call_plain_method(
         writer = METHODS.get(name)
         if writer is not None and (shadowed or is_active((*args, *kwargs.values()))):
             return writer(o, *args, **kwargs)
+        if ARRAYS and name not in ("fill", "setfield"):
+            check_array(o)
         if STATE.run is not None:
-            STATE.run.log.array(o)
+            STATE.run.writes(o)
         return getattr(o, name)(*args, **kwargs)
+    if ARRAYS and name not in _VIEWS:
+        check_array(o)
     if not shadowed and not is_active((*args, *kwargs.values())):
         out = kwargs.get("out")
         if type(out) is np.ndarray and STATE.run is not None:
-            STATE.run.log.array(out)
+            STATE.run.writes(out)
         return getattr(o, name)(*args, **kwargs)
     if shadowed and (name in _VIEWS or (name in ("conj", "conjugate") and o.dtype.kind == "f")):
         return getattr(o, name)(*args, **kwargs)
@@ -354,7 +363,7 @@ def _refused_method(name: str) -> None:
 def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
     raw = plain(o)
     if STATE.run is not None:
-        STATE.run.log.array(raw)
+        STATE.run.writes(raw)
     raw.setflags(*args, **kwargs)
 
 

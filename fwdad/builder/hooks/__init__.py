@@ -25,6 +25,7 @@ from fwdad.builder.hooks.statements import (
 )
 from fwdad.builder.hooks.subscripts import aug_setitem, delitem, getitem, setitem
 from fwdad.builder.lifting.lift import install_hooks
+from fwdad.builder.memory.stale import revive
 
 install_hooks(
     {
@@ -49,6 +50,7 @@ install_hooks(
         "own_names": own_names,
         **COMPARISONS,
         "iterate": iterate,
+        "found": revive,
         "enter": enter,
         "decorate": decorate,
         "write_cells": write_cells,

@@ -15,6 +15,7 @@ from fwdad.builder.duals import methods, opaque
 from fwdad.builder.duals.array import Array, wrap
 from fwdad.builder.duals.dual import OPAQUE, leak
 from fwdad.builder.duals.scalar import Scalar
+from fwdad.builder.memory import stale
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
@@ -22,6 +23,10 @@ from fwdad.errors import DualLeakError
 
 def attr(o: Any, name: str) -> Any:
     """``o.name``; properties and other descriptors written in Python are lifted."""
+    return stale.revive(_attr(o, name)) if stale.NUMBERS else _attr(o, name)
+
+
+def _attr(o: Any, name: str) -> Any:
     t = type(o)
     if t is types.ModuleType:
         return getattr(o, name)

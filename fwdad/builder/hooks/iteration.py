@@ -9,12 +9,13 @@ import numpy as np
 
 from fwdad.builder.calls import protocols
 from fwdad.builder.calls.dispatch import call
+from fwdad.builder.calls.effectful import is_file
 from fwdad.builder.duals import flat
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.hooks.known_types import PLAIN
 from fwdad.builder.lifting.lift import LIFTED
-from fwdad.builder.memory import store
+from fwdad.builder.memory import stale, store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.errors import DualLeakError, is_library_file
 
@@ -23,7 +24,7 @@ def iterate(o: Any) -> Any:
     """An iterable that yields duals where ``o`` has tangents."""
     t = type(o)
     if t in PLAIN or t is Array or t is range:
-        return o
+        return map(stale.revive, o) if stale.NUMBERS and t in PLAIN and t is not str else o
     if t is types.GeneratorType:
         check_generator(o)
         return o
@@ -33,6 +34,8 @@ def iterate(o: Any) -> Any:
         return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
     if t is np.flatiter:
         return (flat.flat_load(o, k) for k in range(o.base.size))
+    if is_file(o):
+        return iter(call(o.readlines))
     method_ = getattr(t, "__iter__", None)
     if isinstance(method_, types.FunctionType):
         made = call(method_, o)
@@ -78,6 +81,8 @@ def _elements(o: np.ndarray) -> Any:
             value = store.load(o, k)
             yield explicit(value)
         else:
+            if stale.ARRAYS and o.ndim == 1:
+                stale.check_array(o, k)
             yield o[k]
 
 

@@ -21,6 +21,7 @@ from fwdad.builder.hooks.attributes import attr
 from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import KEYS, PLAIN
 from fwdad.builder.hooks.subscripts import check_key, getitem, setitem
+from fwdad.builder.memory import stale
 from fwdad.builder.memory.containers import CONTAINER_METHODS, CONTAINERS, log_container
 from fwdad.builder.memory.draws import note_generator
 from fwdad.builder.memory.shadow import SHADOWED
@@ -81,9 +82,9 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
             if name in _FED and args:
                 first = protocols.mapping(args[0])
                 args = (first if isinstance(first, dict) else iterate(first), *args[1:])
-        return getattr(o, name)(*args, **kwargs)
+        return _found(getattr(o, name)(*args, **kwargs))
     if t in PLAIN:
-        return getattr(o, name)(*args, **kwargs)
+        return _found(getattr(o, name)(*args, **kwargs))
     if t is ContextVar:
         value = getattr(o, name)(*args, **kwargs)
         if name == "set" and STATE.run is not None:
@@ -93,6 +94,11 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     if isinstance(o, CONTAINERS):
         log_container(o)
     return call(attr(o, name), *args, **kwargs)
+
+
+def _found(x: Any) -> Any:
+    """What a container answers, if it is no number that an earlier call has left in it."""
+    return stale.revive(x) if stale.NUMBERS else x
 
 
 def _flat_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

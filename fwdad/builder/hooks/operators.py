@@ -27,6 +27,7 @@ from fwdad.builder.hooks.known_types import NATIVE, has_python
 from fwdad.builder.memory import store
 from fwdad.builder.memory.containers import CONTAINERS, log_container
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.builder.run import STATE
 
 _DIRECT = {int, float, complex, bool, np.float64, Scalar, Array, np.ndarray}
@@ -228,8 +229,10 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
         b = explicit(b)
         active = top_tag((b,)) is not None or (SHADOWED and find_shadow(a) is not None)
         if not active or a.dtype.kind == "O":
+            if ARRAYS:
+                check_array(a)
             if STATE.run is not None:
-                STATE.run.log.array(a)
+                STATE.run.writes(a)
             return function(a, b)
         if plain_function in _SUMS and store.accumulate(a, b, plain_function):
             return a

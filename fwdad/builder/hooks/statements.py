@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from fwdad.builder.calls.dispatch import call
+from fwdad.builder.calls.effectful import is_file
 from fwdad.builder.lifting.expressions import PREFIX
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
@@ -28,7 +29,8 @@ class _Manager:
 
 def enter(manager: Any) -> Any:
     """The manager of a ``with`` statement."""
-    if isinstance(getattr(type(manager), "__enter__", None), types.FunctionType):
+    t = type(manager)
+    if isinstance(getattr(t, "__enter__", None), types.FunctionType) or is_file(manager):
         return _Manager(manager)
     return manager
 

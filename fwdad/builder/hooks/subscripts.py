@@ -17,7 +17,7 @@ from fwdad.builder.duals.scalar import Scalar, same_terms
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import KEYS, NATIVE, PLAIN
-from fwdad.builder.memory import store
+from fwdad.builder.memory import stale, store
 from fwdad.builder.memory.containers import CONTAINERS, log_container, log_object
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow, untouched
 from fwdad.builder.run import STATE
@@ -47,6 +47,11 @@ def getitem(o: Any, index: Any) -> Any:
             shadow = find_shadow(o)
             if shadow is not None:
                 return store.load(o, index, shadow)
+            if stale.ARRAYS:
+                found = o[index]
+                if type(found) is not np.ndarray or found.base is None:
+                    stale.check_array(o, index)
+                return found
         return o[index]
     if t is np.flatiter:
         return flat.flat_load(o, index)
@@ -63,7 +68,7 @@ def getitem(o: Any, index: Any) -> Any:
     if t is Scalar and isinstance(plain(o), np.generic):
         return store.load_dual(as_array(o), index)
     if t in PLAIN:
-        return o[index]
+        return stale.revive(o[index]) if stale.NUMBERS else o[index]
     method = getattr(t, "__getitem__", None)
     if isinstance(method, types.FunctionType):
         return call(method, o, index)
@@ -79,7 +84,7 @@ def setitem(value: Any, o: Any, index: Any) -> None:
     if t is np.ndarray and type(value) is Scalar:
         run = STATE.run
         if run is not None:
-            run.log.array(o)
+            run.writes(o, index)
         if store.store_number(o, index, value):
             return
     if t is np.ndarray or t is Array:

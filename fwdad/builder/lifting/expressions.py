@@ -48,6 +48,8 @@ class ExpressionLifter(ast.NodeTransformer):
         self._scopes: list[list[str] | None] = []
         """Of each enclosing scope: the temporaries of a class body, None for a function."""
         self._without_walrus = 0
+        self._declared: list[set[str]] = [set()]
+        """Of each enclosing function: the names that it declares global or nonlocal."""
 
     def _mangled(self, name: str) -> str:
         """A private name as Python writes it inside a class."""
@@ -85,6 +87,11 @@ class ExpressionLifter(ast.NodeTransformer):
         return super().visit(node)
 
     # -- expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and node.id in self._declared[-1]:
+            return self._hook("found", node, node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_BOUND:

@@ -33,7 +33,9 @@ class _Lifter(PatternLifter):
     def _function(self, node: Any) -> Any:
         node.args = self.visit(node.args)
         self._scopes.append(None)
+        self._declared.append(_declared_in(node))
         node.body = self._block(node.body)
+        self._declared.pop()
         self._scopes.pop()
         return node
 
@@ -158,7 +160,7 @@ class _Lifter(PatternLifter):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         hook = "i" + BINARY[type(node.op)].rstrip("_")
         if isinstance(node.target, ast.Name):
-            read = self._name(node.target.id, ast.Load(), node.target)
+            read = self.visit(self._name(node.target.id, ast.Load(), node.target))
             value = self._hook(hook, node, read, self.visit(node.value))
             return ast.copy_location(ast.Assign([node.target], value), node)
         o, old = self._temporary(), self._temporary()
@@ -224,6 +226,12 @@ class _Lifter(PatternLifter):
                 after.extend(more)
         node.body = [*after, *self._block(node.body)]
         return node
+
+
+def _declared_in(node: ast.AST) -> set[str]:
+    """The names that a function, or one inside it, declares global or nonlocal."""
+    statements = (s for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)))
+    return {name for s in statements for name in s.names}
 
 
 def rewrite(

@@ -31,6 +31,6 @@ def log_drawn_into(values: tuple[Any, ...]) -> None:
     """Keep what a generator may shuffle or fill."""
     for v in values:
         if type(v) is np.ndarray:
-            STATE.run.log.array(v)
+            STATE.run.writes(v)
         elif isinstance(v, list):
             STATE.run.log.container(v)

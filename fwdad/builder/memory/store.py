@@ -22,6 +22,7 @@ from fwdad.builder.memory.shadow import (
     shadow_of_memory,
     untouched,
 )
+from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
@@ -124,12 +125,12 @@ def store(o: Any, index: Any, v: Any) -> None:
     if type(o) is Array:
         check_alive(o.tag)
         raw = plain(o)
-        _log(raw)
+        _log(raw, index)
         v = _value(v)
         settle(o)
     else:
         raw = o
-        _log(raw)
+        _log(raw, index)
         if type(v) is Scalar and store_number(raw, index, v):
             return
         if type(v) is Array and store_array(raw, index, v):
@@ -197,10 +198,10 @@ def store_array(a: np.ndarray, index: Any, v: Array) -> bool:
     return True
 
 
-def _log(raw: np.ndarray) -> None:
+def _log(raw: np.ndarray, index: Any = Ellipsis) -> None:
     run = STATE.run
     if run is not None:
-        run.log.array(raw)
+        run.writes(raw, index)
 
 
 def _value(v: Any) -> Any:
@@ -228,6 +229,8 @@ def accumulate(a: np.ndarray, b: Any, operation: Any) -> bool:
     tag, p, t = b.tag, b.p, b.t
     if not isinstance(t, Chunk) or isinstance_dual(p) or not tag.alive or len(t.shape) > a.ndim:
         return False
+    if ARRAYS:
+        check_array(a)
     _log(a)
     shadow = shadow_for(a, tag)
     if shadow is None:

@@ -1,4 +1,4 @@
-"""The undo log: a derivative call leaves the objects that it found as they were.
+"""The undo log: what the objects that a run writes held before, so that they can be set back.
 
 At the first write to an object its whole content is kept: once per object, not once per store.
 """
@@ -138,7 +138,50 @@ class UndoLog:
                         SHADOWED.pop(key, None)
                     del table[key]
 
-    # -- restoring
+    # -- what is in it
+
+    def arrays(self) -> list[Any]:
+        """The owners of the memory that was written."""
+        return [owner for owner, _, _ in self._arrays.values()]
+
+    def before(self, owner: Any) -> np.ndarray | None:
+        """What the memory of an array held before it was written."""
+        known = self._arrays.get(id(owner))
+        return None if known is None else known[1]
+
+    def objects(self) -> list[tuple[Any, Any]]:
+        """The containers and objects that were written, each with its content from before."""
+        return list(self._objects.values())
+
+    def names(self) -> list[tuple[Any, Any]]:
+        """The cells, and names of namespaces, that were written, each with what it held before."""
+        return list(self._cells.values())
+
+    def variables(self) -> list[ContextVar[Any]]:
+        """The context variables that were set."""
+        return [variable for variable, _ in self._contexts.values()]
+
+    # -- ending
+
+    def hand_over(self, outer: UndoLog) -> None:
+        """Leave everything as it is, for the run around this one to set back, should it have to."""
+        for table, into in (
+            (self._arrays, outer._arrays),
+            (self._objects, outer._objects),
+            (self._cells, outer._cells),
+        ):
+            for key, entry in table.items():
+                into.setdefault(key, entry)
+        for key, (variable, tokens) in self._contexts.items():
+            outer._contexts.setdefault(key, (variable, []))[1].extend(tokens)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was there before."""
+        self._contexts.clear()
+        self._arrays.clear()
+        self._objects.clear()
+        self._cells.clear()
 
     def restore(self) -> None:
         """Put everything back, last write first."""
@@ -164,10 +207,7 @@ class UndoLog:
                         shadow.lanes[tag][...] = lanes[tag]
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
-        self._contexts.clear()
-        self._arrays.clear()
-        self._objects.clear()
-        self._cells.clear()
+        self.clear()
 
 
 def content_of(o: Any) -> Any:
@@ -193,11 +233,12 @@ class Attributes:
         held = getattr(o, "__dict__", None)
         self.held = None if held is None else dict(held)
         self.slots = {
-            name: getattr(o, name, MISSING) for cls in type(o).__mro__ for name in _slot_names(cls)
+            name: getattr(o, name, MISSING) for cls in type(o).__mro__ for name in slot_names(cls)
         }
 
 
-def _slot_names(cls: type) -> tuple[str, ...]:
+def slot_names(cls: type) -> tuple[str, ...]:
+    """The names of a class's own slots, private ones as they are stored."""
     slots = cls.__dict__.get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
     names = (n for n in names if n not in ("__dict__", "__weakref__"))
