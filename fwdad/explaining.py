@@ -10,6 +10,7 @@ import numpy as np
 from fwdad import compilation
 from fwdad.arguments import arguments_of, check_mode
 from fwdad.backends.numba_support import have_numba
+from fwdad.builder.build import unseen
 from fwdad.compilation import jit, show
 from fwdad.defects import Untraced, is_mistake
 from fwdad.errors import UnsupportedTypeError, UntraceableError, type_in_words
@@ -77,6 +78,11 @@ def explain(f: Any, *args: Any, **kwargs: Any) -> str:
     >>> fwdad.explain(fwdad.grad(lambda x: x * x), 2.0)
     'the tape of <lambda>, forwards and backwards: 4 operations, run by NumPy (jit compiles it)'
     """
+    with unseen() as run, run:
+        return _explain(f, args, kwargs)
+
+
+def _explain(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     evaluator = next((told for known, told in _EVALUATORS.items() if known is f), None)
     if evaluator is not None:
         return evaluator(asked(f, args, kwargs))

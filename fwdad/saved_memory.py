@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
+from fwdad.builder.build import unseen
 from fwdad.errors import UnsupportedTypeError, UntraceableError
 from fwdad.linearized import copied
 from fwdad.measured_run import Found, MeasuredRun
@@ -172,6 +173,11 @@ def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     >>> memory_report(f, np.linspace(0.0, 1.0, 1000)).saved
     0
     """
+    with unseen() as run, run:
+        return _report(f, args, kwargs)
+
+
+def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MemoryReport:
     f, argnums = differentiated(f)
     if not args:
         message = f"memory_report(f, x, …) runs f: the arguments of {function_name(f)} are missing"

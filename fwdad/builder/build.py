@@ -112,6 +112,8 @@ class Run(EnteredTwice):
         The run in which this one began.
     stays : bool
         As above.
+    given : tuple
+        The caller's arguments of f: what f writes into them does not stay.
     overwritten : dict
         By the id of an array's owner, which of the bytes that earlier calls have left are written.
     effects : Effects
@@ -141,6 +143,7 @@ class Run(EnteredTwice):
         self._ended = False
         self.outer: Any = STATE.run
         self.overwritten: dict[int, np.ndarray] = {}
+        self.given: tuple[Any, ...] = ()
         self._watch: Any = None
 
     def begin(self) -> None:
@@ -150,7 +153,7 @@ class Run(EnteredTwice):
             self._watch = stale.watch()
         errors.NOTE.sink = self.errors
 
-    def __exit__(self, kind: Any = None, *_details: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *_details: object) -> None:
         if kind is not None:
             unseen = self.effects.repeats or self.effects.silent
             self.stays = not (issubclass(kind, FwdadError) or unseen)
@@ -165,6 +168,7 @@ class Run(EnteredTwice):
             stale.unwatch(self._watch)
         try:  # what an interrupted end has done is done again
             if self.stays:
+                self.log.taken_from(self.given).restore()  # the caller's arguments never change
                 self.log.purge((0, 0))
                 plainly = Plainly(self.tag)
                 plainly.log(self.log)
@@ -262,6 +266,11 @@ class Run(EnteredTwice):
             return y, ZERO
         check_alive(y.tag)
         return split(y, self.tag)
+
+
+def unseen() -> Run:
+    """A run around what f does when it is only looked at: nothing of that stays, or is put out."""
+    return Run(1, stays=False, silent=True)
 
 
 def generator_state(o: Any) -> Any:
@@ -367,4 +376,4 @@ def _is_lifted(function: Any) -> bool:
 
 set_builder(build_frule)
 set_forward(_push_through_source, _is_lifted)
-__all__ = ["Run", "build_frule", "plain", "run_on_duals"]
+__all__ = ["Run", "build_frule", "plain", "run_on_duals", "unseen"]

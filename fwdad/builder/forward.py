@@ -102,6 +102,7 @@ def run_once(
         What came beside the value with ``has_aux``.
     """
     args = arguments.with_duals(run, tangents)
+    run.given = (*arguments.args, *arguments.kwargs.values())
     _forbid_aliased_writes(arguments, args, run)
     y = run_on_duals(f, tuple(args), arguments.kwargs)
     return taken_apart(f, y, args, run, has_aux=has_aux, outputs=outputs)

@@ -47,6 +47,7 @@ def push_array(
     with Run(n, eager=multiplies_out(x.size)) as run, run:
         # a view: the lanes of an answer are copied if they are somebody else's
         lanes = Lanes(directions[:])
+        run.given = tuple((kwargs or {}).values())
         given = Array(alike(x), (lanes, None, x.shape), run.tag)
         y = run_on_duals(f, (given, *args), kwargs or {})
         if type(y) is Array and y.tag is run.tag and not (run.errors or run.log.anything()):

@@ -51,7 +51,8 @@ class Left:
     __slots__ = ("content", "low", "marks", "order", "owner")
 
     def __init__(self, owner: Any, marks: np.ndarray, order: int) -> None:
-        self.owner = weakref.ref(owner, lambda _, key=id(owner): ARRAYS.pop(key, None))
+        key = id(owner)
+        self.owner = weakref.ref(owner, lambda _: ARRAYS.pop(key, None))
         self.low = address(owner)
         self.marks = marks
         self.content = np.frombuffer(owner.tobytes(order="A"), np.uint8)

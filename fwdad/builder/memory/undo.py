@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
+import types
 from array import array
 from collections import OrderedDict, deque
 from contextvars import ContextVar, Token
@@ -163,6 +164,30 @@ class UndoLog:
 
     # -- ending
 
+    def taken_from(self, roots: Any) -> UndoLog:
+        """What of this can be reached from some values, as it was: a log of its own, out of this."""
+        part = UndoLog()
+        if not (self._arrays or self._objects):
+            return part
+        found, seen = list(roots), set()
+        while found:
+            x = found.pop()
+            if type(x) in _ATOMS or id(x) in seen:
+                continue
+            seen.add(id(x))
+            if isinstance(x, np.ndarray):
+                owner = owner_of(x)
+                if id(owner) in self._arrays:
+                    part._arrays[id(owner)] = self._arrays.pop(id(owner))
+                if x.dtype.kind == "O":
+                    found.extend(x.flat)
+                continue
+            known = self._objects.pop(id(x), None)
+            if known is not None:
+                part._objects[id(x)] = known
+            found.extend(_held_by(x if known is None else known[1]))
+        return part
+
     def hand_over(self, outer: UndoLog) -> None:
         """Leave everything as it is, for the run around this one to set back, should it have to."""
         for table, into in (
@@ -208,6 +233,27 @@ class UndoLog:
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
         self.clear()
+
+
+_ATOMS = {
+    int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
+    np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128, np.complex64,
+    types.BuiltinFunctionType, types.ModuleType, types.FunctionType, np.ufunc, type,
+}  # fmt: skip
+
+
+def _held_by(x: Any) -> list[Any]:
+    """What a container or an object holds, by its content from before if that is given."""
+    if isinstance(x, Attributes):
+        return [*(x.held or {}).values(), *x.slots.values()]
+    if isinstance(x, dict):
+        return [*x, *x.values()]
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
+        return list(x)
+    if isinstance(x, (bytearray, array, type)):
+        return []
+    held = Attributes(x)
+    return [*(held.held or {}).values(), *held.slots.values()]
 
 
 def content_of(o: Any) -> Any:

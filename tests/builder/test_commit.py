@@ -1,4 +1,4 @@
-"""The world after a derivative call is the world before it."""
+"""The world after a derivative call is as one plain call leaves it."""
 
 import collections
 import copy
@@ -118,10 +118,12 @@ def same(a, b):
 
 @pytest.mark.parametrize("fails", [False, True], ids=["returns", "raises"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_write_is_undone(write, fails):
-    o = holder()
+def test_write_stays(write, fails):
+    """As a plain call leaves it, values without tangents, also where f raises afterwards."""
+    o, after = holder(), holder()
+    write(after, X)
     before = copy.deepcopy(o)
-    identities = {name: id(value) for name, value in vars(o).items()}
+    identities = {name: id(value) for name, value in vars(o).items() if hasattr(after, name)}
 
     def f(x):
         write(o, x)
@@ -139,6 +141,22 @@ def test_write_is_undone(write, fails):
             fwdad.jacobian(f, X, chunk=2)
     else:
         assert_array_equal(fwdad.jacobian(f, X, chunk=2), np.eye(3))
+    assert same(o, after)
+    assert {name: id(value) for name, value in vars(o).items() if name in identities} == identities
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_write_is_undone_where_fwdad_refuses(write):
+    o = holder()
+    before = copy.deepcopy(o)
+    identities = {name: id(value) for name, value in vars(o).items()}
+
+    def f(x):
+        write(o, x)
+        return x * int(x[0])
+
+    with pytest.raises(fwdad.errors.DualLeakError):
+        fwdad.jacobian(f, X, chunk=2)
     assert same(o, before)
     assert {name: id(value) for name, value in vars(o).items()} == identities
 
@@ -154,17 +172,21 @@ def test_every_chunk_sees_the_same_state():
     expected = X[0] * np.eye(3)
     expected[:, 0] += X
     for chunk in (1, 2, 3):
+        seen[:] = [0.0]
         assert_array_equal(fwdad.jacobian(f, X, chunk=chunk), expected)
-        assert seen == [0.0]
+        assert seen == [X[0], 1]
 
 
-def test_class_attributes_are_put_back():
+def test_class_attributes(monkeypatch):
+    monkeypatch.setattr(Counter, "count", 0)
+    monkeypatch.setattr(Counter, "table", np.ones(2))
     o = Counter()
     fwdad.jacobian(o.bump, X, chunk=1)
-    assert Counter.count == 0
+    assert Counter.count == X[0]
+    assert type(Counter.count) is np.float64
     assert not hasattr(Counter, "extra")
-    assert_array_equal(Counter.table, 1.0)
-    assert o.items == [1.0]
+    assert_array_equal(Counter.table, X[:2])
+    assert o.items == sorted([1.0, X[2]], reverse=True)
 
 
 def test_attributes_of_functions_and_modules(monkeypatch):
@@ -177,19 +199,19 @@ def test_attributes_of_functions_and_modules(monkeypatch):
         return x * module.level * f.last
 
     fwdad.jacobian(f, X, chunk=2)
-    assert module.level == 1.0
-    assert not hasattr(f, "last")
+    assert (module.level, f.last) == (X[0], X[1])
+    assert type(module.level) is type(f.last) is np.float64
 
 
-def test_default_arguments_are_put_back():
+def test_default_arguments():
     def f(x, seen=[], *, table={}):  # noqa: B006
         seen.append(x[0])
         table[len(table)] = x[1]
         return x * len(seen) * len(table)
 
     assert_array_equal(fwdad.jacobian(f, X, chunk=1), np.eye(3))
-    assert f.__defaults__ == ([],)
-    assert f.__kwdefaults__ == {"table": {}}
+    assert f.__defaults__ == ([X[0]],)
+    assert f.__kwdefaults__ == {"table": {0: X[1]}}
 
 
 def test_read_only_scratch():
