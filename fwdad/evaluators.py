@@ -17,8 +17,7 @@ from fwdad.arguments import (
     width_of,
 )
 from fwdad.builder.arguments import check_read_again, copied, explicit_leaves
-from fwdad.builder.build import Run
-from fwdad.builder.effects import Journal
+from fwdad.builder.build import Repeated
 from fwdad.builder.forward import run_forward
 from fwdad.builder.one_array import push_array
 from fwdad.defects import Untraced
@@ -427,8 +426,8 @@ class _At:
         self._pull: Any = None
         check_read_again((self.x, *self.args, self.kwargs))
         still = [np.zeros((1, *leaf_shape(v)), leaf_dtype(v)) for v in leaves]
-        self._journal: Journal = []
-        with Run(1, journal=self._journal) as run, run:
+        self._runs = Repeated()
+        with self._runs.first() as run, run:
             self.y, _ = self._run(still)
         self.x, *self.args = (copied(a) for a in args)
         self.kwargs = {key: copied(a) for key, a in kwargs.items()}
@@ -437,14 +436,10 @@ class _At:
 
     def push(self, rows: list[Any]) -> list[Any]:
         """The tangents of the leaves of f(x) in K directions of those of x."""
-        with self._again() as run, run:
+        with self._runs.again() as run, run:
             y, y_dot = self._run(rows)
             self._check(y)
         return match(self._structure_of_y, y_dot)
-
-    def _again(self) -> Run:
-        """A run of f for J: what f does outside it has done already, and leaves no trace."""
-        return Run(1, stays=False, repeats=True, journal=self._journal)
 
     def _check(self, y: Any) -> None:
         """Raise if a later run has not answered what the first has."""
@@ -470,7 +465,7 @@ class _At:
         """The cotangents of the leaves of x for K of those of f(x)."""
         if self._pull is None:
             given = (self.f, self.x, self.chunk, tuple(self.args), self.kwargs)
-            with self._again() as run, run:
+            with self._runs.again() as run, run:
                 made = _REVERSE["pullback"](*given)
                 self._check(made.y)
             self._pull = made

@@ -18,7 +18,7 @@ from fwdad.evaluators import derivative, jacobian, jvp, linearize, value_and_jac
 from fwdad.gradients import in_trees
 from fwdad.jacobian_rows import rows_pay
 from fwdad.jitted import Jitted
-from fwdad.kept_tapes import is_real
+from fwdad.kept_tapes import is_real, on_copies
 from fwdad.linearized import linearized
 from fwdad.paths import Path, differentiated, ones_like, written_path
 from fwdad.pullbacks import vjp
@@ -319,10 +319,10 @@ def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: 
         return path
     try:
         if pulled:
-            y, kept = sweeps_of(path.made).run(path.leaves)
+            y, kept = sweeps_of(path.made).run(on_copies(path.made.tape, path.leaves))
             kept.pull(list(ones_like(y)))
         else:
-            path.made.run(*path.leaves)
+            path.made.run(*on_copies(path.made.tape, path.leaves))
     except UntraceableError as error:
         return Path(None, [], str(error), error)
     except Exception as error:  # noqa: BLE001  (it is the answer)

@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.arguments import Argnums, Function, arguments_of
 from fwdad.builder.activity import is_active
 from fwdad.defects import Untraced
-from fwdad.kept_tapes import is_real, traced
+from fwdad.kept_tapes import is_real, tape_at, traced
 from fwdad.pullbacks import leaves_of_x, vjp
 from fwdad.tangents.composite import flatten, leaf_order, unflatten
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
@@ -136,11 +136,14 @@ def rows_pay(
     if options["outputs"] != "returned":
         return Untraced(f)
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    y = traced(value_alone, f, numbers, arguments.args, arguments.kwargs, options)
-    if isinstance(y, Untraced):
-        return y
-    if y is None:
-        return Untraced(f)
+    given = (f, numbers, arguments.args, arguments.kwargs, options)
+    at = tape_at(value_alone, *given)
+    if isinstance(at, Untraced):
+        return at
+    # where f writes outside it is not run once more, only to count rows
+    y = None if any(at[0].tape.program.written) else traced(value_alone, *given)
+    if y is None or isinstance(y, Untraced):
+        return y or Untraced(f)
     leaves, _ = flatten(y[0] if options["has_aux"] else y)
     rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
     return 0 < rows * _RATIO <= columns or Untraced(f)

@@ -15,6 +15,7 @@ import numpy as np
 from fwdad.arguments import Argnums, Function
 from fwdad.builder.activity import is_active
 from fwdad.builder.build import run_on_duals
+from fwdad.builder.run import STATE
 from fwdad.defects import Untraced, is_refusal
 from fwdad.errors import (
     NOTE,
@@ -26,6 +27,7 @@ from fwdad.errors import (
 )
 from fwdad.jitted import Jitted
 from fwdad.rules.registry import when_changed
+from fwdad.tangents.alike import alike
 from fwdad.tangents.plain import plain
 from fwdad.tracing.syntax.loops import WithoutWarnings
 
@@ -228,8 +230,11 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
     leaves : list
         The tape's inputs.
     """
-    if any(tape.program.written) or tape.rebuild.needs_containers:
-        return "it changes what it is given, or what it reads from outside"
+    if any(given_written(tape, leaves)) or tape.rebuild.needs_containers:
+        return "it changes what it is given"
+    run = STATE.run
+    if run is not None and not run.effects.silent and any(tape.program.written):
+        return "it writes into arrays from outside, inside of another derivative call"
     if tape.prints:
         return "it prints"
     if tape.lies_otherwise(leaves):
@@ -241,6 +246,17 @@ def hindrance(tape: Any, leaves: list[Any]) -> str:
     if active:
         return "what it reads carries tangents"
     return "two arrays that it reads share memory" if share_memory(leaves) else ""
+
+
+def given_written(tape: Any, leaves: list[Any]) -> list[bool]:
+    """For each leaf of the arguments, whether a tape writes into it."""
+    return tape.program.written[: len(leaves) - len(tape.captures)]
+
+
+def on_copies(tape: Any, leaves: list[Any]) -> list[Any]:
+    """A tape's inputs, copies of those that it writes into: nobody is to see that it has run."""
+    written = tape.program.written
+    return [alike(x) if w else x for x, w in zip(leaves, written, strict=True)]
 
 
 def share_memory(leaves: list[Any]) -> bool:

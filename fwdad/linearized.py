@@ -245,7 +245,10 @@ def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The specialisation of a function's value, its inputs and their containers."""
     if is_active((*args, *kwargs.values())) or not is_real(args[0]):
         return Untraced(f)
-    return tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
+    at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
+    if isinstance(at, Untraced) or not any(at[0].tape.program.written):
+        return at
+    return Untraced(f)  # each product would write again into what f writes outside
 
 
 def _read(program: Program, leaves: list[Any]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from fwdad.arguments import Argnums, Function
 from fwdad.errors import NOTE, NonScalarOutputError, NoOutputError, SeedError, UnsupportedTypeError
 from fwdad.jitted import Jitted
-from fwdad.kept_tapes import Reversed, apart, found, hindrance
+from fwdad.kept_tapes import Reversed, apart, found, hindrance, on_copies
 from fwdad.tangents.composite import flatten
 from fwdad.tracing.derivatives.pulled import value_alone
 
@@ -70,7 +70,8 @@ def written_path(
         if with_value:
             value = Jitted(Reversed(value_alone, f, argnums, options), "numpy")
             made, leaves, containers = found(value, args, kwargs)
-            y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+            values = made.run(*on_copies(made.tape, leaves))
+            y = made.tape.rebuild(apart(values, leaves), containers)
             args = (*args, ones_like(y))
         held = Jitted(Reversed(evaluate, f, argnums, options), "numpy")
         made, leaves, _ = found(held, args, kwargs)

@@ -15,6 +15,7 @@ from fwdad.arguments import Function, arguments_of
 from fwdad.backends.numpy_source import numpy_source
 from fwdad.builder.build import unseen
 from fwdad.errors import UnsupportedTypeError, UntraceableError
+from fwdad.kept_tapes import on_copies
 from fwdad.linearized import copied
 from fwdad.measured_run import Found, MeasuredRun
 from fwdad.paths import differentiated, written_path
@@ -191,7 +192,7 @@ def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Memor
         held = Kept("record", "", 0, f"{outcome.operations:,} operations", 1, outcome.nbytes)
         return MemoryReport((held,), outcome.nbytes, path.reason)
     source = numpy_source(path.made.tape.program)
-    run = MeasuredRun(source, path.leaves)
+    run = MeasuredRun(source, on_copies(path.made.tape, path.leaves))
     lines = [_line(k, source.places) for k in run.found()]
     told = sum(k.nbytes for k in lines if k.kind != "cotangent")
     lines += _held(f, argnums, copies, kwargs, options, told)
@@ -214,8 +215,8 @@ def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told:
         ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
         for k in sweeps.copied(path.leaves)
     ]
-    _, kept = sweeps.run(path.leaves)
-    values = [a.nbytes for a in sweeps.copied_values(path.leaves)]
+    _, kept = sweeps.run(on_copies(path.made.tape, path.leaves))
+    values = [a.nbytes for a in sweeps.copied_values(on_copies(path.made.tape, path.leaves))]
     more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
     if more > 0:  # a gradient computes them on the way back, where nobody asks for the value
         held.append(("arrays that the value is computed from, too", more))

@@ -92,6 +92,8 @@ class Run(EnteredTwice):
     journal : list, optional
         The effects of the first of several runs (see :mod:`fwdad.builder.effects`): those that are
         in it are not made again, and those that are made are entered.
+    keeps : UndoLog, optional
+        Filled with what the world was before this run.
     eager : bool, default False
         Whether numbers have their tangents multiplied out (outside of other derivatives, whose
         duals might be among the coefficients).
@@ -112,6 +114,8 @@ class Run(EnteredTwice):
         The run in which this one began.
     stays : bool
         As above.
+    before : UndoLog or None
+        What the world is set to for this run.
     given : tuple
         The caller's arguments of f: what f writes into them does not stay.
     overwritten : dict
@@ -130,8 +134,11 @@ class Run(EnteredTwice):
         repeats: bool = False,
         silent: bool = False,
         journal: Journal | None = None,
+        keeps: UndoLog | None = None,
     ) -> None:
         self.stays = stays
+        self.before: UndoLog | None = None
+        self._keeps = keeps
         self.effects = Effects(journal, repeats=repeats, silent=silent)
         self.tag = tag or Tag(n, eager=eager and STATE.run is None)
         self.log = UndoLog()
@@ -152,6 +159,8 @@ class Run(EnteredTwice):
         if self.outer is None and (stale.NUMBERS or stale.ARRAYS):
             self._watch = stale.watch()
         errors.NOTE.sink = self.errors
+        if self.before is not None:
+            self.log.go_back_to(self.before)
 
     def __exit__(self, kind: type[BaseException] | None = None, *_details: object) -> None:
         if kind is not None:
@@ -170,6 +179,8 @@ class Run(EnteredTwice):
             if self.stays:
                 self.log.taken_from(self.given).restore()  # the caller's arguments never change
                 self.log.purge((0, 0))
+                if self._keeps is not None:
+                    self._keeps.take(self.log)
                 plainly = Plainly(self.tag)
                 plainly.log(self.log)
                 plainly.value(self.effects.given)
@@ -266,6 +277,24 @@ class Run(EnteredTwice):
             return y, ZERO
         check_alive(y.tag)
         return split(y, self.tag)
+
+
+class Repeated:
+    """A call that is made more than once, each time in the world that the first one has found."""
+
+    def __init__(self) -> None:
+        self._journal: Journal = []
+        self._found = UndoLog()
+
+    def first(self) -> Run:
+        """The run whose effects stay."""
+        return Run(1, journal=self._journal, keeps=self._found)
+
+    def again(self) -> Run:
+        """A later one, of which nothing stays."""
+        run = Run(1, stays=False, repeats=True, journal=self._journal)
+        run.before = self._found
+        return run
 
 
 def unseen() -> Run:

@@ -96,10 +96,8 @@ class Pullback(Overwriting):
     ) -> None:
         cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
         params = [s.value for s in given]
-        for v in written_outside(block):
-            copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
-            cloner.mapping[v] = copy.value
-            params.append(copy.value)  # active values may be stored into it
+        self.outside = _on_copies(recorder, block, cloner)
+        params += self.outside.values()  # active values may be stored into them
         self.facts = facts
         self.first = len(recorder.block.ops)
         ops = [cloner.op(op) for op in block.ops]
@@ -130,6 +128,7 @@ class Pullback(Overwriting):
         begin: Callable[[Pullback], None] = lambda _: None,
         *,
         alike: bool = False,
+        stays: bool = False,
     ) -> list[Any]:
         """Write the way back.
 
@@ -141,6 +140,8 @@ class Pullback(Overwriting):
             Called with this, before; it may say where cotangents are kept.
         alike : bool
             Whether each cotangent has its result's shape, whatever the types say.
+        stays : bool
+            Whether the arrays from outside are left as the program leaves them.
 
         Returns
         -------
@@ -172,7 +173,9 @@ class Pullback(Overwriting):
         sink_updates(back)
         recorder.block, recorder.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
-        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later, *turned, *back.ops]
+        left = recorder.left_outside(self.outside) if stays else []
+        forward = [*before, *self.stacks, *source.ops, *later, *left]
+        outer_block.ops[:] = [*forward, *turned, *back.ops]
         return found
 
     def restored_results(self) -> list[int]:
@@ -235,6 +238,8 @@ def pull_block(
     given: list[Symbol],
     active: list[bool],
     seeds: Any,
+    *,
+    stays: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """Write a block and the block backwards.
 
@@ -250,6 +255,8 @@ def pull_block(
         Which parameters are differentiated with respect to.
     seeds : callable
         Called with the results' symbols; answers their cotangents, None for those without.
+    stays : bool
+        Whether the arrays from outside are left as the block leaves them.
 
     Returns
     -------
@@ -278,7 +285,7 @@ def pull_block(
             primals = [_symbols(recorder, r) for r in results]
             for k in writer.restored_results():
                 primals[k] = recorder.apply(np.ndarray.copy, (primals[k],), {})
-            bars = writer.pull(seeds(primals))
+            bars = writer.pull(seeds(primals), stays=stays)
             needed = writer.needed()
             if needed <= facts.restored:
                 return primals, bars
@@ -292,7 +299,12 @@ def pull_block(
     raise UntraceableError(message)
 
 
-def write_block(recorder: Recorder, block: Block, given: list[Symbol]) -> list[Any]:
+def write_block(
+    recorder: Recorder,
+    block: Block,
+    given: list[Symbol],
+    left: dict[Value, Value] | None = None,
+) -> list[Any]:
     """Write a block again, on copies of what it writes outside of itself; answer its results.
 
     Parameters
@@ -303,17 +315,28 @@ def write_block(recorder: Recorder, block: Block, given: list[Symbol]) -> list[A
         What to write.
     given : list of Symbol
         Its parameters, in memory that it may write.
+    left : dict, optional
+        Filled with these copies, by the arrays outside.
     """
     cloner = Cloner({p: s.value for p, s in zip(block.params, given, strict=True)})
-    for v in written_outside(block):
-        copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
-        cloner.mapping[v] = copy.value
+    outside = _on_copies(recorder, block, cloner)
+    if left is not None:
+        left.update(outside)
     for op in block.ops:
         made = cloner.op(op)
         recorder.block.ops.append(made)
         for v in defined_by(made):
             recorder.measure(v)
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
+
+
+def _on_copies(recorder: Recorder, block: Block, cloner: Cloner) -> dict[Value, Value]:
+    """Have a block write into copies of the arrays from outside: these, by the arrays."""
+    outside = {}
+    for v in written_outside(block):
+        copy = recorder.apply(np.ndarray.copy, (Symbol(v, recorder),), {})
+        cloner.mapping[v] = outside[v] = copy.value
+    return outside
 
 
 def _placed(writer: Pullback, place: Any) -> Any:

@@ -18,7 +18,7 @@ from fwdad.tape.index_parts import (
     spelled_out,
 )
 from fwdad.tape.known_lengths import length_if_any, length_of
-from fwdad.tape.ops import Apply, Load, Store, Update, Value, values_in
+from fwdad.tape.ops import Apply, Block, Load, Op, Store, Update, Value, values_in
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Length, Symbol
 from fwdad.tape.types import INT, ArrayType, Number, Size, Type, sliced
@@ -221,6 +221,16 @@ class Arrays(Writer):
         if where is not True:
             value = self.apply(np.where, (where, value, a), {})
         self.store(a, Ellipsis, value)
+
+    def left_outside(self, copies: dict[Value, Value]) -> list[Op]:
+        """The operations that leave arrays as their copies, on which a program ran, are."""
+        outer, self.block = self.block, Block()
+        try:
+            for v, copy in copies.items():
+                self.store(Symbol(v, self), Ellipsis, Symbol(copy, self))
+            return self.block.ops
+        finally:
+            self.block = outer
 
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Write ``a[index] op= value``, in place."""

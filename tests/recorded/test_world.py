@@ -1,4 +1,4 @@
-"""What a recorded run leaves behind: the world as one plain call leaves it, a record that stands."""
+"""What a recorded run leaves: the world as one plain call leaves it, and a record that stands."""
 
 from concurrent.futures import ThreadPoolExecutor
 

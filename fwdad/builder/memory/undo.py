@@ -165,7 +165,7 @@ class UndoLog:
     # -- ending
 
     def taken_from(self, roots: Any) -> UndoLog:
-        """What of this can be reached from some values, as it was: a log of its own, out of this."""
+        """Take out what can be reached from some values, as a log of its own."""
         part = UndoLog()
         if not (self._arrays or self._objects):
             return part
@@ -200,6 +200,36 @@ class UndoLog:
         for key, (variable, tokens) in self._contexts.items():
             outer._contexts.setdefault(key, (variable, []))[1].extend(tokens)
         self.clear()
+
+    def copy(self) -> UndoLog:
+        """A log of the same: one of them may be restored, and the other one later."""
+        made = UndoLog()
+        made._arrays, made._objects = dict(self._arrays), dict(self._objects)
+        made._cells = dict(self._cells)
+        return made
+
+    def take(self, other: UndoLog) -> None:
+        """Have what another log has."""
+        made = other.copy()
+        self._arrays, self._objects, self._cells = made._arrays, made._objects, made._cells
+
+    def go_back_to(self, earlier: UndoLog) -> None:
+        """Keep what is there now of what another log knows, and set it to what that has."""
+        for owner in earlier.arrays():
+            self.array(owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8))
+        for o, content in earlier.objects():
+            if isinstance(content, Attributes):
+                self.attributes(o)
+            else:
+                self.container(o)
+        for target, _ in earlier.names():
+            if not isinstance(target, tuple):
+                self.cell(target)
+            elif isinstance(target[0], type):
+                self.class_attribute(*target)
+            else:
+                self.name(*target)
+        earlier.copy().restore()
 
     def clear(self) -> None:
         """Forget what was there before."""

@@ -110,6 +110,7 @@ def push_block(
     facts: Facts | None = None,
     *,
     together: Sequence[int] = (),
+    stays: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """Write a block with n tangents beside its values.
 
@@ -127,6 +128,8 @@ def push_block(
         Filled with what is found.
     together : sequence of int
         Which parameters may be one memory, as :class:`Program` says it.
+    stays : bool
+        Whether the arrays from outside are left as the block leaves them.
 
     Returns
     -------
@@ -141,7 +144,7 @@ def push_block(
         for _ in range(1000):
             attempt = _Pushforward(recorder, block, n, facts, together)
             try:
-                return attempt.run(given)
+                return attempt.run(given, stays=stays)
             except AgainError:
                 pass
             except FwdadError:
@@ -163,7 +166,7 @@ class _Pushforward(Control):
     that most of what is missing is found at once; then all is written again.
     """
 
-    def run(self, given: list[tuple[Symbol, Any]]) -> tuple[list[Any], list[Any]]:
+    def run(self, given: list[tuple[Symbol, Any]], *, stays: bool) -> tuple[list[Any], list[Any]]:
         outer = self.recorder.place
         self.recorder.place = lambda: (self._op and self._op.location) or outer()
         for p, (symbol, tangent) in zip(self.block.params, given, strict=True):
@@ -177,14 +180,19 @@ class _Pushforward(Control):
                     self.tangent[p] = found
             if self._is_shadowed(p) and p not in self.shadow:
                 self._begin_shadow(p)
-        for v in written_outside(self.block):  # a derivative leaves what is outside as it is
+        outside = written_outside(self.block)
+        for v in outside:
             self._fresh_copy(v)
+        copies = {v: self.primal[v].value for v in outside}
         self._block(self.block)
         self._op = None
         if self.again:
             raise AgainError
         results = self.block.results
-        return [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
+        found = [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
+        if stays:
+            self.recorder.block.ops += self.recorder.left_outside(copies)
+        return found
 
     def _fresh_copy(self, v: Value) -> None:
         copy = self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})

@@ -139,12 +139,13 @@ class Differentiated:
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
-        if width < n and not any(dtype_of(x).kind == "c" for x in self.leaves):
+        apart = not written_outside(block)
+        if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
             if made is not None:
                 return *made, tree
         given = list(zip(own, tangents, strict=True))
-        primals, lanes = push_block(recorder, block, n, given)
+        primals, lanes = push_block(recorder, block, n, given, stays=True)
         return primals, lanes, tree
 
     def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
@@ -168,7 +169,7 @@ class Differentiated:
         own, lent = self.apart(block, own), [] if lends else self.lent(block)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
-            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
+            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree), stays=True
         )
         return self.in_own_memory(primals, lent), bars, tree
 

@@ -22,7 +22,7 @@ from fwdad.tape.clone import Cloner
 from fwdad.tape.forward import push_block
 from fwdad.tape.ops import Block, Program, Value, is_array, values_in
 from fwdad.tape.passes import inline, optimise
-from fwdad.tape.passes.rewrite import all_inside, all_used
+from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.tables import builtin
@@ -52,8 +52,11 @@ class Point(OfTrace):
         inline(Program("", block), adjoints=False)
         optimise(Program("", block, own=True))  # what is computed twice would be kept twice
         self.given = [self._copy(x) for x in at.apart(block, own)]
-        self.block = self._apart(block)
-        found = write_block(recorder, self._block(), [self._copy(x) for x in self.given])
+        outside = written_outside(block)
+        self.block, own_copies = self._apart(block)
+        left: dict[Value, Value] = {}
+        found = write_block(recorder, self._block(), [self._copy(x) for x in self.given], left)
+        recorder.block.ops += recorder.left_outside({v: left[own_copies[v]] for v in outside})
         self.primals: list[Any] = found
         places = self.tree(list(range(len(found))))
         at.differentiated(self.tree, len(found))  # raises if nothing comes beside y
@@ -65,8 +68,8 @@ class Point(OfTrace):
     def _copy(self, x: Any) -> Any:
         return self.recorder.apply(np.ndarray.copy, (x,), {}) if x.is_array else x
 
-    def _apart(self, block: Block) -> Block:
-        """The block on copies of the arrays from outside that it reads: these may change."""
+    def _apart(self, block: Block) -> tuple[Block, dict[Value, Value]]:
+        """The block on copies of the arrays from outside that it uses, and these copies."""
         cloner = Cloner({})
         inside = all_inside(block)
         used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
@@ -75,7 +78,7 @@ class Point(OfTrace):
                 cloner.mapping[v] = self._copy(Symbol(v, self.recorder)).value
         ops = [cloner.op(op) for op in block.ops]
         results = [cloner.operand(r) for r in block.results]
-        return Block([cloner.operand(p) for p in block.params], ops, results)
+        return Block([cloner.operand(p) for p in block.params], ops, results), cloner.mapping
 
     def _block(self) -> Block:
         """The block once more: what is written from it may be rewritten."""

@@ -11,6 +11,7 @@ from fwdad.reverse.halves import Cut
 from fwdad.reverse.pull import write_block
 from fwdad.rules.registry import function_name
 from fwdad.tangents.zero import NoTangent
+from fwdad.tape.ops import Value
 from fwdad.tape.stacks import bar_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Type
@@ -68,7 +69,9 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
     at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
     block, own, tree = at.traced()
     lent = at.lent(block)
-    found = write_block(tracer.recorder, block, own)
+    left: dict[Value, Value] = {}
+    found = write_block(tracer.recorder, block, own, left)
+    tracer.recorder.block.ops += tracer.recorder.left_outside(left)
     return made_of(at, tree(at.in_own_memory(found, lent)))
 
 
