@@ -88,7 +88,9 @@ def jit(
 
     Compiled code is kept on disk for other processes: in the directory that the environment
     variable ``FWDAD_CACHE_DIR`` names, else in the user's directory for caches; an empty variable
-    switches that off. Whoever can write there can make this user run code.
+    switches that off. A directory that others may write, or that is another user's, is refused with
+    one warning of the logger ``fwdad.cache``, and code is compiled in memory; entries are signed
+    with a key in the user's configuration. ``SECURITY.md`` says what is trusted.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import tempfile
 import zlib
 
 import numpy as np
@@ -17,6 +18,12 @@ settings.load_profile("untimed")
 
 # what a test run compiles is its own; tests/backends/test_cache.py has directories of its own
 os.environ["FWDAD_CACHE_DIR"] = ""
+_CONFIG = tempfile.TemporaryDirectory(prefix="fwdad-tests-")
+os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # and so is the key that signs it
+
+
+def pytest_configure(config):
+    config.add_cleanup(_CONFIG.cleanup)
 
 
 def _well_formed(make, programs):

@@ -2,11 +2,17 @@
 
 An entry is a file, named after the digest of everything that its code came from: the source and
 what its names mean, the argument types, this package's part of the code, the versions of what
-compiles, the processor. What changes has another name, so that no entry is ever stale. A file says
-what it is and what its bytes sum up to, and is believed in nothing before that has been verified.
+compiles, the processor. What changes has another name, so that no entry is ever stale.
 
-Files appear whole, by renaming; there are no locks. Where nothing can be written there is no cache.
-Whoever can write into the directory can make this user run code: it is made for its owner only.
+Who writes an entry can make this user run code: machine code is what an entry is for, so no format
+could be harmless, and a pickle is no worse than the code in it. So an entry is trusted only if it
+is this user's own work. Its folder, and every folder above, and the file must be out of others'
+reach (`private_files.py`), and what is in it must be signed, under its name, with a key that only
+this user has (`cache_key.py`): HMAC-SHA256, verified before anything is unpickled. What fails the
+first is refused with one warning, and code is compiled in memory; what fails the second, as a
+damaged file does, is compiled anew and replaced.
+
+Where nothing can be written there is no cache; nor where no key can be kept.
 
 Importing this module needs Numba.
 """
@@ -17,6 +23,7 @@ import builtins
 import contextlib
 import functools
 import hashlib
+import hmac
 import importlib.resources
 import logging
 import math
@@ -25,8 +32,6 @@ import pickle
 import platform
 import re
 import sys
-import time
-from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,21 +55,22 @@ from fwdad.backends import (
     vector_functions,
     vector_math,
 )
+from fwdad.backends.cache_key import LOG, find_key, find_or_make_key, place
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numba_library import contents_in, hide
 from fwdad.backends.numba_support import SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
+from fwdad.backends.private_files import Folder, UntrustedError, opened
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.types import Type
 
 MOST_ENTRIES = 2000
 MOST_BYTES = 512 * 2**20
-_MAGIC = b"fwdad compiled code 1\n"
+_MAGIC = b"fwdad compiled code 2\n"
 _UNRESOLVED = ".numba.unresolved$"
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _SUFFIX = ".fwdad"
-_ABANDONED = 3600.0  # seconds after which a file that nobody has finished is removed
-_LOG = logging.getLogger("fwdad.cache")
+_TOLD: set[tuple[str, Path]] = set()
 
 
 def directory() -> Path | None:
@@ -76,19 +82,9 @@ def directory() -> Path | None:
         None if there is no such place, or if ``FWDAD_CACHE_DIR`` is empty.
     """
     wanted = os.environ.get("FWDAD_CACHE_DIR")
-    if wanted is not None:
-        return Path(wanted) if wanted else None
-    try:
-        if sys.platform == "win32":
-            local = os.environ.get("LOCALAPPDATA")
-            return Path(local) / "fwdad" / "Cache" if local else None
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "fwdad"
-        # a relative path there is to be ignored, as the XDG specification says
-        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        return (base if base.is_absolute() else Path.home() / ".cache") / "fwdad"
-    except RuntimeError:  # a user without a home
-        return None
+    if wanted is None:
+        return place("cache")
+    return Path(wanted) if wanted else None
 
 
 # -- what an entry is named after
@@ -248,10 +244,8 @@ def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
     CompileResult or None
         None if there is no such entry, or if anything is wrong with it.
     """
-    folder = directory()
-    if folder is None:
-        return None
-    payload = _read(folder / f"{digest}{_SUFFIX}", digest)
+    path = directory()
+    payload = None if path is None else _read(path, digest)
     if payload is None:
         return None
     context = cpu_target.target_context
@@ -260,12 +254,12 @@ def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
             context.refresh()  # what the code calls must be known before it is linked
             made = CompileResult._rebuild(context, *pickle.loads(payload))  # noqa: S301 (verified)
     except Exception as error:  # noqa: BLE001 (whatever is wrong with it, it is compiled anew)
-        _LOG.info("compiled code %s cannot be loaded: %r", digest, error)
+        LOG.info("compiled code %s cannot be loaded: %r", digest, error)
         return None
     if tuple(made.signature.args) != signature:
-        _LOG.info("compiled code %s is of another signature", digest)
+        LOG.info("compiled code %s is of another signature", digest)
         return None
-    _LOG.debug("loaded %s", digest)
+    LOG.debug("loaded %s", digest)
     return made
 
 
@@ -279,27 +273,45 @@ def save(digest: str, made: CompileResult) -> None:
     made : CompileResult
         What Numba has made.
     """
-    folder = directory()
-    if folder is None or made.lifted or made.library.has_dynamic_globals:
+    path = directory()
+    if path is None or made.lifted or made.library.has_dynamic_globals:
         return
     held = contents_in(made.library)
     if any(name.startswith(_UNRESOLVED) for name in (*held.variables, *held.declared)):
         return  # functions that call each other are linked by Numba, not when they are loaded
     try:
-        payload = _packed(made)
-    except Exception as error:  # noqa: BLE001 (what cannot be serialised works without)
-        _LOG.info("compiled code cannot be serialised: %r", error)
-        return
-    try:
-        _write(folder, digest, payload)
-        _prune(folder)
+        with opened(path, make=True) as folder:
+            key = _key(path)
+            payload = None if key is None else _packed(made)
+            if key is not None and payload is not None:
+                _write(folder, digest, key, payload)
+                _prune(folder)
+    except UntrustedError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
     except OSError as error:
-        _say_once(f"compiled code is not cached in {folder}: {error}")
+        _tell_once(logging.INFO, "compiled code is not cached in %s: %s", path, error)
 
 
-@functools.cache
-def _say_once(message: str) -> None:
-    _LOG.info(message)
+def _key(path: Path) -> bytes | None:
+    """The key that signs the entries of a folder, if there is a place for one."""
+    try:
+        return find_or_make_key()
+    except OSError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
+        return None
+
+
+_REFUSED = (
+    "compiled code is neither taken from %s nor kept there, but compiled by each process: %s. "
+    "FWDAD_CACHE_DIR names another folder; an empty one switches the cache off"
+)
+
+
+def _tell_once(level: int, text: str, path: Path, error: OSError) -> None:
+    """Log what is wrong with a folder."""
+    if (text, path) not in _TOLD:
+        _TOLD.add((text, path))
+        LOG.log(level, text, path, error)
 
 
 class _Result(CompileResult):  # type: ignore[misc]
@@ -313,7 +325,16 @@ class _Result(CompileResult):  # type: ignore[misc]
         return [e for e in found if e is not None and e.can_cache()]
 
 
-def _packed(made: CompileResult) -> bytes:
+def _packed(made: CompileResult) -> bytes | None:
+    """A compile result as bytes, if it has such a form."""
+    try:
+        return _serialised(made)
+    except Exception as error:  # noqa: BLE001 (what cannot be serialised works without)
+        LOG.info("compiled code cannot be serialised: %r", error)
+        return None
+
+
+def _serialised(made: CompileResult) -> bytes:
     """A compile result as bytes, in which no function but the entry has a name.
 
     Numba numbers functions as a process compiles them: under the same name another process may have
@@ -341,57 +362,72 @@ def _packed(made: CompileResult) -> bytes:
 
 
 def _read(path: Path, digest: str) -> bytes | None:
-    """The payload of a file, or None if the file is not what it should be."""
+    """The payload of an entry, or None if there is none that this user has signed."""
+    name = f"{digest}{_SUFFIX}"
     try:
-        data = path.read_bytes()
+        with opened(path, make=False) as folder:
+            data = _unchanged(folder, name)
+            payload = None if data is None else _verified(data, digest)
+            if payload is not None:
+                with contextlib.suppress(OSError):
+                    folder.touch(name)  # what is used stays
+            elif data is not None:
+                LOG.info("the file %s is not this user's work: it is replaced", path / name)
+            return payload
     except FileNotFoundError:
         return None
+    except UntrustedError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
     except OSError as error:
-        _say_once(f"compiled code cannot be read from {path.parent}: {error}")
-        return None
-    head = _MAGIC + bytes.fromhex(digest)
-    found, payload = data[len(head) : len(head) + 32], data[len(head) + 32 :]
-    if not data.startswith(head) or found != hashlib.sha256(head + payload).digest():
-        _LOG.info("the file %s is damaged: its code is compiled anew", path)
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # what is used stays
-    return payload
+        _tell_once(logging.INFO, "compiled code cannot be read from %s: %s", path, error)
+    return None
 
 
-def _write(folder: Path, digest: str, payload: bytes) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    head = _MAGIC + bytes.fromhex(digest)
-    draft = folder / f"writing-{os.getpid()}-{os.urandom(8).hex()}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # Windows has it
-    handle = os.open(draft, flags, 0o600)
+def _unchanged(folder: Folder, name: str) -> bytes | None:
+    """The bytes of a file that nobody else can have changed."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(b"".join((head, hashlib.sha256(head + payload).digest(), payload)))
-        draft.replace(folder / f"{digest}{_SUFFIX}")
-    except BaseException:  # an interrupt leaves no draft behind either
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-    _LOG.debug("saved %s", digest)
+        return folder.read(name)
+    except UntrustedError as error:
+        text = "compiled code in %s is not used, but compiled anew: %s"
+        _tell_once(logging.WARNING, text, folder.path, error)
+        return None
 
 
-def _prune(folder: Path) -> None:
+def _verified(data: bytes, digest: str) -> bytes | None:
+    """The payload in the bytes of a file, if they have been signed with the key of this user."""
+    head = _MAGIC + bytes.fromhex(digest)
+    key = find_key() if data.startswith(head) else None
+    if key is None:
+        return None
+    signature, payload = data[len(head) : len(head) + 32], data[len(head) + 32 :]
+    return payload if hmac.compare_digest(signature, _signed(key, head, payload)) else None
+
+
+def _signed(key: bytes, head: bytes, payload: bytes) -> bytes:
+    made = hmac.new(key, head, "sha256")
+    made.update(payload)
+    return made.digest()
+
+
+def _write(folder: Folder, digest: str, key: bytes, payload: bytes) -> None:
+    head = _MAGIC + bytes.fromhex(digest)
+    folder.write(f"{digest}{_SUFFIX}", b"".join((head, _signed(key, head, payload), payload)))
+    LOG.debug("saved %s", digest)
+
+
+def _prune(folder: Folder) -> None:
     """Remove the entries that have not been used for longest, and drafts of killed processes."""
-    entries: list[tuple[float, int, Path]] = []
-    drafts: list[Path] = []
-    with os.scandir(folder) as found:
-        for item in found:
-            with contextlib.suppress(FileNotFoundError):  # another process prunes too
-                stat = item.stat()
-                if item.name.endswith(_SUFFIX):
-                    entries.append((stat.st_mtime, stat.st_size, Path(item.path)))
-                elif item.name.startswith("writing-") and stat.st_mtime < time.time() - _ABANDONED:
-                    drafts.append(Path(item.path))
-    _remove([*drafts, *_surplus(entries)])
+    folder.remove_drafts()
+    entries = [
+        (status.st_mtime, status.st_size, name)
+        for name, status in folder.files()
+        if name.endswith(_SUFFIX)
+    ]
+    for name in _surplus(entries):
+        folder.remove(name)
 
 
-def _surplus(entries: list[tuple[float, int, Path]]) -> list[Path]:
+def _surplus(entries: list[tuple[float, int, str]]) -> list[str]:
     entries.sort(reverse=True)
     total, kept = 0, 0
     for _, size, _ in entries:
@@ -399,9 +435,4 @@ def _surplus(entries: list[tuple[float, int, Path]]) -> list[Path]:
         if total > MOST_BYTES or kept == MOST_ENTRIES:
             break
         kept += 1
-    return [path for _, _, path in entries[kept:]]
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
+    return [name for _, _, name in entries[kept:]]

@@ -2,16 +2,23 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 from numba.core import event
 
 import fwdad
+from fwdad.backends import private_files
 from fwdad.backends.entry import compile_program
 from fwdad.tracing.trace import trace
 
+ROOT = Path(__file__).parents[2]
 X = np.array([0.5, 1.25, -2.0])
 
 
@@ -79,6 +86,15 @@ def answers():
     ]
 
 
+def assert_answers(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        if isinstance(b[0], str):
+            assert a == b
+        else:
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-14)
+
+
 class Count(logging.Handler):
     """What the cache says that it does."""
 
@@ -96,6 +112,15 @@ def counted():
     log.setLevel(logging.DEBUG)
     log.addHandler(count)
     return count.words
+
+
+def square(x, y):
+    return x * x - y
+
+
+def call(x=3.0, y=1.5):
+    """A function that is jitted and called for the first time."""
+    return fwdad.jit(square)(x, y)
 
 
 def inside():
@@ -119,3 +144,82 @@ def main():
     with event.install_recorder("numba:compile") as compiled:
         found = {"answers": answers(), "count": dict(count), "compiled": len(compiled.buffer)}
     print(json.dumps(found | {"inside": inside()}))
+
+
+def stopped(stage):
+    """Run one program until a stage, say so, and wait to be killed."""
+
+    def stop(*_):
+        print("stopped", flush=True)
+        time.sleep(600)
+
+    if stage == "compiling":
+        event.register("numba:compile", Stopping(stop))
+    else:
+        what, _, how_far = stage.partition(", ")
+        write = os.fdopen
+
+        def opened(handle, mode):
+            """A file that stops when half of a key or of an entry is written."""
+            file = write(handle, mode)
+            return Half(file, stop, what == "the key") if mode == "wb" else file
+
+        rename = private_files.Folder._name
+
+        def named(folder, draft, name, new):
+            if name.endswith(".key") == (what == "the key"):
+                stop()
+            rename(folder, draft, name, new)
+
+        if how_far == "half written":
+            os.fdopen = opened
+        else:
+            private_files.Folder._name = named
+    call()
+
+
+class Stopping(event.Listener):
+    def __init__(self, stop):
+        self.on_start = stop
+
+    def on_start(self, _):
+        pass
+
+    def on_end(self, _):
+        pass
+
+
+class Half:
+    """A file that stops when half of a key, or of what is no key, has been written."""
+
+    def __init__(self, file, stop, is_key):
+        self.file, self.stop, self.is_key = file, stop, is_key
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def write(self, data):
+        if (len(data) < 100) == self.is_key:
+            self.file.write(data[: len(data) // 2])
+            self.file.flush()
+            self.stop()
+        self.file.write(data)
+
+
+def start(folder, package=ROOT, call="main()"):
+    """A process that runs programs with a package and a cache directory."""
+    code = f"from tests.backends import cached_programs; cached_programs.{call}"
+    env = os.environ | {"FWDAD_CACHE_DIR": str(folder), "PYTHONPATH": str(package)}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], env=env, cwd=package, stdout=subprocess.PIPE, text=True
+    )
+
+
+def finish(process):
+    """What such a process has printed."""
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return json.loads(out.splitlines()[-1])

@@ -1,12 +1,9 @@
 """Compiled code on disk: found by other processes, and never believed when it is damaged."""
 
 import errno
-import json
-import logging
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,64 +11,39 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import fwdad
-
 pytest.importorskip("numba")
 
 import numba
 from llvmlite import binding as llvm
 
 from fwdad.backends import cache
+from fwdad.backends.cache_key import find_key, find_or_make_key, place
 from fwdad.backends.compiled_math import int_mul
 from fwdad.backends.numba_library import hide
 from fwdad.backends.numpy_source import Source
+from fwdad.backends.private_files import opened
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.types import FLOAT, INT
 from tests.backends import cached_programs
-from tests.backends.cached_programs import Count, TooLargeError
-
-ROOT = Path(__file__).parents[2]
-
-
-def start(folder, package=ROOT):
-    """A process that runs the programs with a package and a cache directory."""
-    code = "from tests.backends.cached_programs import main; main()"
-    env = os.environ | {"FWDAD_CACHE_DIR": str(folder), "PYTHONPATH": str(package)}
-    return subprocess.Popen(
-        [sys.executable, "-c", code], env=env, cwd=package, stdout=subprocess.PIPE, text=True
-    )
-
-
-def finish(process):
-    out, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return json.loads(out.splitlines()[-1])
+from tests.backends.cached_programs import (
+    ROOT,
+    TooLargeError,
+    assert_answers,
+    call,
+    finish,
+    start,
+)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """A directory that two processes have filled at once, and what they answered."""
-    folder = tmp_path_factory.mktemp("cache")
-    running = [start(folder), start(folder)]
-    return folder, [finish(process) for process in running]
-
-
-@pytest.fixture(scope="module")
-def plain():
-    """What the programs answer without compiled code, as JSON has it."""
+    base = tmp_path_factory.mktemp("base")
     patch = pytest.MonkeyPatch()
     with patch.context() as p:
-        p.setattr(fwdad, "jit", lambda f: f)
-        return json.loads(json.dumps(cached_programs.answers()))
-
-
-def assert_answers(found, wanted):
-    for a, b in zip(found, wanted, strict=True):
-        if isinstance(b[0], str):
-            assert a == b
-        else:
-            for x, y in zip(a, b, strict=True):
-                np.testing.assert_allclose(x, y, rtol=1e-14)
+        p.setenv("XDG_CONFIG_HOME", str(base / "config"))  # they make the key at once, too
+        running = [start(base / "cache"), start(base / "cache")]
+        yield base / "cache", [finish(process) for process in running]
 
 
 # -- processes
@@ -85,6 +57,7 @@ def test_two_processes_at_once(filled, plain):
     names = [path.name for path in folder.iterdir()]
     assert len(names) == 7  # the Jacobian of `inside` is one more; its `powers` is the same source
     assert all(name.endswith(".fwdad") for name in names)
+    assert all(cache._read(folder, path.stem) for path in folder.iterdir())  # signed with one key
 
 
 def test_another_process_compiles_nothing(filled):
@@ -122,44 +95,6 @@ def test_an_edited_helper_is_compiled_anew(filled, tmp_path):
 # -- damage
 
 
-def square(x, y):
-    return x * x - y
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty directory for this process's entries."""
-    monkeypatch.setenv("FWDAD_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def count(monkeypatch):
-    """What the cache has said that it did, by its first word."""
-    log, handler = logging.getLogger("fwdad.cache"), Count()
-    monkeypatch.setattr(log, "level", logging.DEBUG)
-    log.manager._clear_cache()
-    log.addHandler(handler)
-    cache._say_once.cache_clear()
-    yield handler.words
-    log.removeHandler(handler)
-
-
-def call():
-    """A function that is jitted and called for the first time."""
-    return fwdad.jit(square)(3.0, 1.5)
-
-
-@pytest.fixture
-def entry(folder, count):
-    """The file of one entry."""
-    assert call() == 7.5
-    assert count == {"saved": 1}
-    (path,) = folder.iterdir()
-    count.clear()
-    return path
-
-
 def test_the_next_function_is_loaded(entry, count):
     assert call() == 7.5
     assert count == {"loaded": 1}
@@ -172,33 +107,33 @@ def places(n):
 
 def test_every_flipped_bit_is_seen(entry):
     data, digest = entry.read_bytes(), entry.stem
-    assert cache._read(entry, digest) is not None
+    assert cache._read(entry.parent, digest) is not None
     for k in places(len(data)):
         entry.write_bytes(data[:k] + bytes([data[k] ^ (1 << k % 8)]) + data[k + 1 :])
-        assert cache._read(entry, digest) is None, k
+        assert cache._read(entry.parent, digest) is None, k
 
 
 def test_every_truncation_is_seen(entry):
     data, digest = entry.read_bytes(), entry.stem
     for k in places(len(data)):
         entry.write_bytes(data[:k])
-        assert cache._read(entry, digest) is None, k
+        assert cache._read(entry.parent, digest) is None, k
     entry.write_bytes(data + b"\0")
-    assert cache._read(entry, digest) is None
+    assert cache._read(entry.parent, digest) is None
 
 
-def with_sum(digest, payload):
+def signed(digest, payload):
     head = cache._MAGIC + bytes.fromhex(digest)
-    return head + cache.hashlib.sha256(head + payload).digest() + payload
+    return head + cache._signed(find_key(), head, payload) + payload
 
 
 DAMAGES = {
     "a flipped bit": lambda data, _: data[:-999] + bytes([data[-999] ^ 4]) + data[-998:],
     "truncated": lambda data, _: data[:-1],
     "empty": lambda *_: b"",
-    "of another entry": lambda data, digest: with_sum("0" * 64, data),
-    "no pickle": lambda _, digest: with_sum(digest, b"nothing"),
-    "another pickle": lambda _, digest: with_sum(digest, pickle.dumps((1, 2))),
+    "of another entry": lambda data, digest: signed("0" * 64, data),
+    "no pickle": lambda _, digest: signed(digest, b"nothing"),
+    "another pickle": lambda _, digest: signed(digest, pickle.dumps((1, 2))),
 }
 
 
@@ -321,6 +256,12 @@ def test_no_directory_no_entries(monkeypatch, count):
         ("darwin", {"HOME": "/h"}, "/h/Library/Caches/fwdad"),
         ("win32", {"LOCALAPPDATA": "/l"}, "/l/fwdad/Cache"),
         ("win32", {}, None),
+        (
+            "linux",
+            {"HOME": "relative"},
+            None,
+        ),  # nothing is kept in whatever folder this process is in
+        ("win32", {"LOCALAPPDATA": "relative"}, None),
         ("linux", {"HOME": "/h", "FWDAD_CACHE_DIR": "/d"}, "/d"),
     ],
 )
@@ -331,6 +272,28 @@ def test_places(system, names, wanted, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", system)
     found = cache.directory()
+    assert (None if found is None else found.as_posix()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("system", "names", "wanted"),
+    [
+        ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x/fwdad"),
+        ("linux", {"HOME": "/h"}, "/h/.config/fwdad"),
+        ("linux", {"HOME": "/h", "XDG_CONFIG_HOME": "relative"}, "/h/.config/fwdad"),
+        ("linux", {"HOME": "relative"}, None),
+        ("darwin", {"HOME": "/h"}, "/h/Library/Application Support/fwdad"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l/fwdad/Config"),
+        ("win32", {}, None),
+    ],
+)
+def test_places_of_the_key(system, names, wanted, monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", system)
+    found = place("config")
     assert (None if found is None else found.as_posix()) == wanted
 
 
@@ -375,32 +338,38 @@ def test_a_full_disk(folder, monkeypatch, count):
     assert list(folder.iterdir()) == []
 
 
-def write(folder, k, size, age):
-    path = folder / f"{k:064x}.fwdad"
-    cache._write(folder, path.stem, bytes(size))
+def write(path, k, size, age):
+    path = path / f"{k:064x}.fwdad"
+    with opened(path.parent, make=True) as folder:
+        cache._write(folder, path.stem, find_or_make_key(), bytes(size))
     os.utime(path, (time.time() - age,) * 2)
     return path
+
+
+def prune(path):
+    with opened(path, make=False) as folder:
+        cache._prune(folder)
 
 
 def test_the_oldest_entries_go(folder, monkeypatch):
     monkeypatch.setattr(cache, "MOST_ENTRIES", 3)
     paths = [write(folder, k, 10, age) for k, age in enumerate((50, 20, 40, 10, 30))]
-    assert cache._read(paths[0], paths[0].stem) == bytes(10)  # what is used is young again
-    cache._prune(folder)
+    assert cache._read(folder, paths[0].stem) == bytes(10)  # what is used is young again
+    prune(folder)
     assert {path for path in paths if path.exists()} == {paths[0], paths[1], paths[3]}
 
 
 def test_the_size_is_bounded(folder, monkeypatch):
     monkeypatch.setattr(cache, "MOST_BYTES", 2500)
     paths = [write(folder, k, 1000, age) for k, age in enumerate((30, 10, 20))]
-    cache._prune(folder)
+    prune(folder)
     assert [path.exists() for path in paths] == [False, True, True]
 
 
 def test_saving_prunes(entry, count, monkeypatch):
     monkeypatch.setattr(cache, "MOST_ENTRIES", 1)
     os.utime(entry, (1, 1))
-    assert fwdad.jit(square)(3, 1) == 8
+    assert call(3, 1) == 8
     (left,) = entry.parent.iterdir()
     assert left != entry
 
@@ -412,5 +381,5 @@ def test_drafts_of_killed_processes_go(folder):
         path.write_text("half")
     os.utime(old, (1, 1))
     os.utime(foreign, (1, 1))
-    cache._prune(folder)
+    prune(folder)
     assert [path.exists() for path in (old, new, foreign)] == [False, True, True]
