@@ -92,17 +92,17 @@ class Effects:
 
     # -- derivatives that have left, and must not be read back as plain numbers
 
-    def note_text(self, text: str) -> None:
+    def note_text(self, text: str | bytes) -> None:
         """Note a number that carries a derivative and has become text."""
-        self.texts.add(text.strip())
+        self.texts.add(_as_text(text))
 
     def check_text(self, text: Any) -> None:
         """Refuse to read a number that carried a derivative out of a text."""
         if self.texts and isinstance(text, (str, bytes)):
-            read = text if isinstance(text, str) else text.decode(errors="replace")
-            if read.strip() in self.texts:
+            read = _as_text(text)
+            if read in self.texts:
                 message = (
-                    f"the text {read.strip()!r} is a number that carries a derivative, and is "
+                    f"the text {read!r} is a number that carries a derivative, and is "
                     "read as a plain one: the derivative would be lost. Keep the number itself; "
                     "or say fwdad.stop_gradient(x) before it becomes text"
                 )
@@ -121,6 +121,10 @@ class Effects:
                 "they would be lost. Keep the values themselves"
             )
             raise DualLeakError(message)
+
+
+def _as_text(text: str | bytes) -> str:
+    return (text if isinstance(text, str) else text.decode(errors="replace")).strip()
 
 
 def _names_of(file: Any) -> list[Any]:

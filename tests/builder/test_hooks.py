@@ -407,11 +407,13 @@ def test_program(program, chunk):
     check_jacobian(program, chunk)
 
 
-def test_private_names_are_put_back():
+def test_private_names_stay():
     o = Hidden()
     fwdad.jacobian(o.step, X)
-    assert o._Hidden__level == 0.0
-    assert np.array_equal(o._Hidden__work, np.zeros(3))
+    plain = Hidden()
+    plain.step(X)
+    assert o._Hidden__level == plain._Hidden__level
+    assert np.array_equal(o._Hidden__work, plain._Hidden__work)
 
 
 def test_swallowed_errors_come_out():
@@ -457,5 +459,4 @@ def test_number_of_evaluations_is_the_programs_own():
     seen = types.SimpleNamespace(append=lambda _: None)
     gradient = fwdad.grad(counted)(X)
     assert_allclose(gradient, [2.0, 0.0, 0.0])
-    assert calls == []  # put back
-    assert expected == ["f", "v", "v", "v"]
+    assert calls == expected == ["f", "v", "v", "v"]

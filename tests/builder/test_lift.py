@@ -192,7 +192,8 @@ def test_super_and_class_cells():
     assert fwdad.derivative(B().g, 0.3) == 3 * math.cos(0.3)
 
 
-def test_global_and_nonlocal_variables_are_put_back():
+def test_global_and_nonlocal_variables(monkeypatch):
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
     total = 1.0
 
     def f(x):
@@ -203,7 +204,8 @@ def test_global_and_nonlocal_variables_are_put_back():
         return total * SCALE
 
     assert fwdad.derivative(f, 3.0) == 2.0 + 8.0 * 3.0
-    assert (SCALE, total) == (2.0, 1.0)
+    assert (SCALE, total) == (6.0, 7.0)
+    assert type(SCALE) is type(total) is float
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters came with Python 3.12")

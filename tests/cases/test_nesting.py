@@ -237,14 +237,14 @@ def test_store_of_an_outer_dual_into_an_inner_buffer():
         buffer = np.zeros(3)
 
         def inner(y):
-            buffer[0] = x  # an outer dual, written by the inner call: undone when it ends
+            buffer[0] = x  # an outer dual, written by the inner call
             buffer[1] = y * x
             return buffer[0] * buffer[1]
 
         slope = derivative(inner, 2.0)  # x^2
-        return slope + buffer.sum()
+        return slope + buffer.sum()  # x + 2 x stays in it
 
-    assert derivative(f, 3.0) == 6.0
+    assert derivative(f, 3.0) == 9.0
 
 
 def test_buffer_of_the_outer_call_holds_its_tangent_inside():

@@ -22,26 +22,34 @@ from tests.cases.test_programs import (
     run_cell,
     simulate,
 )
-from tests.cases.test_world import WORLDS, assert_same, clean_globals, fresh  # noqa: F401
+from tests.cases.test_world import (
+    WORLDS,
+    after_a_plain_call,
+    assert_same,
+    clean_globals,  # noqa: F401
+    fresh,
+)
 
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 
 
 @pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__name__)
-def test_world_is_as_it_was(make):
+def test_world_is_as_a_plain_call_leaves_it(make):
     make = fresh(make)
-    plain = call_on_copy(make()[0], X)
     expected = central_differences(lambda x: call_on_copy(make()[0], x), X)
-    f, state = make()
-    before = copy.deepcopy(state())
     for chunk in (2, None):
+        plain, after = after_a_plain_call(make)
+        f, state = make()
         jacobian = fwdad.jacrev(f, chunk=chunk)(X.copy())
         assert_allclose(jacobian, expected, rtol=1e-8, atol=1e-8)
-        assert_same(state(), before)
+        assert_same(state(), after)
     w = np.linspace(0.3, 1.7, plain.size).reshape(plain.shape)
+    f, state = make()
     found = fwdad.grad(lambda x: np.sum(w * f(x)))(X.copy())
     assert_allclose(found, np.tensordot(w, expected, w.ndim), rtol=1e-8, atol=1e-8)
-    assert_same(state(), before)
+    assert_same(state(), after)
+    f, state = make()
+    before = copy.deepcopy(state())
     try:
         value = fwdad.jit(f, backend="numpy")(X.copy())
     except UntraceableError:

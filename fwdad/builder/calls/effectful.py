@@ -65,8 +65,8 @@ def file_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], file: Any
     """A method of a file."""
     run = STATE.run
     if run is not None:
-        if f.__name__ in _READS:
-            run.effects.check_file(file)
+        if f.__name__ in _READS and not isinstance(file, _io._TextIOBase):  # type: ignore[attr-defined]
+            run.effects.check_file(file)  # of a text, the numbers are known by what they say
         elif f.__name__ in ("write", "writelines") and carries(args, kwargs):
             run.effects.note_file(file)
     return effect(f, args, kwargs)

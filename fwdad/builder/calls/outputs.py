@@ -44,7 +44,7 @@ def _print(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @handler(io.open)
 def _open(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     mode = kwargs.get("mode", args[1] if len(args) > 1 else "r")
-    if STATE.run is not None and args and ("r" in mode or "+" in mode):
+    if STATE.run is not None and args and "b" in mode and ("r" in mode or "+" in mode):
         STATE.run.effects.check_file(args[0])
     return effect(io.open, args, kwargs)
 

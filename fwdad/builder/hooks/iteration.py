@@ -16,7 +16,7 @@ from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.hooks.known_types import PLAIN
 from fwdad.builder.lifting.lift import LIFTED
 from fwdad.builder.memory import stale, store
-from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow, none_written
 from fwdad.errors import DualLeakError, is_library_file
 
 
@@ -24,7 +24,9 @@ def iterate(o: Any) -> Any:
     """An iterable that yields duals where ``o`` has tangents."""
     t = type(o)
     if t in PLAIN or t is Array or t is range:
-        return map(stale.revive, o) if stale.NUMBERS and t in PLAIN and t is not str else o
+        if stale.NUMBERS and (t is list or t is tuple or t is dict) and stale.any_left(o):
+            return map(stale.revive, o)
+        return o
     if t is types.GeneratorType:
         check_generator(o)
         return o
@@ -50,7 +52,9 @@ def iterate(o: Any) -> Any:
 
 def check_generator(o: Any) -> None:
     """Refuse a generator that was made outside the call, and would read arrays without tangents."""
-    if SHADOWED and id(o.gi_code) not in LIFTED and not is_library_file(o.gi_code.co_filename):
+    if none_written() or id(o.gi_code) in LIFTED:
+        return
+    if not is_library_file(o.gi_code.co_filename):
         message = (
             f"the generator {o.__qualname__} was made outside of this derivative call, and arrays "
             "that it may read carry derivatives now: make it inside the function"

@@ -63,14 +63,21 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             return of_scalar(a, b)
         if t is Array:
             if u is Array or u is float or u is int or u is np.ndarray:
+                if ARRAYS and u is np.ndarray:
+                    check_array(b)
                 return of_array(a, b)
         elif u is Array and (t is np.ndarray or t is float or t is int):
+            if ARRAYS and t is np.ndarray:
+                check_array(a)
             return reflected_of_array(b, a)
         if t in _DIRECT and u in _DIRECT:
             if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)
         if formats and (t is str or t is bytes):
-            return function(a, primal_part(b))
+            text = function(a, primal_part(b))
+            if STATE.run is not None and top_tag((b,)) is not None:
+                STATE.run.effects.note_text(text)
+            return text
         if u in _LISTS and (t in _ARRAYS or issubclass(t, np.generic)):
             b = _as_operand(b)
         elif t in _LISTS and (u in _ARRAYS or issubclass(u, np.generic)):

@@ -9,7 +9,7 @@ from typing import Any
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.calls.effectful import is_file
 from fwdad.builder.lifting.expressions import PREFIX
-from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.shadow import none_written
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
 
@@ -65,7 +65,7 @@ def own_names(names: Any) -> Any:
 
 def check_eval() -> None:
     """Refuse ``eval`` and ``exec`` where the code could read arrays without their tangents."""
-    if SHADOWED:
+    if not none_written():
         message = (
             "eval or exec is called while arrays carry derivatives in their memory: the code runs "
             "without them. Call a function instead"

@@ -19,7 +19,7 @@ import numpy as np
 
 from fwdad.builder.duals.dual import was_left
 from fwdad.builder.duals.scalar import Scalar
-from fwdad.builder.memory.shadow import SHADOWED, Shadow, address, owner_of
+from fwdad.builder.memory.shadow import SENTINEL, SHADOWED, Shadow, address, owner_of
 from fwdad.builder.run import LEFT, STATE
 from fwdad.errors import StaleValueError
 from fwdad.tangents.plain import plain
@@ -172,6 +172,11 @@ def check_number(x: Any) -> None:
         raise StaleValueError(was_left(f"a number ({x!r})"))
 
 
+def any_left(items: Any) -> bool:
+    """Whether a number among some items is one that an earlier call has left."""
+    return not NUMBERS.keys().isdisjoint(map(id, items))
+
+
 def revive(x: Any) -> Any:
     """A number that was found outside: one that may not be used, if an earlier call has left it."""
     known = NUMBERS.get(id(x))
@@ -234,7 +239,6 @@ def _is_later(order: int) -> bool:
 # -- while a call is under way
 
 
-_SENTINEL = 0
 _RUNS = itertools.count(1)
 _ACTIVE: set[int] = set()
 
@@ -246,7 +250,7 @@ def watch() -> int | None:
     with _LOCK:
         key = next(_RUNS)
         _ACTIVE.add(key)
-        SHADOWED[_SENTINEL] = _NOTHING
+        SHADOWED[SENTINEL] = _NOTHING
     return key
 
 
@@ -257,7 +261,7 @@ def unwatch(key: int | None) -> None:
     with _LOCK:
         _ACTIVE.discard(key)
         if not _ACTIVE:
-            SHADOWED.pop(_SENTINEL, None)
+            SHADOWED.pop(SENTINEL, None)
 
 
 _NOTHING = Shadow(None, 1, 0)
