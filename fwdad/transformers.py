@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, argument_numbers, check_chunk
+from fwdad.builder.lifting.reached import Carrier
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
@@ -345,8 +346,8 @@ def _scalar(f: Function) -> Function:
     return getattr(f, "__loss__", f)
 
 
-class _Transformed:
-    """A transformed function: it has f's signature, and pickles when f does."""
+class _Transformed(Carrier):
+    """A transformed function: it has f's signature, and pickles when f does, with its source."""
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
         if not callable(f):
@@ -375,7 +376,7 @@ class _Transformed:
             raise UnsupportedTypeError(message)
         return self._evaluate(call, self.__wrapped__, self._argnums, args, kwargs, self._options)
 
-    def __reduce__(self) -> Any:
+    def _made_by(self) -> Any:
         return (_restore, (self._evaluate, self.__wrapped__, self._argnums, self._options))
 
 
