@@ -25,6 +25,7 @@ class Text(NamedTuple):
     name: str
     runs: tuple[tuple[int, str], ...]  # lines that follow each other, and the index of the first
     keys: frozenset[Key]
+    with_rules: frozenset[tuple[Key, bytes]]  # and which of them had one, by their bytecode
 
 
 Sources = tuple[Text, ...]
@@ -38,6 +39,7 @@ class Carried:
 
     def __init__(self, sources: Sources) -> None:
         self._texts = [(text.name, text.keys, _lines(text.runs)) for text in sources]
+        self._with_rules = frozenset().union(*(text.with_rules for text in sources))
         self.keys = frozenset().union(*(text.keys for text in sources))
         self.shown: set[str] = set()
 
@@ -45,10 +47,19 @@ class Carried:
         """The names and lines of the texts with functions of this kind."""
         return [(name, lines) for name, keys, lines in self._texts if key in keys]
 
+    def had_rule(self, code: CodeType) -> bool:
+        """Whether a function of this code had a rule where it was pickled."""
+        return (key_of(code), code.co_code) in self._with_rules
+
 
 _HELD: weakref.WeakValueDictionary[Sources, Carried] = weakref.WeakValueDictionary()
 _BY_KEY: dict[Key, weakref.WeakSet[Carried]] = {}
 _SHOWN: dict[str, tuple[Any, ...]] = {}  # our entries in linecache
+
+
+def key_of(code: CodeType) -> Key:
+    """What a text is looked up by."""
+    return code.co_firstlineno, code.co_name
 
 
 def receive(sources: Sources) -> Carried:
@@ -68,7 +79,7 @@ def receive(sources: Sources) -> Carried:
 
 def carried_texts(code: CodeType) -> Iterator[tuple[str, list[str], Carried]]:
     """The texts that came with pickled functions and may hold a code object, with their names."""
-    key = (code.co_firstlineno, code.co_name)
+    key = key_of(code)
     for held in list(_BY_KEY.get(key, ())):
         for name, lines in held.texts(key):
             yield name, lines, held

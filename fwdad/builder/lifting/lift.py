@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import opcode
 import sys
 import threading
 from types import CellType, CodeType, FrameType, FunctionType
@@ -33,6 +34,7 @@ _CACHE: dict[int, tuple[CodeType, CodeType | None]] = {}
 _SOURCELESS: dict[int, tuple[str, Missing]] = {}
 """By the ids of code that runs on duals as it is (kept alive by the cache): whose, and why."""
 _CACHE_KEPT = 8192
+_RAISES = (opcode.opmap["RAISE_VARARGS"], opcode.opmap["RERAISE"])
 _LOCK = threading.RLock()
 _LAST: dict[int, tuple[FunctionType, FunctionType]] = {}
 
@@ -93,6 +95,24 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
         else:
             _SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
         return held
+
+
+def note_missing(error: BaseException, f: FunctionType) -> None:
+    """Say below what C says of its arguments that they were duals, for want of f's source."""
+    name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
+    if missing is not None and not _is_raised_in_python(error):
+        error.add_note(
+            f"{name} has no source that can be read: {missing}. It was run as it is, on values "
+            "that carry derivatives"
+        )
+
+
+def _is_raised_in_python(error: BaseException) -> bool:
+    """Whether a `raise` has raised an exception: the program's own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
 
 
 def _running_without_source(frame: FrameType | None) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.lifting.carried import Carried, Key, Sources, Text, receive
+from fwdad.builder.lifting.carried import Carried, Key, Sources, Text, key_of, receive
 from fwdad.builder.lifting.source import find_lines, imports_of
 from fwdad.errors import is_library_file
+from fwdad.rules.registry import find_rule
 
+_AT_MOST = 100_000  # objects are looked at: a source that is missed raises where it is needed
 _MAIN = ("__main__", "__mp_main__")
 _ATOMS = (
     *(bool, int, float, complex, str, bytes, bytearray, type(None), np.generic, np.dtype, np.ufunc),
@@ -56,26 +58,31 @@ def sources_of(f: Any) -> Sources:
         What is about to be pickled.
     """
     kept: dict[tuple[str, int], tuple[list[str], set[int], set[Key]]] = {}
+    texts: list[Text] = []
     for function in _reached(f):
+        code = function.__code__
+        if find_rule(function) is not None:
+            key = key_of(code)
+            texts.append(Text("", (), frozenset({key}), frozenset({(key, code.co_code)})))
+            continue
         found = find_lines(function)
         if found is None:
             continue  # there it raises, with the reason, if a derivative needs it
         name = found.source.filename
         place = (name, id(found.lines))
         _, indices, keys = kept.setdefault(place, (found.lines, set(), set()))
-        keys.update(_keys(function.__code__))
+        keys.update(_keys(code))
         indices.update(range(found.start, found.end))
         before = imports_of(found.lines[: found.start])
         indices.update(k for k, line in enumerate(before) if line != "\n")
-    return tuple(
-        Text(name, _runs(lines, indices), frozenset(keys))
-        for (name, _), (lines, indices, keys) in kept.items()
-    )
+    for (name, _), (lines, indices, keys) in kept.items():
+        texts.append(Text(name, _runs(lines, indices), frozenset(keys), frozenset()))
+    return tuple(texts)
 
 
 def _keys(code: types.CodeType) -> Iterator[Key]:
     """Those of a code object and of all inside."""
-    yield code.co_firstlineno, code.co_name
+    yield key_of(code)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _keys(inner)
@@ -94,8 +101,10 @@ def _runs(lines: list[str], indices: set[int]) -> tuple[tuple[int, str], ...]:
 
 def _reached(f: Any) -> list[types.FunctionType]:
     """The functions whose code is pickled by value with an object: outside of libraries."""
-    found, seen, waiting = [], {}, [f]
-    while waiting:
+    found: list[types.FunctionType] = []
+    seen: dict[int, Any] = {}
+    waiting: list[Any] = [f]
+    while waiting and len(seen) < _AT_MOST:
         o = waiting.pop()
         if issubclass(type(o), _ATOMS) or id(o) in seen:
             continue

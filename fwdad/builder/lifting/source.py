@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from fwdad.builder.lifting.carried import show
 from fwdad.builder.lifting.texts import texts
+from fwdad.errors import MissingRuleError
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -76,6 +77,13 @@ def find_lines(f: FunctionType) -> Found | None:
     """The definition of a function, and which lines of which text have told it."""
     with _LOCK:
         for name, lines, held in texts(f):
+            if held is not None and held.had_rule(f.__code__):
+                message = (
+                    f"the rule of {f.__name__} has not come with it: a pickle of a derivative "
+                    "carries the source of f, and no rules. Define the function and its rule in "
+                    "a module, which is imported where the pickle arrives"
+                )
+                raise MissingRuleError(message)
             found = _found_in(f, name, lines) if lines else None
             if found is not None:
                 if held is not None:
@@ -248,15 +256,38 @@ def _compiles_to(node: Definition, code: CodeType) -> bool:
 def _is_own(code: CodeType, module: _Module) -> bool:
     """Whether compiling the source gives the function's own bytecode."""
     if module.codes is None:
-        try:
-            flags = code.co_flags & _FUTURES
-            top = compile(module.tree, code.co_filename, "exec", flags, dont_inherit=True)
-        except (SyntaxError, ValueError):
-            return False
-        module.codes = {}
-        _collect(top, module.codes)
+        module.codes = _codes(module.tree, code)
     own = module.codes.get((code.co_firstlineno, code.co_name), [])
-    return any(_same(code, other) for other in own)
+    return any(_same(code, other) for other in own) or _is_own_alone(code, module)
+
+
+def _is_own_alone(code: CodeType, module: _Module) -> bool:
+    """The same of its statement without the others: so IPython and Python's prompt compile.
+
+    Where no import is seen, Python calls the methods of a module by other instructions.
+    """
+    for statement in module.tree.body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)) and (
+            statement.lineno <= code.co_firstlineno <= (statement.end_lineno or 0)
+            or code.co_firstlineno in [d.lineno for d in getattr(statement, "decorator_list", ())]
+        ):
+            codes = _codes(ast.Module([statement], []), code)
+            own = codes.get((code.co_firstlineno, code.co_name), [])
+            if any(_same(code, other) for other in own):
+                return True
+    return False
+
+
+def _codes(tree: ast.Module, code: CodeType) -> dict[tuple[int, str], list[CodeType]]:
+    """All code objects of a text, by their first lines and names."""
+    found: dict[tuple[int, str], list[CodeType]] = {}
+    try:
+        flags = code.co_flags & _FUTURES
+        top = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return found
+    _collect(top, found)
+    return found
 
 
 def _is_rewritten(_code: CodeType, _module: _Module) -> bool:

@@ -32,9 +32,9 @@ def texts(f: FunctionType) -> Iterator[tuple[str, list[str], Carried | None]]:
     compiles to.
     """
     name = _FROZEN.get(f.__code__.co_filename, f.__code__.co_filename)
+    yield from carried_texts(f.__code__)
     for lines in _known(name, f):
         yield f.__code__.co_filename, lines, None
-    yield from carried_texts(f.__code__)
     file = f.__globals__.get("__file__")
     if name == NAMELESS and isinstance(file, str):  # a script's: it may be on this machine
         yield file, linecache.getlines(file), None
