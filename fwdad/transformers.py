@@ -160,6 +160,10 @@ def grad(
     recorded as it runs, with loops unrolled: the memory then grows with the number of operations.
     :func:`explain` says which it is. At kinks see :func:`jvp`.
 
+    The gradient function pickles where f does, also by cloudpickle (joblib, Dask): it carries the
+    source of f, and of the functions that f reaches, where they are not imported on arrival, as
+    those of ``__main__`` and of notebooks. Rules are not carried.
+
     Examples
     --------
     >>> import numpy as np

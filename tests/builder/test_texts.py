@@ -227,7 +227,10 @@ def test_cells_of_ipython(tmp_path):
     pytest.importorskip("IPython")
     path = tmp_path / "cell.ipy"
     path.write_text(PROGRAM + CHECK)
-    start = "import sys, IPython; IPython.start_ipython(['--no-banner', '-c', open(sys.argv[1]).read()])"
+    start = (
+        "import sys, IPython\n"
+        "IPython.start_ipython(['--no-banner', '-c', open(sys.argv[1]).read()])"
+    )
     place = {**os.environ, "IPYTHONDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", start, path], capture_output=True, text=True, check=True, env=place
