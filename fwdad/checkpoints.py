@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import call, on_call
+from fwdad.builder.lifting.reached import Carrier
 from fwdad.builder.run import STATE
 from fwdad.errors import type_in_words
 from fwdad.recorded.segments import run_segment
@@ -21,7 +22,7 @@ from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.loops import TraceWarning
 
 
-class Checkpointed:
+class Checkpointed(Carrier):
     """A function that is run again on the way back; made by :func:`checkpoint`."""
 
     def __init__(
@@ -39,7 +40,7 @@ class Checkpointed:
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def __reduce__(self) -> Any:
+    def _made_by(self) -> Any:
         return (Checkpointed, (self.__wrapped__, self.snapshots, self.memory))
 
 

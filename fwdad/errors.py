@@ -11,6 +11,7 @@ import os
 import sys
 import sysconfig
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -300,10 +301,19 @@ class NotHolomorphicError(FwdadError, ValueError):
     """``holomorphic=True`` was asked for, but J(iv) = iJ(v) does not hold."""
 
 
+WITHOUT_SOURCE: list[Callable[[FrameType | None], str]] = []
+"""What tells whether code without a source is running, in words that a message begins with."""
+
+
 class DualLeakError(FwdadError, TypeError):
     """A dual would lose its tangent: as an int, as a plain float, or in code written in C."""
 
     noted = True
+
+    def __init__(self, message: str, location: Location | None = None) -> None:
+        if location is None:  # with one it comes from a pickle, or has been looked at already
+            message = "".join(begin(sys._getframe(1)) for begin in WITHOUT_SOURCE) + message
+        super().__init__(message, location)
 
 
 class DeadDualError(FwdadError, RuntimeError):

@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.backends.numba_support import have_numba
 from fwdad.builder.build import build_frule
 from fwdad.builder.calls.dispatch import call
+from fwdad.builder.lifting.reached import Carrier
 from fwdad.errors import FwdadError, note_place, place_of
 from fwdad.rules.registry import when_changed
 from fwdad.runners import Runner
@@ -67,7 +68,7 @@ class Specialisation:
         return () if shapes in self.tried else shapes
 
 
-class Jitted:
+class Jitted(Carrier):
     """A function that is traced once for each kind of arguments; made by :func:`jit`.
 
     Of a gradient, shortcuts are for arrays that share no memory, and what the tape answers goes
@@ -163,7 +164,7 @@ class Jitted:
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def __reduce__(self) -> Any:
+    def _made_by(self) -> Any:
         made = functools.partial(Jitted, backend=self._backend, parallel=self._parallel)
         return (made, (self.__wrapped__,))
 

@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, python_inside
 from fwdad.builder.calls.refusals import REFUSED
 from fwdad.builder.lifting.lift import lift
+from fwdad.builder.lifting.why_missing import why_missing
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.registry import find_rule, function_name
@@ -103,6 +104,8 @@ def _without_rule(f: Callable[..., Any]) -> Support:
     if source is not None and lift(source) is not None:
         return Support(True, False, ("...",), "built from its Python source")
     reason = f"{function_name(f)} has no rule, and no Python source to build one from"
+    if source is not None:
+        reason += f": {why_missing(source)}"
     return Support(False, False, (), reason)
 
 

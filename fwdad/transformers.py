@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.arguments import Argnums, Function, argument_numbers, check_chunk
+from fwdad.builder.lifting.reached import Carrier
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
@@ -158,6 +159,10 @@ def grad(
     backwards; the cost does not grow with the size of x beyond f's own. What cannot be traced is
     recorded as it runs, with loops unrolled: the memory then grows with the number of operations.
     :func:`explain` says which it is. At kinks see :func:`jvp`.
+
+    The gradient function pickles where f does, also by cloudpickle (joblib, Dask): it carries the
+    source of f, and of the functions that f reaches, where they are not imported on arrival, as
+    those of ``__main__`` and of notebooks. Rules are not carried.
 
     Examples
     --------
@@ -345,8 +350,8 @@ def _scalar(f: Function) -> Function:
     return getattr(f, "__loss__", f)
 
 
-class _Transformed:
-    """A transformed function: it has f's signature, and pickles when f does."""
+class _Transformed(Carrier):
+    """A transformed function: it has f's signature, and pickles when f does, with its source."""
 
     def __init__(self, evaluate: Any, f: Function, argnums: Argnums, **options: Any) -> None:
         if not callable(f):
@@ -375,7 +380,7 @@ class _Transformed:
             raise UnsupportedTypeError(message)
         return self._evaluate(call, self.__wrapped__, self._argnums, args, kwargs, self._options)
 
-    def __reduce__(self) -> Any:
+    def _made_by(self) -> Any:
         return (_restore, (self._evaluate, self.__wrapped__, self._argnums, self._options))
 
 

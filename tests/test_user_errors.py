@@ -161,7 +161,7 @@ MISTAKES = {
     "jit without a source": (
         lambda: fwdad.jit(WITHOUT_SOURCE)(X),
         fwdad.UntraceableError,
-        "has no source that can be read, so it cannot be traced: define it in a file",
+        "has no source that can be read, so it cannot be traced: it was made by exec",
     ),
     "show of a plain function": (
         lambda: fwdad.show(pair),

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from fwdad.builder.lifting.source import find_source
+from fwdad.builder.lifting.why_missing import why_missing
 from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
 from fwdad.reversible.parse_calls import Calls
@@ -44,9 +45,10 @@ def read(f: FunctionType) -> ast.FunctionDef:
     source = find_source(f)
     filename = f.__code__.co_filename
     if source is None or not isinstance(source.node, ast.FunctionDef):
+        why = f": {why_missing(f)}" if source is None else ""
         message = (
             f"@reversible reads the source of a function that 'def' defines; that of {f.__name__} "
-            "is not found"
+            f"is not found{why}"
         )
         raise IrreversibleError(message, Location(filename, f.__code__.co_firstlineno, 1))
     return source.node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import struct
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,11 +20,11 @@ from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.dual import OPAQUE
 from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.duals.tags import isinstance_dual
-from fwdad.builder.lifting.lift import LIFTED, lift
+from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.entering import enter_into
-from fwdad.errors import PACKAGE, is_library_file
+from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.rules.by_position import by_position
 from fwdad.rules.lifter import set_lifter
 from fwdad.rules.registry import RULES, find_rule
@@ -108,8 +109,18 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     if lifted is None:
         if OPAQUE:
             opaque.check_sourceless(f, args, kwargs)
-        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+        return _call_sourceless(f, args, kwargs)
     return lifted(*args, **kwargs)
+
+
+def _call_sourceless(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function on duals as it is."""
+    try:
+        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    except (TypeError, BufferError, struct.error) as error:
+        if not isinstance(error, FwdadError):
+            note_missing(error, f)
+        raise
 
 
 def _symbol_in(values: Any) -> Any:

@@ -13,6 +13,7 @@ from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from fwdad.builder.duals.dual import OPAQUE, Dual, check_alive
+from fwdad.builder.lifting.why_missing import why_missing
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError, with_article
 from fwdad.rules.registry import Rule
@@ -230,9 +231,9 @@ def check_sourceless(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         taken = [name for name in Opaque.__slots__ if hasattr(plain(x), name)]
         if taken:
             message = (
-                f"{f!r} has no source that can be read, and was given "
+                f"{f!r} has no source that can be read: {why_missing(f)}. It was given "
                 f"{with_article(_name(x))} that carries a "
-                f"derivative: it might read the attribute {taken[0]!r}. Give it an frule"
+                f"derivative: it might read the attribute {taken[0]!r}. Or give it an frule"
             )
             raise MissingRuleError(message)
 

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import ast
 import copy
+import opcode
 import sys
 import threading
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from fwdad.builder.lifting.expressions import PREFIX
 from fwdad.builder.lifting.rewrite import rewrite
 from fwdad.builder.lifting.source import Definition, Source, find_source
+from fwdad.builder.lifting.why_missing import Missing, why_missing
+from fwdad.errors import WITHOUT_SOURCE
+from fwdad.rules.registry import function_name
 
 # -- from source to a function
 
@@ -27,7 +31,10 @@ LIFTED: set[int] = set()
 """ids of the code objects that are lifted already (kept alive by the cache)."""
 
 _CACHE: dict[int, tuple[CodeType, CodeType | None]] = {}
+_SOURCELESS: dict[int, tuple[str, Missing]] = {}
+"""By the ids of code that runs on duals as it is (kept alive by the cache): whose, and why."""
 _CACHE_KEPT = 8192
+_RAISES = (opcode.opmap["RAISE_VARARGS"], opcode.opmap["RERAISE"])
 _LOCK = threading.RLock()
 _LAST: dict[int, tuple[FunctionType, FunctionType]] = {}
 
@@ -80,12 +87,45 @@ def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
         source = find_source(f)
         lifted = None if source is None else _compile(f.__code__, source)
         if len(_CACHE) >= _CACHE_KEPT:
-            for kept in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE):
+            for kept in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, _SOURCELESS):
                 kept.clear()
         held = _CACHE[id(f.__code__)] = (f.__code__, lifted)
         if lifted is not None:
             _mark(lifted)
+        else:
+            _SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
         return held
+
+
+def note_missing(error: BaseException, f: FunctionType) -> None:
+    """Say below what C says of its arguments that they were duals, for want of f's source."""
+    name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
+    if missing is not None and not _is_raised_in_python(error):
+        error.add_note(
+            f"{name} has no source that can be read: {missing}. It was run as it is, on values "
+            "that carry derivatives"
+        )
+
+
+def _is_raised_in_python(error: BaseException) -> bool:
+    """Whether a `raise` has raised an exception: the program's own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
+
+
+def _running_without_source(frame: FrameType | None) -> str:
+    """What a message begins with where code is running that could not be lifted, or nothing."""
+    while frame is not None and id(frame.f_code) not in LIFTED:
+        name, missing = _SOURCELESS.get(id(frame.f_code), ("", None))
+        if missing is not None:
+            return f"{name} has no source that can be read: {missing}. Run as it is, "
+        frame = frame.f_back
+    return ""
+
+
+WITHOUT_SOURCE[:] = [_running_without_source]
 
 
 _KEPT_ALIVE: list[CodeType] = []
@@ -140,7 +180,7 @@ def _compile(code: CodeType, source: Source) -> CodeType:
         ):
             ast.copy_location(generated, source.node)
     tree = ast.fix_missing_locations(ast.Module([body], []))
-    compiled = compile(tree, code.co_filename, "exec", source.flags, dont_inherit=True)
+    compiled = compile(tree, source.filename, "exec", source.flags, dont_inherit=True)
     lifted = _find(compiled, code.co_name, PREFIX + "factory")
     return lifted.replace(co_qualname=code.co_qualname)
 

@@ -8,14 +8,16 @@ the function's own bytecode.
 from __future__ import annotations
 import __future__
 
-import _collections_abc
 import ast
-import linecache
 import sys
 import threading
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
+
+from fwdad.builder.lifting.carried import show
+from fwdad.builder.lifting.texts import texts
+from fwdad.errors import MissingRuleError
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -29,10 +31,12 @@ class Source:
     node: Definition
     classes: tuple[str, ...]
     flags: int
+    filename: str
 
 
 @dataclass
 class _Module:
+    name: str
     text: str
     tree: ast.Module
     definitions: dict[tuple[int, str], list[tuple[Definition, tuple[str, ...]]]]
@@ -56,17 +60,48 @@ def find_source(f: FunctionType) -> Source | None:
     -------
     Source or None
     """
-    code = f.__code__
-    lines = linecache.getlines(_FROZEN.get(code.co_filename, code.co_filename))
-    if not lines:
-        return None
+    found = find_lines(f)
+    return None if found is None else found.source
+
+
+class Found(NamedTuple):
+    """A function's source, and the lines of a text that it was found in."""
+
+    source: Source
+    lines: list[str]
+    start: int
+    end: int
+
+
+def find_lines(f: FunctionType) -> Found | None:
+    """The definition of a function, and which lines of which text have told it."""
     with _LOCK:
-        start, end = _statement(lines, code)
-        found = _find(code, _module(code, lines, start, end), _is_own)
-        if found is None:
-            own = _is_rewritten if _is_rewritten_by_pytest(f) else _is_own
-            found = _find(code, _module(code, lines, 0, len(lines)), own)
-        return found
+        for name, lines, held in texts(f):
+            if held is not None and held.had_rule(f.__code__):
+                message = (
+                    f"the rule of {f.__name__} has not come with it: a pickle of a derivative "
+                    "carries the source of f, and no rules. Define the function and its rule in "
+                    "a module, which is imported where the pickle arrives"
+                )
+                raise MissingRuleError(message)
+            found = _found_in(f, name, lines) if lines else None
+            if found is not None:
+                if held is not None:
+                    found.source.filename = show(name, lines, held)
+                return found
+    return None
+
+
+def _found_in(f: FunctionType, name: str, lines: list[str]) -> Found | None:
+    """The definition of a function in a text, if it is its own."""
+    code = f.__code__
+    start, end = _statement(lines, code)
+    found = _find(code, _module(name, lines, start, end), _is_own)
+    if found is None:
+        start, end = 0, len(lines)
+        own = _is_rewritten if _is_rewritten_by_pytest(f) else _is_own
+        found = _find(code, _module(name, lines, start, end), own)
+    return None if found is None else Found(found, lines, start, end)
 
 
 def _find(code: CodeType, module: _Module | None, is_own: Any) -> Source | None:
@@ -82,11 +117,7 @@ def _find(code: CodeType, module: _Module | None, is_own: Any) -> Source | None:
         return None
     # lambdas inside a lambda cover its positions too: the innermost one is meant
     node, classes = min(candidates, key=lambda c: _extent(c[0]))
-    return Source(node, classes, code.co_flags & _FUTURES)
-
-
-_FROZEN = {"<frozen _collections_abc>": _collections_abc.__file__}
-"""Where the source of code stands that is frozen into the interpreter: the abstract containers."""
+    return Source(node, classes, code.co_flags & _FUTURES, module.name)
 
 
 def _statement(lines: list[str], code: CodeType) -> tuple[int, int]:
@@ -108,7 +139,7 @@ def _begins(line: str) -> bool:
     return line[:1] not in " \t\r\n\f#)]}"
 
 
-def _imports(lines: list[str]) -> str:
+def imports_of(lines: list[str]) -> list[str]:
     """The first lines of a module with nothing but its imports.
 
     Python calls a method of an imported module by other instructions than one of a variable.
@@ -124,23 +155,22 @@ def _imports(lines: list[str]) -> str:
             last = ")" if "(" in line and ")" not in line else ""
         else:
             kept.append("\n")
-    return "".join(kept)
+    return kept
 
 
-def _module(code: CodeType, lines: list[str], start: int, end: int) -> _Module | None:
+def _module(name: str, lines: list[str], start: int, end: int) -> _Module | None:
     """Some lines of a module, parsed where they stand."""
-    name = code.co_filename
     text = "".join(lines[start:end])
     held = _MODULES.get((name, start, end))
     if held is not None and held.text == text:
         return held
     try:
-        tree = ast.parse(_imports(lines[:start]) + text, name)
+        tree = ast.parse("".join(imports_of(lines[:start])) + text, name)
     except SyntaxError:
         return None
     if len(_MODULES) >= _MODULES_KEPT:
         _MODULES.clear()
-    module = _MODULES[name, start, end] = _Module(text, tree, _definitions(tree))
+    module = _MODULES[name, start, end] = _Module(name, text, tree, _definitions(tree))
     return module
 
 
@@ -210,6 +240,11 @@ def _is_placed(code: CodeType) -> bool:
     return any(end for _, _, _, end in code.co_positions())
 
 
+def is_told_apart(f: FunctionType) -> bool:
+    """Whether a function's code tells which of several lambdas on one line it is."""
+    return f.__code__.co_name != "<lambda>" or _is_placed(f.__code__)
+
+
 def _compiles_to(node: Definition, code: CodeType) -> bool:
     """Whether a lambda's source gives a code object by itself, without what surrounds it."""
     if not isinstance(node, ast.Lambda):
@@ -221,15 +256,38 @@ def _compiles_to(node: Definition, code: CodeType) -> bool:
 def _is_own(code: CodeType, module: _Module) -> bool:
     """Whether compiling the source gives the function's own bytecode."""
     if module.codes is None:
-        try:
-            flags = code.co_flags & _FUTURES
-            top = compile(module.tree, code.co_filename, "exec", flags, dont_inherit=True)
-        except (SyntaxError, ValueError):
-            return False
-        module.codes = {}
-        _collect(top, module.codes)
+        module.codes = _codes(module.tree, code)
     own = module.codes.get((code.co_firstlineno, code.co_name), [])
-    return any(_same(code, other) for other in own)
+    return any(_same(code, other) for other in own) or _is_own_alone(code, module)
+
+
+def _is_own_alone(code: CodeType, module: _Module) -> bool:
+    """The same of its statement without the others: so IPython and Python's prompt compile.
+
+    Where no import is seen, Python calls the methods of a module by other instructions.
+    """
+    for statement in module.tree.body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)) and (
+            statement.lineno <= code.co_firstlineno <= (statement.end_lineno or 0)
+            or code.co_firstlineno in [d.lineno for d in getattr(statement, "decorator_list", ())]
+        ):
+            codes = _codes(ast.Module([statement], []), code)
+            own = codes.get((code.co_firstlineno, code.co_name), [])
+            if any(_same(code, other) for other in own):
+                return True
+    return False
+
+
+def _codes(tree: ast.Module, code: CodeType) -> dict[tuple[int, str], list[CodeType]]:
+    """All code objects of a text, by their first lines and names."""
+    found: dict[tuple[int, str], list[CodeType]] = {}
+    try:
+        flags = code.co_flags & _FUTURES
+        top = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return found
+    _collect(top, found)
+    return found
 
 
 def _is_rewritten(_code: CodeType, _module: _Module) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.lifting.source import find_source
+from fwdad.builder.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents import sparse
@@ -37,6 +38,8 @@ from fwdad.tracing.syntax.symbols import Maybe, Optional
 INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
 REMEMBERED_AT_MOST = 256  # of a function whose results are kept, with known arguments
 _INSIDE_AT_MOST = 128  # and so many inside the outermost one, as a tree of calls has them
+
+_JITCLASS = Missing("it is a method of a jitclass: machine code", "write a class in Python")
 
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
@@ -76,7 +79,7 @@ class InlineCalls(OperationCalls):
         if source is None:
             message = (
                 f"{function_name(f)} has no source that can be read, so it cannot be traced: "
-                "define it in a file or a notebook, or give it a rule (fwdad.frule)"
+                f"{_JITCLASS if numba else why_missing(f)}, or give it a rule (fwdad.frule)"
             )
             if args and type(args[0]).__module__.startswith("scipy.stats"):
                 message = (
@@ -90,7 +93,7 @@ class InlineCalls(OperationCalls):
             raise UntraceableError(message, self.location())
         frame = Frame(
             source.node,
-            f.__code__.co_filename,
+            source.filename,
             f.__globals__,
             cells_of(f),
             classes=source.classes,
