@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import type_in_words
-from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError, concrete, reason_of, sample_of
+from fwdad.tape.purity import is_pure
+from fwdad.tape.samples import CannotInferError, concrete, reason_of, run_on_sample, sample_of
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, joined, number_type
 
 ELEMENTWISE = {
@@ -32,9 +33,60 @@ def broadcast(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
 ) -> Any:
     """An elementwise function: shapes broadcast, and one element tells the dtype."""
-    made = _element(function, args, kwargs)
+    ufunc = ufunc_of(function)
+    if ufunc is None or is_pure(function):
+        made = _element(function, args, kwargs)
+    else:
+        made = _told_by_loops(function, ufunc, args, kwargs)
     shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
     return _with_shape(made, joined_shapes(shapes))
+
+
+def ufunc_of(function: Any) -> np.ufunc | None:
+    """A ufunc, or that inside one of Numba's; None of anything else."""
+    if isinstance(function, np.ufunc):
+        return function
+    inside = function.__dict__.get("ufunc") if hasattr(function, "_dispatcher") else None
+    return inside if isinstance(inside, np.ufunc) else None
+
+
+def _told_by_loops(function: Any, ufunc: np.ufunc, args: Operand, kwargs: Any) -> Any:
+    """An element of the dtype that the loops of anybody's ufunc have; none of them is run."""
+    if kwargs:
+        message = "the type of a ufunc with options is not told by its loops"
+        raise CannotInferError(message)
+    types = [a.type if isinstance(a, Value) else number_type(a) for a in args]
+    if None in types:
+        types = [t or ArrayType(np.asarray(a).dtype, ()) for t, a in zip(types, args, strict=True)]
+    numbers = all(isinstance(t, Number) for t in types)
+    if ufunc is not function:  # Numba's has no weak types, and compiles a loop for those it gets
+        _compile(function, ufunc, [t.dtype for t in types])  # type: ignore[union-attr]
+        given: list[Any] = [t.dtype for t in types]  # type: ignore[union-attr]
+    else:
+        given = [_WEAK[t.dtype.kind] if getattr(t, "python", False) else t.dtype for t in types]  # type: ignore[union-attr]
+    try:
+        found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))[ufunc.nin :]
+    except TypeError as error:
+        raise CannotInferError(reason_of(error)) from error
+    if any(t.kind not in "biufc" for t in found):
+        message = f"it answers {', '.join(map(str, found))}"
+        raise CannotInferError(message)
+    made = [np.zeros((), t)[()] if numbers else np.zeros(1, t) for t in found]
+    return tuple(made) if ufunc.nout > 1 else made[0]
+
+
+def _compile(function: Any, ufunc: np.ufunc, dtypes: list[np.dtype]) -> None:
+    """Have Numba compile the loop of some types, as a call with them does."""
+    codes = "".join(t.char for t in dtypes)
+    if not any(types.startswith(f"{codes}->") for types in ufunc.types):
+        numba = sys.modules["numba"]
+        try:
+            function.add(tuple(numba.from_dtype(t) for t in dtypes))
+        except Exception as error:  # whatever Numba says of the source, or of one that is frozen
+            raise CannotInferError(reason_of(error)) from error
+
+
+_WEAK: dict[str, Any] = {"b": np.dtype(bool), "i": int, "f": float, "c": complex}
 
 
 def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
@@ -49,8 +101,10 @@ def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Oper
     if made is not None:
         return made
     try:
-        made = quietly(lambda: function(*concrete(single, args), **concrete(single, kwargs)))
-    except Exception as error:  # a function may be the user's, and raise anything
+        made = run_on_sample(function, concrete(single, args), concrete(single, kwargs))
+    except CannotInferError:
+        raise
+    except Exception as error:  # whatever a rule's function raises
         raise CannotInferError(reason_of(error)) from error
     if key is not None and None not in key:
         if len(_ELEMENTS) >= _ELEMENTS_KEPT:

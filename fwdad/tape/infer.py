@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import type_in_words
-from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
+from fwdad.rules.registry import find_rule
+from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast, ufunc_of
 from fwdad.tape.ops import Operand, Value, values_in
+from fwdad.tape.purity import is_pure
 from fwdad.tape.samples import (
     ANY_NUMBER,
+    NOT_PURE,
     CannotInferError,
     assignments,
     call_on_sample,
@@ -49,6 +52,28 @@ _DATA_TYPED_IF_REAL = {
 _DATA_TYPED_IF_REAL_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
 
 
+_BY_SOURCE: list[Callable[..., Any]] = []
+
+
+def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
+    """Install what tells from a function's source what type it returns."""
+    _BY_SOURCE.append(tell)
+    return tell
+
+
+def _by_source(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """The type of what a function returns that is not called on samples."""
+    if find_rule(function) is None:  # its source would be traced in line if that could be done
+        raise CannotInferError(NOT_PURE)
+    try:
+        return _BY_SOURCE[0](function, args, kwargs, known)
+    except CannotInferError as error:
+        message = f"{NOT_PURE} (its source cannot be traced: {error})"
+        raise CannotInferError(message) from error
+
+
 def infer(
     function: Callable[..., Any],
     args: Operand,
@@ -77,7 +102,8 @@ def infer(
         If the function raises for every sample, or its type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
-    if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
+    ufunc = ufunc_of(function)
+    if broadcasts or (ufunc is not None and not ufunc.signature):
         return broadcast(function, args, kwargs, known or {})
     if function in _DATA_TYPED or (_is_data_typed_if_real(function) and _is_real([args, kwargs])):
         message = "the dtype of its result depends on values"
@@ -85,13 +111,15 @@ def infer(
     special = BY_SHAPE.get(function) or BY_NAME.get(_full_name(function))
     if special is not None:
         return special(args, kwargs)
+    known = known or {}
+    if not is_pure(function):
+        return _by_source(function, args, kwargs, known)
     sizes: list[Size] = []
     for value in values_in([args, kwargs]):
         own = value.type.size if isinstance(value.type, Number) else None
         for d in (*value.type.shape, own):
-            if isinstance(d, Size) and d not in sizes and not (known and d in known):
+            if isinstance(d, Size) and d not in sizes and d not in known:
                 sizes.append(d)
-    known = known or {}
     lengths = known_lengths(args, kwargs, known)
     reason: Exception | None = None
     for samples in assignments(sizes, lengths):

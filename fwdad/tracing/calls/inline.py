@@ -17,7 +17,7 @@ from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents import sparse
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
-from fwdad.tape.samples import keeps_arguments
+from fwdad.tape.purity import leaves_arguments
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.kinds import (
     C_FUNCTIONS,
@@ -30,6 +30,7 @@ from fwdad.tracing.calls.operations import OperationCalls
 from fwdad.tracing.calls.recursion import RecursionFound, call_program
 from fwdad.tracing.calls.tables import MANAGED
 from fwdad.tracing.numpy_sources.table import SOURCES
+from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Maybe, Optional
@@ -61,6 +62,16 @@ class InlineCalls(OperationCalls):
         """A function in Python; ``public`` is what it does the work of."""
         if find_rule(f) is not None or f in LOOPS:
             return self.call_native(f, args, kwargs)
+        return self.call_by_source(f, args, kwargs, public)
+
+    def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
+        """A function, or a callable object, by its source, whether it has a rule or not."""
+        if not isinstance(f, types.FunctionType):
+            method = class_attribute(type(f), "__call__")
+            if not isinstance(method, types.FunctionType):
+                message = f"{function_name(f)} has no Python source"
+                raise UntraceableError(message, self.location())
+            f, args = method, (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
             return MANAGED[0](self, f, args, kwargs)
@@ -140,7 +151,7 @@ class InlineCalls(OperationCalls):
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None
-            if not keeps_arguments(public, self.recorder.operand((args, kwargs))):
+            if not leaves_arguments(public, self.recorder.operand((args, kwargs))):
                 raise
             return found
         self.recorder.block.ops.extend(block.ops)
