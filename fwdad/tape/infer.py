@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.errors import type_in_words
 from fwdad.rules.registry import find_rule
-from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast, ufunc_of
+from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
 from fwdad.tape.ops import Operand, Value, values_in
 from fwdad.tape.purity import is_pure
 from fwdad.tape.samples import (
@@ -22,6 +22,7 @@ from fwdad.tape.samples import (
     reason_of,
 )
 from fwdad.tape.shape_rules import BY_NAME, BY_SHAPE
+from fwdad.tape.ufunc_loops import type_by_loops, ufunc_of
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type, smallest
 
 # The length of the result depends on values.
@@ -102,8 +103,9 @@ def infer(
         If the function raises for every sample, or its type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
-    ufunc = ufunc_of(function)
-    if broadcasts or (ufunc is not None and not ufunc.signature):
+    if ufunc_of(function) is not None and not is_pure(function):
+        return type_by_loops(function, args, kwargs, known or {})
+    if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
         return broadcast(function, args, kwargs, known or {})
     if function in _DATA_TYPED or (_is_data_typed_if_real(function) and _is_real([args, kwargs])):
         message = "the dtype of its result depends on values"

@@ -101,6 +101,7 @@ _NAMES: dict[str, str] = {
         tmin trim_mean tsem tstd tvar variation zmap zscore
     """,
     "scipy.optimize": "nnls",
+    "fwdad.evaluators": "stop_gradient",
     "fwdad.tangents.adjugate": "cofactors",
     "fwdad.tangents.scaling": "scale_lanes",
     "fwdad.tape.index_parts": "sample_index",
@@ -136,6 +137,8 @@ _PLAIN = (
     types.EllipsisType, types.GenericAlias, enum.Enum, Missing, Value,
 )  # fmt: skip
 _LIBRARIES = {"fwdad", "numpy", "scipy"}
+FACTORS = {"SuperLU"}
+"""Classes of objects that are constants to whoever is given one."""
 
 
 def is_pure(function: Any) -> bool:
@@ -191,6 +194,8 @@ def are_plain(operands: Operand) -> bool:
         return are_plain((operands.start, operands.stop, operands.step))
     if callable(operands):
         return is_pure(operands)
+    if type(operands).__name__ in FACTORS:
+        return True
     return type(operands).__module__.partition(".")[0] in _LIBRARIES
 
 
