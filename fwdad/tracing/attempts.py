@@ -27,3 +27,6 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> An
                 message = "calls are nested too deep to be traced"
                 raise UntraceableError(message) from found
             recursive[id(found.key)] = found.key
+        except RecursionError as error:  # ours: what known code raises arrives as `AlwaysRaises`
+            message = "calls, or attributes that ask for each other, are nested too deep to be traced"
+            raise UntraceableError(message) from error

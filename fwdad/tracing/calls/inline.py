@@ -27,6 +27,7 @@ from fwdad.tracing.calls.kinds import (
     public_function,
 )
 from fwdad.tracing.calls.operations import OperationCalls
+from fwdad.tracing.calls.purity import is_of_files, is_trusted
 from fwdad.tracing.calls.recursion import RecursionFound, call_program
 from fwdad.tracing.calls.tables import MANAGED
 from fwdad.tracing.numpy_sources.table import SOURCES
@@ -75,8 +76,11 @@ class InlineCalls(OperationCalls):
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
             return MANAGED[0](self, f, args, kwargs)
-        if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
+        known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
+        if known and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
+        if library and is_of_files(f):
+            self.refuse_impure(f)
         if sparse.is_of_sparse_arrays(f):
             raise UntraceableError(sparse.UNTRACED, self.location())
         written: Any = SOURCES.get(f)
