@@ -22,8 +22,8 @@ from fwdad.tape.samples import (
     reason_of,
 )
 from fwdad.tape.shape_rules import BY_NAME, BY_SHAPE
-from fwdad.tape.ufunc_loops import type_by_loops, ufunc_of
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type, smallest
+from fwdad.tape.ufunc_loops import type_by_loops, ufunc_of
 
 # The length of the result depends on values.
 _DATA_SHAPED = {

@@ -174,7 +174,7 @@ def _solved(k: int) -> Callable[..., Any]:
     return solution
 
 
-def _mapped(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
     """A map calls code of the user's; how long its vectors are only that knows."""
     return ArrayType(np.dtype(float), (Size(),))
 

@@ -1,4 +1,4 @@
-"""The types of what anybody's ufuncs return: told by the loops that they have, none of which is run."""
+"""The types of what anybody's ufuncs return, told by their loops; none of these is run."""
 
 from __future__ import annotations
 

@@ -28,5 +28,7 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> An
                 raise UntraceableError(message) from found
             recursive[id(found.key)] = found.key
         except RecursionError as error:  # ours: what known code raises arrives as `AlwaysRaises`
-            message = "calls, or attributes that ask for each other, are nested too deep to be traced"
+            message = (
+                "calls, or attributes that ask for each other, are nested too deep to be traced"
+            )
             raise UntraceableError(message) from error

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
+from fwdad.errors import UnsupportedTypeError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Program, Value, walk
@@ -16,8 +16,8 @@ from fwdad.tape.passes.rewrite import give_types
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
-from fwdad.tracing.appended import check_items
 from fwdad.tracing import result_types  # noqa: F401  (installs itself)
+from fwdad.tracing.appended import check_items
 from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths, leaf_type
 from fwdad.tracing.attempts import until_traced
 from fwdad.tracing.calls import (  # noqa: F401  (install themselves)

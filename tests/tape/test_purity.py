@@ -235,7 +235,7 @@ def test_the_gate_is_shut():
 def test_every_name_on_the_list_is_a_function():
     import importlib  # noqa: PLC0415
 
-    for module, names in purity._NAMES.items():  # noqa: SLF001
+    for module, names in purity._NAMES.items():
         home = importlib.import_module(module)
         known = [name for name in names.split() if hasattr(home, name)]
         assert len(known) > 0.5 * len(names.split())

@@ -19,6 +19,7 @@ from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import DualLeakError, UnsupportedTypeError
+from fwdad.rules.registry import when_imported
 
 
 def _some_dual(v: Any) -> Any:
@@ -52,6 +53,9 @@ REFUSED: dict[Any, str] = {int: "an int"}
 """What raises where it is given something that carries derivatives: what it would make of it."""
 
 
+_FILE = "a file of plain numbers"
+
+
 def _refuse(function: Any, what: str, *, views: bool = False) -> None:
     REFUSED[function] = what
 
@@ -71,9 +75,9 @@ for _function in (pickle.dumps, pickle.dump, struct.pack, struct.pack_into, stru
                   array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
     _refuse(_function, "plain data")
 _refuse(memoryview, "a plain buffer", views=True)
-_refuse(np.save, "a file of plain numbers")
-_refuse(np.savez, "a file of plain numbers")
-_refuse(np.savetxt, "a file of plain numbers")
+for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
+    _refuse(_function, _FILE)
+when_imported("scipy.io.savemat", lambda savemat: _refuse(savemat, _FILE))
 _refuse(np.frombuffer, "a plain buffer", views=True)
 
 

@@ -122,7 +122,9 @@ class _Called(OfTrace):
         self.function = function
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        message = "a function that is defined in a traced program is called by code without a source"
+        message = (
+            "a function that is defined in a traced program is called by code without a source"
+        )
         raise UntraceableError(message)
 
 

@@ -80,7 +80,7 @@ class InlineCalls(OperationCalls):
         if known and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
         if library and is_of_files(f):
-            self.refuse_impure(f)
+            self.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
             raise UntraceableError(sparse.UNTRACED, self.location())
         written: Any = SOURCES.get(f)

@@ -30,19 +30,40 @@ _IMPURE = {
 }  # fmt: skip
 _LIBRARIES = {"fwdad", "numba", "numpy", "scipy"}
 # Of NumPy and SciPy: what reads or writes files, or options that hold for everybody.
-_IMPURE_OF_NUMPY = set(
-    """
-    fromfile fromregex genfromtxt get_printoptions geterr geterrcall getbufsize info load loadtxt
-    printoptions save savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall
-    show_config show_runtime test
-    """.split()
-)
-_IMPURE_OF_SCIPY = set(
-    """
-    load_npz register_backend save_npz set_backend set_global_backend set_workers seterr
-    skip_backend
-    """.split()
-)
+_IMPURE_OF_NUMPY = {
+    "fromfile",
+    "fromregex",
+    "genfromtxt",
+    "get_printoptions",
+    "geterr",
+    "geterrcall",
+    "getbufsize",
+    "info",
+    "load",
+    "loadtxt",
+    "printoptions",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+    "set_printoptions",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+    "show_config",
+    "show_runtime",
+    "test",
+}
+_IMPURE_OF_SCIPY = {
+    "load_npz",
+    "register_backend",
+    "save_npz",
+    "set_backend",
+    "set_global_backend",
+    "set_workers",
+    "seterr",
+    "skip_backend",
+}
 
 
 def is_impure(f: Any) -> bool:
