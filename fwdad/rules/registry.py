@@ -216,7 +216,7 @@ def pure(function: Any) -> Any:
 
     Examples
     --------
-    >>> import ctypes, ctypes.util, numpy as np, fwdad
+    >>> import numpy as np, fwdad
     >>> @fwdad.pure
     ... def length(x):
     ...     return float(str(float(np.linalg.norm(x))))

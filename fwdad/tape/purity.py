@@ -30,7 +30,8 @@ _NAMES: dict[str, str] = {
         asfortranarray astype atleast_1d atleast_2d atleast_3d average bartlett blackman block
         broadcast_shapes copy corrcoef cov cumulative_prod cumulative_sum delete diag_indices
         diag_indices_from diagflat diff dsplit ediff1d empty extract eye fliplr flipud full
-        geomspace gradient hamming hanning histogram histogram2d histogram_bin_edges histogramdd hsplit
+        geomspace gradient hamming hanning
+        histogram histogram2d histogram_bin_edges histogramdd hsplit
         identity in1d indices insert intersect1d isfortran isin ix_ kaiser linspace logspace
         matrix_transpose nanmedian nanpercentile nanquantile ones packbits pad percentile piecewise
         poly polyadd polyder polydiv polyfit polyint polymul polysub polyval promote_types quantile
