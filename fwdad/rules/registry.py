@@ -202,7 +202,7 @@ def pure(function: Any) -> Any:
     Parameters
     ----------
     function : callable
-        Any function; a rule gives it derivatives, this one word about what it does otherwise.
+        Any function. On a tape it is one operation; it has derivatives if it has a rule, too.
 
     Returns
     -------

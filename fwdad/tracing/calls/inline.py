@@ -13,7 +13,7 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
@@ -61,7 +61,7 @@ class InlineCalls(OperationCalls):
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
-        if find_rule(f) is not None or f in LOOPS:
+        if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
             return self.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
 
