@@ -61,6 +61,7 @@ from fwdad.reversible import (
 from fwdad.rules.adjoints import Space, transpose
 from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
 from fwdad.rules.partials import no_derivative
+from fwdad.rules.registry import pure
 from fwdad.rules.reverse_rules import rrule
 from fwdad.saved_memory import memory_report
 from fwdad.support import Support, supported
@@ -148,6 +149,7 @@ __all__ = [
     "multilinear",
     "no_derivative",
     "pop",
+    "pure",
     "push",
     "register_instruction",
     "register_tangent_type",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import PACKAGE, DuplicateRuleError
+from fwdad.errors import PACKAGE, DuplicateRuleError, UnsupportedTypeError, type_in_words
 from fwdad.rules.binding import Binder
 
 Body = Callable[..., tuple[Any, Any]]
@@ -183,6 +183,64 @@ def find_rule(function: Any) -> Rule | None:
         resolve_pending()  # a module may have been imported since
         return RULES.get(function)
     return rule
+
+
+_PURE: set[Any] = set()  # what somebody has said `pure` of
+
+
+def pure(function: Any) -> Any:
+    """Say of a function that it reads nothing but its arguments, and changes nothing.
+
+    Nothing of a program is ever called with values that nobody passed, but for functions that are
+    known to be pure: NumPy's, those of ``math``, many of SciPy's. To write a program down, the
+    type of what each function returns has to be known. Of a function in Python it is told from
+    its source. A function of which the source cannot be read or traced (one in C, one that calls
+    into a library through ``ctypes``, one with loops that values end) has no tape, unless it is
+    said to be pure: then it is called on a few small arrays of ones, of lengths up to 19, and what
+    it returns tells the type.
+
+    Parameters
+    ----------
+    function : callable
+        Any function. On a tape it is one operation; it has derivatives if it has a rule, too.
+
+    Returns
+    -------
+    callable
+        The function itself: ``pure`` can be used as a decorator.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If ``function`` is no function, or one that cannot be hashed.
+
+    Examples
+    --------
+    >>> import numpy as np, fwdad
+    >>> @fwdad.pure
+    ... def length(x):
+    ...     return float(str(float(np.linalg.norm(x))))
+    >>> fwdad.jit(lambda x: 2 * length(x))(np.array([3.0, 4.0]))
+    10.0
+    """
+    if not callable(function):
+        message = f"pure takes a function; {type_in_words(function)} came"
+        raise UnsupportedTypeError(message)
+    try:
+        _PURE.add(function)
+    except TypeError:
+        message = f"pure takes a function that can be hashed; {type_in_words(function)} came"
+        raise UnsupportedTypeError(message) from None
+    changed()
+    return function
+
+
+def is_declared_pure(function: Any) -> bool:
+    """Whether somebody has said :func:`pure` of a function."""
+    try:
+        return function in _PURE
+    except TypeError:  # what cannot be hashed
+        return False
 
 
 def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:

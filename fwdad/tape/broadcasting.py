@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import type_in_words
-from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError, concrete, reason_of, sample_of
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, joined, number_type
+from fwdad.tape.samples import CannotInferError, concrete, reason_of, run_on_sample, sample_of
+from fwdad.tape.shapes import joined_shapes, shape_of
+from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type
 
 ELEMENTWISE = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -49,8 +49,10 @@ def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Oper
     if made is not None:
         return made
     try:
-        made = quietly(lambda: function(*concrete(single, args), **concrete(single, kwargs)))
-    except Exception as error:  # a function may be the user's, and raise anything
+        made = run_on_sample(function, concrete(single, args), concrete(single, kwargs))
+    except CannotInferError:
+        raise
+    except Exception as error:  # whatever a rule's function raises
         raise CannotInferError(reason_of(error)) from error
     if key is not None and None not in key:
         if len(_ELEMENTS) >= _ELEMENTS_KEPT:
@@ -77,34 +79,3 @@ def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
         message = f"it answers {type_in_words(made)}"
         raise CannotInferError(message)
     return found
-
-
-def shape_of(operand: Operand, known: dict[Size, int]) -> tuple[Dimension, ...]:
-    """The shape of a value, or of a list of numbers, with lengths as they are known."""
-    if isinstance(operand, Value):
-        return tuple(known.get(d, d) if isinstance(d, Size) else d for d in operand.type.shape)
-    return np.shape(operand) if isinstance(operand, (list, tuple)) else ()
-
-
-def joined_shapes(shapes: list[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
-    """The shapes broadcast; of lengths that are not known one that cannot be 1, if there is one.
-
-    A computed length may turn out to be 1: what it makes together with another one is new.
-    """
-    rank = max((len(s) for s in shapes), default=0)
-    padded = [(1,) * (rank - len(s)) + s for s in shapes]
-    found: list[Dimension] = []
-    for lengths in zip(*padded, strict=True):
-        many = [d for d in lengths if isinstance(d, Size) or d != 1]
-        ints = {d for d in many if not isinstance(d, Size)}
-        if len(ints) > 1:
-            message = f"operands could not be broadcast together: lengths {sorted(ints)}"
-            raise CannotInferError(message)
-        sure = [d for d in many if isinstance(d, Size) and not d.may_be_one]
-        if ints or not many:
-            found.append(ints.pop() if ints else 1)
-        elif sure or all(d is many[0] for d in many):
-            found.append(sure[0] if sure else many[0])
-        else:
-            found.append(joined(*(d for d in many if isinstance(d, Size))))
-    return tuple(found)

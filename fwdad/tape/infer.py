@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import type_in_words
+from fwdad.rules.registry import find_rule
 from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
 from fwdad.tape.ops import Operand, Value, values_in
+from fwdad.tape.purity import is_pure
 from fwdad.tape.samples import (
     ANY_NUMBER,
+    NOT_PURE,
     CannotInferError,
     assignments,
     call_on_sample,
@@ -20,6 +23,7 @@ from fwdad.tape.samples import (
 )
 from fwdad.tape.shape_rules import BY_NAME, BY_SHAPE
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type, smallest
+from fwdad.tape.ufunc_loops import type_by_loops, ufunc_of
 
 # The length of the result depends on values.
 _DATA_SHAPED = {
@@ -47,6 +51,28 @@ _DATA_TYPED_IF_REAL = {
     np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
 }  # fmt: skip
 _DATA_TYPED_IF_REAL_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
+
+
+_BY_SOURCE: list[Callable[..., Any]] = []
+
+
+def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
+    """Install what tells from a function's source what type it returns."""
+    _BY_SOURCE.append(tell)
+    return tell
+
+
+def _by_source(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """The type of what a function returns that is not called on samples."""
+    if find_rule(function) is None:  # its source would be traced in line if that could be done
+        raise CannotInferError(NOT_PURE)
+    try:
+        return _BY_SOURCE[0](function, args, kwargs, known)
+    except CannotInferError as error:
+        message = f"{NOT_PURE} (its source cannot be traced: {error})"
+        raise CannotInferError(message) from error
 
 
 def infer(
@@ -77,6 +103,8 @@ def infer(
         If the function raises for every sample, or its type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
+    if ufunc_of(function) is not None and not is_pure(function):
+        return type_by_loops(function, args, kwargs, known or {})
     if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
         return broadcast(function, args, kwargs, known or {})
     if function in _DATA_TYPED or (_is_data_typed_if_real(function) and _is_real([args, kwargs])):
@@ -85,13 +113,15 @@ def infer(
     special = BY_SHAPE.get(function) or BY_NAME.get(_full_name(function))
     if special is not None:
         return special(args, kwargs)
+    known = known or {}
+    if not is_pure(function):
+        return _by_source(function, args, kwargs, known)
     sizes: list[Size] = []
     for value in values_in([args, kwargs]):
         own = value.type.size if isinstance(value.type, Number) else None
         for d in (*value.type.shape, own):
-            if isinstance(d, Size) and d not in sizes and not (known and d in known):
+            if isinstance(d, Size) and d not in sizes and d not in known:
                 sizes.append(d)
-    known = known or {}
     lengths = known_lengths(args, kwargs, known)
     reason: Exception | None = None
     for samples in assignments(sizes, lengths):

@@ -11,6 +11,7 @@ import numpy as np
 
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
+from fwdad.tape.purity import are_plain, is_pure
 from fwdad.tape.types import Number, Size, Type
 
 ANY_NUMBER = Size()  # numbers that are not lengths
@@ -26,7 +27,10 @@ _OTHER_SCALES: dict[str, tuple[float | None, ...]] = {
     "math": (0.5,), "cmath": (0.5,), "scipy.special": (8.0,), "numpy.linalg": (None,),
 }  # fmt: skip
 
-_USUAL = (2, 24)
+NOT_PURE = (
+    "it is not known to be without effects, so it is not called on made-up values. Say "
+    "fwdad.pure(f) if it changes nothing, and reads nothing but its arguments"
+)
 
 
 class CannotInferError(TypeError):
@@ -71,6 +75,22 @@ def concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
     return made
 
 
+def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function with values that nobody passed, which no other function does.
+
+    Raises
+    ------
+    CannotInferError
+        If it is not known that nothing of that is seen anywhere.
+    """
+    if not is_pure(function):
+        raise CannotInferError(NOT_PURE)
+    if not are_plain((args, kwargs)):
+        message = "it is given an object whose methods it may call"
+        raise CannotInferError(message)
+    return quietly(lambda: function(*args, **kwargs))
+
+
 def call_on_sample(
     function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
 ) -> Any:
@@ -86,7 +106,9 @@ def call_on_sample(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return quietly(lambda given=given, named=named: function(*given, **named))
+                return run_on_sample(function, given, named)
+        except CannotInferError:
+            raise
         # a function may fail where it words its ValueError (SciPy 1.13's multigammaln: TypeError)
         except (ValueError, TypeError, ZeroDivisionError) as error:
             reason = reason or error
@@ -136,46 +158,3 @@ def _sampled(sizes: list[Size], pattern: Any, numbers: tuple[int, ...]) -> dict[
     for size, (kind, k), number in zip(sizes, pattern, numbers, strict=False):
         made[size] = number if kind == "free" else made[sizes[k]] if kind == "same" else k
     return made
-
-
-def keeps_arguments(function: Callable[..., Any], operands: Operand) -> bool:
-    """Whether a call leaves its arguments as they are, tried on a sample of their types.
-
-    Parameters
-    ----------
-    function : callable
-        What is called.
-    operands : tuple
-        ``(args, kwargs)``.
-    """
-    unknown = {d for v in values_in(operands) for d in v.type.shape if isinstance(d, Size)}
-    hints = {d: d.hint for d in unknown if d.hint is not None}
-    # a window may be longer than what is usual
-    return any(_keeps(function, operands, {**dict.fromkeys(unknown, n), **hints}) for n in _USUAL)
-
-
-def _keeps(function: Callable[..., Any], operands: Operand, sizes: dict[Size, int]) -> bool:
-    args, kwargs = map_values(lambda value: sample_of(value.type, sizes, 0.75), operands)
-    before = _copied((args, kwargs))
-    try:
-        quietly(lambda: function(*args, **kwargs))
-    except Exception:  # noqa: BLE001  (what cannot be tried is not relied on)
-        return False
-    return _alike(before, (args, kwargs))
-
-
-def _copied(x: Any) -> Any:
-    """The arrays in tuples, lists and dicts copied; objects of other classes are not looked at."""
-    if isinstance(x, (tuple, list)):
-        return [_copied(item) for item in x]
-    if isinstance(x, dict):
-        return {key: _copied(item) for key, item in x.items()}
-    return x.copy() if isinstance(x, np.ndarray) else x
-
-
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(_alike, a, b))
-    if isinstance(a, dict):
-        return all(_alike(a[key], b[key]) for key in a)
-    return not isinstance(a, np.ndarray) or np.array_equal(a, b)

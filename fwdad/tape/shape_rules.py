@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.tangents import sparse
-from fwdad.tape.broadcasting import joined_shapes, shape_of
+from fwdad.tangents.linear_map import mapped
+from fwdad.tape import image_shapes
 from fwdad.tape.ops import Operand, Value
 from fwdad.tape.samples import CannotInferError, sample_of
+from fwdad.tape.shapes import joined_shapes, shape_of
 from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type, product
 
 
@@ -172,14 +174,24 @@ def _solved(k: int) -> Callable[..., Any]:
     return solution
 
 
+def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
+    """A map calls code of the user's; how long its vectors are only that knows."""
+    return ArrayType(np.dtype(float), (Size(),))
+
+
 # Bands of ones are singular.
-BY_NAME = {"scipy.linalg.solve_banded": _solved(2), "scipy.linalg.solveh_banded": _solved(1)}
+BY_NAME: dict[str, Callable[..., Any]] = {
+    "scipy.linalg.solve_banded": _solved(2),
+    "scipy.linalg.solveh_banded": _solved(1),
+    **image_shapes.BY_NAME,
+}
 
 # The sparse kernels read memory at places that are values: they are not tried on samples.
 BY_SHAPE: dict[Any, Callable[..., Any]] = {
     sparse.sparse_product: _sparse_product,
     sparse.sparse_solve: _sparse_solve,
     sparse.scatter_add: _scattered,
+    mapped: _mapped,
     np.zeros: _made,
     np.ones: _made,
     np.empty: _made,

@@ -32,11 +32,10 @@ from fwdad.tape.ops import (
     map_values,
     values_in,
 )
+from fwdad.tape.purity import FACTORS
 from fwdad.tape.samples import CannotInferError
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
 from fwdad.tape.types import ArrayType, Number, Size, Type, number_type
-
-_FACTORS = {"SuperLU"}  # objects that are constants to whoever is given one
 
 
 class Writer(Journal, KnownLengths):
@@ -264,7 +263,7 @@ class Writer(Journal, KnownLengths):
                 return x
         if isinstance(x, range):
             return [self.operand(i) for i in x]
-        if callable(x) or type(x).__name__ in _FACTORS:
+        if callable(x) or type(x).__name__ in FACTORS:
             return x
         what = getattr(x, "in_words", type_in_words(x))
         message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
+from fwdad.errors import UnsupportedTypeError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.ops import Program, Value, walk
@@ -16,8 +16,10 @@ from fwdad.tape.passes.rewrite import give_types
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
+from fwdad.tracing import result_types  # noqa: F401  (installs itself)
 from fwdad.tracing.appended import check_items
 from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths, leaf_type
+from fwdad.tracing.attempts import until_traced
 from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     array_methods,
     builtins,
@@ -34,12 +36,9 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     writers,
 )
 from fwdad.tracing.calls.kinds import mentions_symbols
-from fwdad.tracing.calls.recursion import RecursionFound
 from fwdad.tracing.captures import Captures
 from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
 from fwdad.tracing.results import Results
-from fwdad.tracing.syntax.control import NotOneBodyError
-from fwdad.tracing.syntax.growing import ListGrows
 from fwdad.tracing.syntax.interpreter import Interpreter
 from fwdad.tracing.syntax.merge import container_of
 from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
@@ -99,26 +98,19 @@ def trace_flat(
     written in chunks for several ``threads``. Where that is seen, arrays are assumed to lie by
     ``rows`` if those of the example do.
     """
-    recursive: dict[int, Any] = {}
-    lists: dict[Any, Any] = {}
     by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
-    while True:
-        try:
+
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Tape:
+        nonlocal by_rows
+        while True:
             tape = _trace(f, flat, (recursive, lists), lengths, threads, equal=equal, rows=by_rows)
             if rows and told_orders(tape.program) is not None:
                 tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
             if tape.rows is None or tape.rows is by_rows:
                 return tape
             by_rows = False  # what is captured lies otherwise
-        except (NotOneBodyError, ListGrows) as found:
-            if found.place is None or (found.place in lists and found.item is None):
-                raise
-            lists[found.place] = found.item
-        except RecursionFound as found:
-            if id(found.key) in recursive:
-                message = "calls are nested too deep to be traced"
-                raise UntraceableError(message) from found
-            recursive[id(found.key)] = found.key
+
+    return until_traced(attempt)
 
 
 def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: bool) -> list[Value]:

@@ -23,6 +23,7 @@ from fwdad.builder.calls.dispatch import HANDLERS, handler
 from fwdad.builder.calls.effectful import carries, effect
 from fwdad.builder.run import STATE
 from fwdad.errors import PACKAGE
+from fwdad.rules.registry import when_imported
 
 
 def _as_effect(*functions: Any) -> None:
@@ -74,6 +75,7 @@ def _writer(function: Any, position: int | str) -> None:
 
 for _function, _position in _WRITERS:
     _writer(_function, _position)
+when_imported("scipy.io.savemat", lambda savemat: _writer(savemat, 0))
 
 
 def _reader(function: Any) -> None:

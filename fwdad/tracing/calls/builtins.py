@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.tables import builtin
+from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.slots import is_stand_in
 from fwdad.tracing.syntax.attributes import class_of
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.growing import Items
 from fwdad.tracing.syntax.iterators import CLASSES
 from fwdad.tracing.syntax.raising import AlwaysRaises
+from fwdad.tracing.syntax.symbols import OfTrace
 
 
 @builtin(isinstance)
@@ -111,4 +112,20 @@ def _callable(tracer: Any, x: Any) -> bool:
 def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
     if callable(f):
         return functools.partial(f, *args, **kwargs)
-    return functools.partial(lambda *a, **k: tracer.call(f, a, k), *args, **kwargs)
+    return functools.partial(_Called(f), *args, **kwargs)
+
+
+class _Called(OfTrace):
+    """What is called in the trace only, in a place where Python wants a callable."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        message = (
+            "a function that is defined in a traced program is called by code without a source"
+        )
+        raise UntraceableError(message)
+
+
+CALLED[_Called] = lambda tracer, f, args, kwargs: tracer.call(f.function, args, kwargs)

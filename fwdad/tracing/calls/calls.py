@@ -60,7 +60,8 @@ class Calls(ClassCalls):
             if answer is not NotImplemented:
                 return answer
             args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
-        if isinstance(f, (NUMPY_FUNCTION, np.ufunc)) or getattr(f, "__module__", None) == "numpy":
+        of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
+        if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
             args, kwargs = self._as_arrays(f, args, kwargs)
         try:
             handle = BUILTINS.get(f)

@@ -14,11 +14,11 @@ import numpy as np
 from fwdad.builder.lifting.source import find_source
 from fwdad.builder.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
-from fwdad.tape.samples import keeps_arguments
+from fwdad.tape.purity import leaves_arguments
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.kinds import (
     C_FUNCTIONS,
@@ -28,9 +28,11 @@ from fwdad.tracing.calls.kinds import (
     public_function,
 )
 from fwdad.tracing.calls.operations import OperationCalls
+from fwdad.tracing.calls.purity import is_of_files, is_trusted
 from fwdad.tracing.calls.recursion import RecursionFound, call_program
 from fwdad.tracing.calls.tables import MANAGED
 from fwdad.tracing.numpy_sources.table import SOURCES
+from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.symbols import Maybe, Optional
@@ -62,13 +64,26 @@ class InlineCalls(OperationCalls):
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
-        if find_rule(f) is not None or f in LOOPS:
+        if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
             return self.call_native(f, args, kwargs)
+        return self.call_by_source(f, args, kwargs, public)
+
+    def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
+        """A function, or a callable object, by its source, whether it has a rule or not."""
+        if not isinstance(f, types.FunctionType):
+            method = class_attribute(type(f), "__call__")
+            if not isinstance(method, types.FunctionType):
+                message = f"{function_name(f)} has no Python source"
+                raise UntraceableError(message, self.location())
+            f, args = method, (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
             return MANAGED[0](self, f, args, kwargs)
-        if library and not mentions_symbols((args, kwargs)) and not self._is_own_object(args[:1]):
+        known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
+        if known and not self._is_own_object(args[:1]):
             return self.call_native(f, args, kwargs)
+        if library and is_of_files(f):
+            self.refuse_impure(public or public_function(f))
         if sparse.is_of_sparse_arrays(f):
             raise UntraceableError(sparse.UNTRACED, self.location())
         written: Any = SOURCES.get(f)
@@ -143,7 +158,7 @@ class InlineCalls(OperationCalls):
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None
-            if not keeps_arguments(public, self.recorder.operand((args, kwargs))):
+            if not leaves_arguments(public, self.recorder.operand((args, kwargs))):
                 raise
             return found
         self.recorder.block.ops.extend(block.ops)

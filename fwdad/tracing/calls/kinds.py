@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.registry import find_rule
+from fwdad.rules.registry import find_rule, is_declared_pure
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional
@@ -112,7 +112,7 @@ _KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
 
 def is_known(f: Any) -> bool:
     """Whether a function can be one operation of a tape."""
-    if isinstance(f, np.ufunc) or find_rule(f) is not None:
+    if isinstance(f, np.ufunc) or find_rule(f) is not None or is_declared_pure(f):
         return True
     if isinstance(getattr(f, "__self__", None), np.ufunc):
         return True

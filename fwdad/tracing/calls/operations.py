@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import UntraceableError, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.call_form import positional
+from fwdad.tape.purity import are_plain, is_pure
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.calls.kinds import (
     CONTAINERS,
@@ -64,6 +65,8 @@ class OperationCalls(Outside):
             return self.made(self.native(lambda: f(*args, **kwargs)))
         if not symbolic and is_computed(f):
             return self.constants(self.native(lambda: f(*args, **kwargs)))
+        if not symbolic and not is_pure(f):  # it runs once, with the values that it is given
+            return self._computed(f, args, kwargs)
         if writes(f):
             target, *others = args
             target = self.recorder.as_symbol(target)
@@ -87,6 +90,14 @@ class OperationCalls(Outside):
             parts = [self.constants(part) for part in found]
             return tuple(parts) if type(found) is tuple else self.made(parts)
         return found
+
+    def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """What a library's function returns that only reads its arguments, which are known."""
+        found = self.native(lambda: f(*args, **kwargs))
+        if not are_plain(found):
+            message = f"{function_name(f)} returns {type_in_words(found)}, which cannot be kept"
+            raise UntraceableError(message, self.location())
+        return self.constants(found)
 
     def refuse_impure(self, f: Any) -> None:
         """What depends on more than its arguments must be called whenever the program runs."""

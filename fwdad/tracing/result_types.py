@@ -1,0 +1,70 @@
+"""What a function with a rule returns, told from its source: nothing is called for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.builder.calls.dispatch import python_inside
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.tape.infer import tells_by_source
+from fwdad.tape.ops import Operand, map_values
+from fwdad.tape.recorder import Recorder
+from fwdad.tape.samples import CannotInferError
+from fwdad.tape.symbol import Symbol
+from fwdad.tape.types import ArrayType, Size, number_type
+from fwdad.tracing.arguments import UNKNOWN
+from fwdad.tracing.attempts import until_traced
+from fwdad.tracing.captures import Captures
+from fwdad.tracing.syntax.interpreter import Interpreter
+from fwdad.tracing.syntax.raising import AlwaysRaises
+
+
+@tells_by_source
+def type_by_source(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """The type of what a function returns, in its structure.
+
+    Raises
+    ------
+    CannotInferError
+        If its source cannot be read or traced.
+    """
+    python: Any = python_inside(function) or function
+
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
+        recorder = Recorder()
+        recorder.known = dict(known)
+        tracer = Interpreter(recorder)
+        tracer.recursive, tracer.growing = recursive, lists
+        recorder.place = lambda: tracer.location() if tracer.frame is not None else None
+        captures = Captures(recorder, 0, UNKNOWN)
+        tracer.capture_value = captures.value
+        recorder.capture = captures.array
+        tracer.capture_container = captures.container
+        given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
+        return _type(tracer.call_by_source(python, tuple(given), named))
+
+    try:
+        return until_traced(attempt)
+    except (UntraceableError, AlwaysRaises) as error:
+        raise CannotInferError(str(error)) from error
+
+
+def _type(y: Any) -> Any:
+    """What stands for the result, as types."""
+    if type(y) is Symbol:
+        return y.recorder.resolved(y.type)
+    if isinstance(y, (tuple, list)):
+        parts = [_type(item) for item in y]
+        return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
+    if isinstance(y, np.ndarray):
+        return ArrayType(y.dtype, y.shape)
+    number = number_type(y)
+    if number is None and y is not None:
+        message = f"it returns {type_in_words(y)}"
+        raise CannotInferError(message)
+    return number
