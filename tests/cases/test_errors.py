@@ -83,7 +83,7 @@ def test_every_class_has_a_case():
     assert defined - unraised == {c.values[1] for c in CASES if c.values[2]}
     for error in defined:
         assert getattr(fwdad, error.__name__) is error
-        assert issubclass(error, SyntaxError)
+        assert not issubclass(error, SyntaxError)  # which IPython shows as such
         assert error.__doc__
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.lifting.source import find_source
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError, is_library_file, note_place
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents import sparse
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
 from fwdad.tape.samples import keeps_arguments
 from fwdad.tape.symbol import Symbol
+from fwdad.tracebacks import DOOR
 from fwdad.tracing.calls.kinds import (
     C_FUNCTIONS,
     LOOPS,
@@ -59,6 +60,8 @@ class InlineCalls(OperationCalls):
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
+        if f.__code__ is DOOR:
+            return self.call_function(f.__wrapped__, args, kwargs, public)  # type: ignore[attr-defined]
         if find_rule(f) is not None or f in LOOPS:
             return self.call_native(f, args, kwargs)
         library = is_library_file(f.__code__.co_filename)
@@ -200,6 +203,10 @@ class InlineCalls(OperationCalls):
             return self._returned(frame)
         except AlwaysRaises as raised:
             raised.location = raised.location or self.location()
+            raise
+        except Exception as error:
+            if not type(error).__module__.startswith("fwdad."):  # which tell their place themselves
+                note_place(error, self.location())
             raise
         finally:
             self.depth -= 1
