@@ -80,6 +80,7 @@ def origin(error: BaseException) -> Origin:
     noted = [n.place for n in getattr(error, "__notes__", ()) if isinstance(n, PlaceNote)]
     place = noted[-1] if noted else None
     innermost: TracebackType | None = None
+    by_program = False
     trace = error.__traceback__
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
@@ -88,13 +89,14 @@ def origin(error: BaseException) -> Origin:
             place = places[trace.tb_lineno - 1] or place
         if is_own_file(filename) or not is_library_file(filename):
             innermost = trace
+        by_program |= trace.tb_frame.f_code in _FOR_PROGRAMS
         trace = trace.tb_next
     if innermost is None:
         return Origin(Raised.NOWHERE, place)
     code = innermost.tb_frame.f_code
     if not is_own_file(code.co_filename):
         return Origin(Raised.USER, Location(code.co_filename, innermost.tb_lineno, 1))
-    if code in _FOR_PROGRAMS:
+    if by_program:
         return Origin(Raised.PROGRAM, place)
     if code.co_filename.startswith("<"):
         return Origin(Raised.TAPE, place)
@@ -138,7 +140,7 @@ def is_mistake(error: Exception, run: Callable[[], object]) -> bool:
     run : callable
         Runs the program in another way.
     """
-    if is_refusal(error) or origin(error).by is Raised.USER:
+    if is_refusal(error):
         return False
     try:
         run()

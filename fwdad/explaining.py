@@ -11,7 +11,7 @@ from fwdad import compilation
 from fwdad.arguments import arguments_of, check_mode
 from fwdad.backends.numba_support import have_numba
 from fwdad.compilation import jit, show
-from fwdad.defects import Untraced, is_mistake, please_report
+from fwdad.defects import Untraced, blame, is_mistake
 from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, type_in_words
 from fwdad.evaluators import derivative, jacobian, jvp, linearize, value_and_jacobian
 from fwdad.gradients import in_trees
@@ -284,7 +284,7 @@ def _of_reverse(
     if path.made is None:
         reason = path.reason.replace("\n", "\n  ")
         if path.error is not None and _is_mistake(path.error, g, argnums, args, kwargs):
-            reason = f"{reason}\n  {please_report()}"
+            reason = f"{reason}\n  {blame(path.error)}"
         return (
             f"{name} is recorded as it runs, its loops unrolled, and the record is run backwards, "
             f"because\n  {reason}"

@@ -20,6 +20,7 @@ LAYERS = {
     "put_back": 0,
     "generated": 0,
     "defects": 0,
+    "debuggers": 0,
     "tracebacks": 0,
     "tangents": 1,
     "rules": 2,

@@ -10,6 +10,7 @@ from fwdad.builder.calls.dispatch import call
 from fwdad.builder.lifting.expressions import PREFIX
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
+from fwdad.debuggers import stops
 from fwdad.errors import DualLeakError
 
 
@@ -52,6 +53,11 @@ def write_global(namespace: dict[str, Any], *names: str) -> None:
     if run is not None:
         for name in names:
             run.log.name(namespace, name)
+
+
+def stop(f: Any) -> Any:
+    """What stands for a function that, by its name, may stop the program in a debugger."""
+    return f if stops(f) else functools.partial(call, f)
 
 
 def own_names(names: Any) -> Any:
