@@ -216,7 +216,9 @@ def blame(error: BaseException) -> str:
     if not _is_by_user(error):
         return please_report()
     place = origin(error).place
-    return "" if place is None else f"What raises is no code of fwdad's: {place.filename}:{place.line}"
+    return (
+        "" if place is None else f"What raises is no code of fwdad's: {place.filename}:{place.line}"
+    )
 
 
 def _is_by_user(error: BaseException) -> bool:
@@ -313,10 +315,25 @@ class Untraced:
         report(f"the tape of {name}", error, "The function is run without it")
 
 
+def _was_run(error: Exception) -> bool:
+    """Whether generated source has raised, and not what makes it."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<fwdad "):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def _is_of_same_place(own: Exception, error: Exception) -> bool:
-    """Whether a program that is run in two ways raises in the same line of the user's."""
+    """Whether what a program raises when it is run, and what its tape raises, is one thing.
+
+    Of what is raised while a tape is made, the line of the user's tells.
+    """
     if isinstance(own, FwdadError) != isinstance(error, FwdadError):
         return False
+    if not isinstance(error, FwdadError) and _was_run(error):
+        return True  # lanes and cotangents may raise in a line of their own, or of a caller
     place = origin(error).place
     if isinstance(error, FwdadError) and error.filename is not None:
         place = Location(error.filename, error.lineno or 0, 1)

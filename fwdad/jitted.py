@@ -22,10 +22,10 @@ from fwdad.tape import whole
 from fwdad.tape.forward import push_forward
 from fwdad.tape.garbage import NoCollection
 from fwdad.tape.passes import optimise
+from fwdad.tracebacks import leave
 from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
 from fwdad.tracing.specialise import Shapes, gaining, known_lengths, trace_optimised
-from fwdad.tracebacks import leave
 from fwdad.tracing.tape import Tape
 
 whole.install(call, build_frule)

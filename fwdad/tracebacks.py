@@ -35,7 +35,6 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             leave(error)
             raise
     """
-
     leaving = leave
 
     def door(*args: P.args, **kwargs: P.kwargs) -> R:

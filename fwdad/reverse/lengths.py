@@ -116,7 +116,8 @@ def _place_of(d: Size, block: Block) -> Location | None:
     """Where a length is first asked to be that of another."""
     for op in block.ops:
         if isinstance(op, Apply) and any(
-            any(x is d for x in lengths) and any(isinstance(x, Size) and x is not d for x in lengths)
+            any(x is d for x in lengths)
+            and any(isinstance(x, Size) and x is not d for x in lengths)
             for lengths in _together(op)
         ):
             return op.location
