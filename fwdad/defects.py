@@ -87,6 +87,8 @@ def origin(error: BaseException) -> Origin:
         places = PLACES.get(filename)
         if places is not None:
             place = places[trace.tb_lineno - 1] or place
+        elif not is_library_file(filename):  # of the user's: run as it is, or lifted
+            place = Location(filename, trace.tb_lineno, 1)
         if is_own_file(filename) or not is_library_file(filename):
             innermost = trace
         by_program |= trace.tb_frame.f_code in _FOR_PROGRAMS

@@ -54,7 +54,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def leave(error: BaseException) -> None:
-    """Make an exception that leaves a public function what the user expects, if nobody inside waits.
+    """Make an exception that leaves the outermost public function what the user expects.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def leave(error: BaseException) -> None:
     chained to. An exception that was caught by fwdad itself (what an attempt has raised, before
     another way was taken) is no context of it. ``FWDAD_TRACEBACK=full`` leaves everything.
     """
-    if os.environ.get("FWDAD_TRACEBACK") == "full" or _is_inside(sys._getframe(1).f_back):
+    if os.environ.get("FWDAD_TRACEBACK") == "full" or _is_inside(sys._getframe(1).f_back):  # noqa: SLF001
         return
     _filter(error, set())
 

@@ -129,7 +129,7 @@ def test_the_origin_of_what_a_tape_raises(monkeypatch):
         return x[7]
 
     def always(x):
-        return [1, 2][5] * x
+        return [1, 2][5] * x  # noqa: PLE0643  (it is meant)
 
     line = outside.__code__.co_firstlineno + 1
     found = origin(caught(lambda: fwdad.jit(outside, backend="numpy")(X)))

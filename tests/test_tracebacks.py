@@ -157,7 +157,7 @@ def test_the_users_own_chains_stay():
 
 def test_what_the_caller_handles_stays_the_context():
     try:
-        raise ZeroDivisionError
+        raise ZeroDivisionError  # noqa: TRY301
     except ZeroDivisionError:
         error = raised("grad", f)
     assert [type(e) for e in chain(error)] == [ValueError, ZeroDivisionError]
