@@ -78,7 +78,7 @@ def origin(error: BaseException) -> Origin:
         With its traceback.
     """
     noted = [n.place for n in getattr(error, "__notes__", ()) if isinstance(n, PlaceNote)]
-    place = noted[-1] if noted else None
+    place: Location | None = None
     innermost: TracebackType | None = None
     by_program = False
     trace = error.__traceback__
@@ -93,6 +93,7 @@ def origin(error: BaseException) -> Origin:
             innermost = trace
         by_program |= trace.tb_frame.f_code in _FOR_PROGRAMS
         trace = trace.tb_next
+    place = noted[-1] if noted else place
     if innermost is None:
         return Origin(Raised.NOWHERE, place)
     code = innermost.tb_frame.f_code

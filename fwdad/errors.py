@@ -88,7 +88,7 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-class PlaceNote(str):
+class PlaceNote(str):  # noqa: SLOT000  (it has an attribute)
     """The note that tells the user's place of an exception."""
 
     place: Location

@@ -125,7 +125,7 @@ class Jitted:
         return made.tape.rebuild(made.run(*leaves), containers)
 
     def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what the function raises without a tape, if it is a derivative; or whose fault it is.
+        """Raise what a derivative raises without a tape; or say that the mistake is ours.
 
         A tape's error is that of an operation on lanes or cotangents: it names their shapes, and an
         axis too much. Arguments that the tape has written into are not what they were.
