@@ -17,6 +17,7 @@ from fwdad.recorded.segments import run_segment
 from fwdad.recorded.surroundings import NotRepeatableError
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
+from fwdad.tracebacks import leave, public
 from fwdad.tracing.calls.sealing import sealed
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.loops import TraceWarning
@@ -35,7 +36,11 @@ class Checkpointed(Carrier):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        return _called(self.__wrapped__, self.snapshots, self.memory, args, kwargs)
+        try:
+            return _called(self.__wrapped__, self.snapshots, self.memory, args, kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -99,6 +104,7 @@ def _is_recorded_outside(run: Any) -> bool:
     return False
 
 
+@public
 def checkpoint(
     f: Callable[..., Any] | None = None, *, snapshots: int | None = None, memory: int | None = None
 ) -> Any:

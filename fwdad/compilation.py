@@ -15,6 +15,7 @@ from fwdad.rules.registry import function_name
 from fwdad.runners import check_backend, uses_numba
 from fwdad.tape import whole
 from fwdad.tape.show import show_program
+from fwdad.tracebacks import public
 from fwdad.tracing.tape import Tape
 
 on_call(Jitted)(call_on_duals)
@@ -33,6 +34,7 @@ class CacheInfo(NamedTuple):
     hits: int
 
 
+@public
 def jit(
     f: Callable[..., Any] | None = None, *, backend: str = "auto", parallel: bool = False
 ) -> Any:
@@ -121,6 +123,7 @@ def _jitted(f: Any) -> Jitted:
     return f
 
 
+@public
 def cache_info(f: Callable[..., Any]) -> CacheInfo:
     """How often a function under :func:`jit` was traced, and how often a tape was found.
 
@@ -143,6 +146,7 @@ def cache_info(f: Callable[..., Any]) -> CacheInfo:
     return CacheInfo(held.traces, held.hits)
 
 
+@public
 def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
     """The source that runs for a function, with names derived from the user's.
 

@@ -29,6 +29,7 @@ from fwdad.tangents.composite import flatten, match, unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.seeds import BasisSeeds, GivenSeeds, leaf_dtype, leaf_shape
+from fwdad.tracebacks import public
 
 _REVERSE: dict[str, Any] = {}
 
@@ -51,6 +52,7 @@ def install_reverse(jacobian: Any, pullback: Any, linearized: Any) -> None:
     _REVERSE.update(jacobian=jacobian, pullback=pullback, linearized=linearized)
 
 
+@public
 def jvp(
     f: Function,
     x: Any,
@@ -148,6 +150,7 @@ def jvp(
     return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
 
 
+@public
 def value_and_jacobian(
     f: Function,
     x: Any,
@@ -201,6 +204,7 @@ def value_and_jacobian(
     return (outcome.y, J, outcome.aux) if has_aux else (outcome.y, J)
 
 
+@public
 def jacobian(
     f: Function,
     x: Any = None,
@@ -288,6 +292,7 @@ def jacobian(
     return result[1:] if has_aux else result[1]
 
 
+@public
 def derivative(
     f: Function,
     x: Any,
@@ -335,6 +340,7 @@ def derivative(
     return jvp(f, x, one, args=args, kwargs=kwargs, holomorphic=holomorphic)[1]
 
 
+@public
 def linearize(
     f: Function,
     x: Any,

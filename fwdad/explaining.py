@@ -12,8 +12,8 @@ from fwdad.arguments import arguments_of, check_mode
 from fwdad.backends.numba_support import have_numba
 from fwdad.builder.build import unseen
 from fwdad.compilation import jit, show
-from fwdad.defects import Untraced, is_mistake
-from fwdad.errors import UnsupportedTypeError, UntraceableError, type_in_words
+from fwdad.defects import Untraced, blame, is_mistake
+from fwdad.errors import UnsupportedTypeError, UntraceableError, message_of, type_in_words
 from fwdad.evaluators import derivative, jacobian, jvp, linearize, value_and_jacobian
 from fwdad.gradients import in_trees
 from fwdad.jacobian_rows import rows_pay
@@ -31,11 +31,13 @@ from fwdad.tangents.composite import flatten, unflatten
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import leaf_dtype, leaf_shape
 from fwdad.tape import whole
+from fwdad.tracebacks import public
 from fwdad.tracing.derivatives.pulled import pulled_gradient, value_alone, value_and_pullback
 from fwdad.tracing.trace import trace
 from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 
 
+@public
 def explain(f: Any, *args: Any, **kwargs: Any) -> str:
     """What runs a function, and why.
 
@@ -288,7 +290,7 @@ def _of_reverse(
     if path.made is None:
         reason = path.reason.replace("\n", "\n  ")
         if path.error is not None and _is_mistake(path.error, g, argnums, args, kwargs):
-            reason = f"of a mistake in fwdad, please report it: {reason}"
+            reason = f"{reason}\n  {blame(path.error)}"
         return (
             f"{name} is recorded as it runs, its loops unrolled, and the record is run backwards, "
             f"because\n  {reason}"
@@ -324,7 +326,7 @@ def _path(evaluate: Any, g: Any, argnums: Any, args: Any, kwargs: Any, options: 
         else:
             path.made.run(*on_copies(path.made.tape, path.leaves))
     except UntraceableError as error:
-        return Path(None, [], str(error), error)
+        return Path(None, [], message_of(error), error)
     except Exception as error:  # noqa: BLE001  (it is the answer)
         return Path(None, [], f"its tape raises {type(error).__name__}: {error}", error)
     return path

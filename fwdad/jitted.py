@@ -15,13 +15,15 @@ from fwdad.backends.numba_support import have_numba
 from fwdad.builder.build import build_frule
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.lifting.reached import Carrier
-from fwdad.errors import FwdadError, note_place, place_of
-from fwdad.rules.registry import when_changed
+from fwdad.defects import internal, is_own
+from fwdad.errors import FwdadError
+from fwdad.rules.registry import function_name, when_changed
 from fwdad.runners import Runner
 from fwdad.tape import whole
 from fwdad.tape.forward import push_forward
 from fwdad.tape.garbage import NoCollection
 from fwdad.tape.passes import optimise
+from fwdad.tracebacks import leave
 from fwdad.tracing.arguments import Flattened, Lengths
 from fwdad.tracing.shortcuts import AGAIN, key_of, never, shortcut
 from fwdad.tracing.specialise import Shapes, gaining, known_lengths, trace_optimised
@@ -100,17 +102,21 @@ class Jitted(Carrier):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         try:
-            if not kwargs:
-                y = self._latest(args)  # the most that a call of a small function costs beside it
-                if y is AGAIN:
-                    y = self._by_shortcut(args)
-                if y is not AGAIN:
-                    return y
-            return self._find_and_call(args, kwargs)
-        except FwdadError:
-            raise
-        except Exception as error:
-            self._raise_in_full(error, args, kwargs)
+            try:
+                if not kwargs:
+                    y = self._latest(args)  # the most that a call of a small function costs
+                    if y is AGAIN:
+                        y = self._by_shortcut(args)
+                    if y is not AGAIN:
+                        return y
+                return self._find_and_call(args, kwargs)
+            except FwdadError:
+                raise
+            except Exception as error:
+                self._raise_in_full(error, args, kwargs)
+                raise
+        except BaseException as error:
+            leave(error)
             raise
 
     def _find_and_call(self, args: Any, kwargs: Any) -> Any:
@@ -120,7 +126,7 @@ class Jitted(Carrier):
         return made.tape.rebuild(made.run(*leaves), containers)
 
     def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what the function raises without a tape, if it is a derivative.
+        """Raise what a derivative raises without a tape; or say that the mistake is ours.
 
         A tape's error is that of an operation on lanes or cotangents: it names their shapes, and an
         axis too much. Arguments that the tape has written into are not what they were.
@@ -129,15 +135,13 @@ class Jitted(Carrier):
         derives = hasattr(self.__wrapped__, "evaluate")  # jacfwd(f) and its kin
         if program is not None:
             derives = (derives or program.quiet) and not any(program.written)
-        if not derives:
-            return
-        try:
-            self.__wrapped__(*args, **kwargs)
-        except FwdadError:
-            return
-        except Exception as own:
-            note_place(own, place_of(own))
-            raise own from error
+        if derives:
+            try:
+                self.__wrapped__(*args, **kwargs)
+            except FwdadError:
+                return
+        if is_own(error):
+            raise internal(f"{function_name(self.__wrapped__)} under jit", error) from error
 
     def quickly(self, args: tuple[Any, ...]) -> Any:
         """What a call answers that needs no more than a shortcut looks at; else ``AGAIN``."""

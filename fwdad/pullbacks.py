@@ -27,6 +27,7 @@ from fwdad.tangents.linear_map import mapped
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_one_array, check_unmasked, leaf_dtype, leaf_shape
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
+from fwdad.tracebacks import leave, public
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.derivatives.pullbacks import traced_vjp
 from fwdad.tracing.derivatives.pulled import pulled_value, value_alone, value_and_pullback
@@ -34,6 +35,7 @@ from fwdad.tracing.derivatives.pulled import pulled_value, value_alone, value_an
 _ROWS = 32  # of a Jacobian, pulled back at once
 
 
+@public
 def vjp(
     f: Function,
     x: Any,
@@ -163,13 +165,17 @@ class Pullback(OfOneRun):
 
     def __call__(self, y_bar: Any) -> Any:
         """The cotangent of x for one of y, or of K for K of them, stacked in front."""
-        given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
-        return self.of_leaves(
-            [
-                functools.reduce(_sum, [_fit(b, y) for b in bars])
-                for bars, y in zip(given, self._leaves, strict=True)
-            ]
-        )
+        try:
+            given = gather(self._structure, explicit_leaves(y_bar), "y", "cotangent")
+            return self.of_leaves(
+                [
+                    functools.reduce(_sum, [_fit(b, y) for b in bars])
+                    for bars, y in zip(given, self._leaves, strict=True)
+                ]
+            )
+        except BaseException as error:
+            leave(error)
+            raise
 
     def of_leaves(self, bars: list[Any]) -> Any:
         """The same for one cotangent, or K, of each leaf of y."""

@@ -23,6 +23,7 @@ from fwdad.recorded import run_recorded
 from fwdad.rules.registry import function_name
 from fwdad.sweeps import sweeps_of
 from fwdad.tangents.composite import flatten, unflatten
+from fwdad.tracebacks import public
 from fwdad.tracing.arguments import Flattened
 from fwdad.tracing.derivatives.pulled import measured_value, value_and_pullback
 
@@ -127,6 +128,7 @@ class MemoryReport:
         return "\n".join(made)
 
 
+@public
 def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
     """What reverse mode keeps of a run of a function, in bytes by line of its source.
 

@@ -16,6 +16,7 @@ from fwdad.builder.lifting.why_missing import why_missing
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.registry import find_rule, function_name
+from fwdad.tracebacks import public
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Support:
         return self.forward
 
 
+@public
 def supported(f: Callable[..., Any]) -> Support:
     """Tell whether fwdad can differentiate a function.
 

@@ -17,9 +17,11 @@ from fwdad.evaluators import install_reverse, jacobian, jvp
 from fwdad.gradients import value_and_gradient
 from fwdad.jacobian_rows import jacrev_at, pullback_at
 from fwdad.linearized import linearized
+from fwdad.tracebacks import leave, public
 from fwdad.tracing.calls.tables import CALLED
 
 
+@public
 def jacfwd(
     f: Function,
     argnums: Argnums = 0,
@@ -77,6 +79,7 @@ def jacfwd(
     )
 
 
+@public
 def jacrev(
     f: Function,
     argnums: Argnums = 0,
@@ -124,6 +127,7 @@ def jacrev(
     )
 
 
+@public
 def grad(
     f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: int | str | None = "auto"
 ) -> Function:
@@ -173,6 +177,7 @@ def grad(
     return _Transformed(_call_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
+@public
 def value_and_grad(
     f: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk: int | str | None = "auto"
 ) -> Function:
@@ -208,6 +213,7 @@ def value_and_grad(
     return _Transformed(_call_value_and_grad, _scalar(f), argnums, has_aux=has_aux, chunk=chunk)
 
 
+@public
 def hessian(
     f: Function,
     x: Any,
@@ -252,6 +258,7 @@ def hessian(
     return jacobian(gradient, x, chunk=chunk, args=args, kwargs=kwargs, argnums=argnums)
 
 
+@public
 def hvp(
     f: Function,
     x: Any,
@@ -365,7 +372,11 @@ class _Transformed(Carrier):
         self.__wrapped__ = f
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.evaluate(_at_once, args, kwargs)
+        try:
+            return self.evaluate(_at_once, args, kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<fwdad.{self._evaluate.__name__.removeprefix('_call_')} of {self.__wrapped__!r}>"

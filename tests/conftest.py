@@ -26,6 +26,10 @@ def pytest_configure(config):
     config.add_cleanup(_CONFIG.cleanup)
 
 
+# a mistake of the library that a slower way would make good is raised, as it is for users who ask
+os.environ["FWDAD_STRICT"] = "1"
+
+
 def _well_formed(make, programs):
     """Every tape that a test makes is put through the checker, whatever the test is about."""
 
@@ -59,7 +63,7 @@ def jax():
 
 
 class _Told(logging.Handler):
-    """Keeps what the library reports of its own mistakes, which a slower way has made good."""
+    """Keeps what the library reports of mistakes, also of those that a test catches when raised."""
 
     def __init__(self):
         super().__init__()
@@ -75,8 +79,9 @@ defects.LOG.setLevel(logging.DEBUG)  # with tracebacks
 
 
 @pytest.fixture
-def told():
+def told(monkeypatch):
     """What was reported in a test, for those that provoke a report; they take it out."""
+    monkeypatch.setenv("FWDAD_STRICT", "0")
     return _TOLD.records
 
 

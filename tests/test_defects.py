@@ -1,5 +1,6 @@
 """What a slower way makes good is told, and every test looks for it."""
 
+import inspect
 import logging
 import subprocess
 import sys
@@ -15,6 +16,12 @@ from fwdad.defects import Untraced
 from fwdad.tracing.derivatives.pulled import pulled_gradient
 
 X = np.array([0.3, 0.7, 1.1])
+
+
+def traced_and_raises(*_given, **_options):
+    raise KeyError("planted")
+
+
 GRADIENT = np.cos(X) * X + np.sin(X)
 
 
@@ -22,8 +29,14 @@ def smooth(x):
     return np.sum(np.sin(x) * x)
 
 
-def planted(*_given, **_options):
-    raise KeyError("planted")
+def of_fwdad(source, name="planted"):
+    """A function of some source, as if it stood in a file of fwdad's."""
+    namespace = {}
+    exec(compile(source, fwdad.errors.PACKAGE + "planted.py", "exec"), namespace)
+    return namespace[name]
+
+
+planted = of_fwdad("def planted(*given, **options):\n    {}['planted']\n")
 
 
 @pytest.fixture
@@ -57,7 +70,7 @@ def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
     message = told[0].getMessage()
     told.clear()
     assert "the tape of smooth failed" in message
-    assert "KeyError: 'planted' (raised at test_defects.py:" in message
+    assert "KeyError: 'planted' (raised at planted.py:2)" in message
     assert f"({__file__}:" in message
 
 
@@ -69,7 +82,8 @@ def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
      ("linearize", linearized, "sweeps_of")],
 )  # fmt: skip
 def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
-    monkeypatch.setattr(module, name, planted)
+    traced = name == "value_and_pullback"  # its source is read, as a program's
+    monkeypatch.setattr(module, name, traced_and_raises if traced else planted)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
     assert "KeyError" in only(told)
 
@@ -153,14 +167,38 @@ def test_a_call_that_raises_does_not_cost_the_tape():
 
 
 def test_of_what_the_way_that_stands_in_raises(told):
-    """The same class is the program's own; another one is not."""
-    with pytest.raises(ValueError, match="a"), Untraced(smooth, ValueError("a")).instead():
+    """What is raised in the same line is the program's own, whatever its class."""
+    mistake = caught(planted)
+    here = fwdad.errors.Location(__file__, inspect.currentframe().f_lineno + 3, 1)
+    fwdad.errors.note_place(mistake, here)
+    with pytest.raises(ValueError, match="a"), Untraced(smooth, mistake).instead():
         raise ValueError("a")
     assert told == []
-    refusal = fwdad.DualLeakError("a")  # a TypeError, but ours
-    with pytest.raises(fwdad.DualLeakError), Untraced(smooth, TypeError("a")).instead():
+    with pytest.raises(KeyError), Untraced(smooth, mistake).instead():
+        raise KeyError  # the same class, in another line
+    assert "KeyError" in only(told)
+    refusal = fwdad.DualLeakError("a")
+    with pytest.raises(fwdad.DualLeakError), Untraced(smooth, caught(planted)).instead():
         raise refusal
-    assert "TypeError" in only(told)
+    assert "KeyError" in only(told)
+
+
+def caught(f):
+    """What a function raises."""
+    with pytest.raises(Exception) as raised:  # noqa: PT011  (whatever it is)
+        f()
+    return raised.value
+
+
+def test_what_code_of_the_users_raises_while_a_tape_is_made_is_no_mistake_of_ours(told):
+    def theirs():
+        raise KeyError("theirs")
+
+    with Untraced(smooth, caught(theirs)).instead():
+        pass
+    message = only(told)
+    assert "please report" not in message
+    assert f"What raises is no code of fwdad's: {__file__}:" in message
 
 
 # -- rules
@@ -191,7 +229,7 @@ def test_a_mistake_of_a_rule_is_told(way, told):
     assert f"the rule of {__name__}.cube on a tape failed ({__file__}:{line})" in message
     assert "KeyError: 'planted'" in message
     said = fwdad.explain(derivative, X)
-    assert "cube is run whole, because of a mistake in fwdad, please report it: 'planted'" in said
+    assert "cube is run whole, because of what its rule has raised: KeyError: 'planted'. " in said
     told.clear()
 
 
@@ -203,7 +241,7 @@ def test_explained(told, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(jitted, "trace_optimised", planted)
         for said in (fwdad.explain(fwdad.grad(smooth), X), fwdad.explain(fwdad.vjp, smooth, X)):
-            assert "because\n  of a mistake in fwdad, please report it: KeyError: 'planted'" in said
+            assert "because\n  KeyError: 'planted'\n  This is a mistake in fwdad, please" in said
     assert "mistake" not in fwdad.explain(fwdad.grad(singular), X)
     assert "mistake" not in fwdad.explain(fwdad.grad(missing), X)
     assert "mistake" not in fwdad.explain(fwdad.grad(smooth), X)
@@ -229,8 +267,8 @@ import numpy as np
 import fwdad
 from fwdad import jitted
 
-def planted(*given, **options):
-    raise KeyError("planted")
+source = "def planted(*given, **options):\\n    {}['planted']"
+exec(compile(source, fwdad.errors.PACKAGE + "planted.py", "exec"))
 
 def test_passes():
     assert fwdad.grad(lambda x: np.sum(x * x))(np.ones(2)).tolist() == [2.0, 2.0]
@@ -253,5 +291,5 @@ def test_a_test_that_passes_by_a_slower_way_fails(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "1 failed, 1 passed" in run.stdout
-    assert "mistakes that were made good" in run.stdout
+    assert "fwdad.errors.InternalError: the tape of <lambda> failed: KeyError" in run.stdout
     assert "KeyError: 'planted'" in run.stdout

@@ -20,6 +20,8 @@ LAYERS = {
     "put_back": 0,
     "generated": 0,
     "defects": 0,
+    "debuggers": 0,
+    "tracebacks": 0,
     "tangents": 1,
     "rules": 2,
     "tape": 3,

@@ -61,6 +61,7 @@ from fwdad.tangents.composite import lanes_of, map_tree, unzip
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.zero import ZERO, NoTangent
+from fwdad.tracebacks import public
 
 operators.PROTOCOL.update(
     {
@@ -331,6 +332,7 @@ def run_on_duals(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return call(f, *args, **kwargs)
 
 
+@public
 def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """Make a forward rule for any function.
 
@@ -360,6 +362,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     if rule is not None:
         return rule.body
 
+    @public
     def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
         n = lanes_of(tangents)
         if n is None:

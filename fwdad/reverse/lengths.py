@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from fwdad.errors import Location
 from fwdad.tape.broadcasting import BROADCASTING
 from fwdad.tape.ops import Apply, Block, is_array
 from fwdad.tape.recorder import Recorder
@@ -86,7 +87,7 @@ def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
             )
             if isinstance(m, Size) and isinstance(n, Size) and m is not n:
                 same = recorder.length(left, at[0]) == recorder.length(right, at[1])
-                recorder.check(same, ValueError, (_MESSAGE,))
+                recorder.check(same, ValueError, (_MESSAGE,), op.location)
                 recorder.same = {**outer, m: n}
     try:
         yield
@@ -94,7 +95,7 @@ def equal_inside(recorder: Recorder, op: Apply) -> Iterator[None]:
         recorder.same = outer
 
 
-def check_lengths(recorder: Recorder, equal: dict[Size, Size]) -> None:
+def check_lengths(recorder: Recorder, equal: dict[Size, Size], block: Block) -> None:
     """Write down that lengths are equal.
 
     Parameters
@@ -103,7 +104,21 @@ def check_lengths(recorder: Recorder, equal: dict[Size, Size]) -> None:
         Writes.
     equal : dict
         As :func:`equal_lengths` answers.
+    block : Block
+        Of which it does.
     """
     for d, first in equal.items():
         same = recorder.length_symbol(d) == recorder.length_symbol(first)
-        recorder.check(same, ValueError, (_MESSAGE,))
+        recorder.check(same, ValueError, (_MESSAGE,), _place_of(d, block))
+
+
+def _place_of(d: Size, block: Block) -> Location | None:
+    """Where a length is first asked to be that of another."""
+    for op in block.ops:
+        if isinstance(op, Apply) and any(
+            any(x is d for x in lengths)
+            and any(isinstance(x, Size) and x is not d for x in lengths)
+            for lengths in _together(op)
+        ):
+            return op.location
+    return None

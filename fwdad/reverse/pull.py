@@ -161,7 +161,7 @@ class Pullback(Overwriting):
             for v in (*values_in(op.operands()), *defined_by(op)):  # captures among them
                 recorder.measure(v)
         outer_same, equal = recorder.same, equal_lengths(source)
-        check_lengths(recorder, equal)
+        check_lengths(recorder, equal, source)
         recorder.same = {**outer_same, **equal}
         begin(self)
         for r, bar in zip(self.results, bars, strict=True):

@@ -26,6 +26,7 @@ from fwdad.reversible.records import (
     with_room,
 )
 from fwdad.reversible.show import show_program
+from fwdad.tracebacks import leave
 
 
 class Reversible:
@@ -91,8 +92,12 @@ class Reversible:
         tuple or object
             All arguments in their order, new where they were updated; one alone as it is.
         """
-        args = self.arguments(args, kwargs)
-        return growing(self, args, lambda given: self._run(given, inplace), inplace=inplace)
+        try:
+            args = self.arguments(args, kwargs)
+            return growing(self, args, lambda given: self._run(given, inplace), inplace=inplace)
+        except BaseException as error:
+            leave(error)
+            raise
 
     def _run(self, args: tuple[Any, ...], inplace: bool) -> Any:
         self.definition.refresh()

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.defects import is_refusal, report
-from fwdad.errors import ChunkMismatchError, Location, Running, UntraceableError
+from fwdad.defects import blame, is_refusal, report
+from fwdad.errors import ChunkMismatchError, Location, Running, UntraceableError, message_of
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -51,7 +51,9 @@ class Whole:
     reason : str
         Why its rule could not be written down.
     mistaken : bool
-        Whether that is a mistake of the library.
+        Whether that is no refusal, but a mistake.
+    blame : str
+        Whose it is.
     """
 
     function: Callable[..., Any]
@@ -59,6 +61,7 @@ class Whole:
     makes_its_own = False
     reason = ""
     mistaken = False
+    blame = ""
     _mistake: Exception | None = None
 
     def because(self, reason: Exception | str, location: Location | None) -> None:
@@ -72,8 +75,10 @@ class Whole:
             Where the user calls it.
         """
         self.reason, self.location = str(reason), location
+        if isinstance(reason, Exception):
+            self.reason = f"{type(reason).__name__}: {message_of(reason)}"
         if isinstance(reason, Exception) and not is_refusal(reason):
-            self.mistaken, self._mistake = True, reason
+            self.mistaken, self._mistake, self.blame = True, reason, blame(reason)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it; an error names the user's place."""
@@ -225,8 +230,8 @@ def mistakes(program: Program) -> str:
         A traced program.
     """
     found = {
-        f"\n  {function_name(op.function.function)} is run whole, because of a mistake in fwdad, "
-        f"please report it: {op.function.reason}"
+        f"\n  {function_name(op.function.function)} is run whole, because of what its rule has "
+        f"raised: {op.function.reason}. {op.function.blame}"
         for op in program.walk()
         if isinstance(op, Apply) and isinstance(op.function, Whole) and op.function.mistaken
     }

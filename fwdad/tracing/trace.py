@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from fwdad.defects import for_programs
 from fwdad.errors import UnsupportedTypeError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
@@ -16,6 +17,7 @@ from fwdad.tape.passes.rewrite import give_types
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Number, Size
+from fwdad.tracebacks import public
 from fwdad.tracing import result_types  # noqa: F401  (installs itself)
 from fwdad.tracing.appended import check_items
 from fwdad.tracing.arguments import UNKNOWN, Flattened, Lengths, leaf_type
@@ -46,6 +48,7 @@ from fwdad.tracing.syntax.texts import known_part
 from fwdad.tracing.tape import Tape, lie_by_rows
 
 
+@public
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
     """Write a function down as a tape.
 
@@ -231,12 +234,12 @@ def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
+@for_programs
 def _raise(raised: AlwaysRaises) -> NoReturn:
     """The program raises whatever its arguments are."""
     exception = raised.exception
     if isinstance(exception, type):
         known = [known_part(a) if mentions_symbols(a) else a for a in raised.arguments]
         exception = exception(*known)
-        exception.__cause__ = raised
     note_place(exception, raised.location)
     raise exception

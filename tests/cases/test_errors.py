@@ -80,11 +80,16 @@ def test_every_class_has_a_case():
         if isinstance(value, type) and issubclass(value, fwdad.FwdadError)
     }
     # nothing is transposed before reverse mode
-    unraised = {fwdad.FwdadError, fwdad.errors.MissingTransposeError}
+    # and what is a mistake of ours has tests of its own
+    unraised = {
+        fwdad.FwdadError,
+        fwdad.errors.MissingTransposeError,
+        fwdad.errors.InternalError,
+    }
     assert defined - unraised == {c.values[1] for c in CASES if c.values[2]}
     for error in defined:
         assert getattr(fwdad, error.__name__) is error
-        assert issubclass(error, SyntaxError)
+        assert not issubclass(error, SyntaxError)  # which IPython shows as such
         assert error.__doc__
 
 

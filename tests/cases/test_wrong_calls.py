@@ -95,7 +95,7 @@ def lines_of(error, f):
         if (frame.filename, frame.name) == (code.co_filename, code.co_name)
     }
     for note in getattr(error, "__notes__", ()):
-        if note.startswith(f'File "{code.co_filename}"'):
+        if note.lstrip().startswith(f'File "{code.co_filename}"'):
             found.add(int(note.split(", line ")[1].split("\n")[0]))
     return found | {getattr(error, "lineno", None)}
 

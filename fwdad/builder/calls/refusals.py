@@ -52,9 +52,6 @@ REFUSED: dict[Any, str] = {int: "an int"}
 """What raises where it is given something that carries derivatives: what it would make of it."""
 
 
-_FILE = "a file of plain numbers"
-
-
 def _refuse(function: Any, what: str, *, views: bool = False) -> None:
     REFUSED[function] = what
 

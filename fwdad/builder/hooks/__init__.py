@@ -20,6 +20,7 @@ from fwdad.builder.hooks.statements import (
     decorate,
     enter,
     own_names,
+    stop,
     write_cells,
     write_global,
 )
@@ -48,6 +49,7 @@ install_hooks(
         "iterate_deep": iterate_deep,
         "check_eval": check_eval,
         "own_names": own_names,
+        "stop": stop,
         **COMPARISONS,
         "iterate": iterate,
         "found": revive,

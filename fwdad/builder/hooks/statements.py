@@ -11,6 +11,7 @@ from fwdad.builder.calls.effectful import is_file
 from fwdad.builder.lifting.expressions import PREFIX
 from fwdad.builder.memory.shadow import none_written
 from fwdad.builder.run import STATE
+from fwdad.debuggers import stops
 from fwdad.errors import DualLeakError
 
 
@@ -54,6 +55,11 @@ def write_global(namespace: dict[str, Any], *names: str) -> None:
     if run is not None:
         for name in names:
             run.log.name(namespace, name)
+
+
+def stop(f: Any) -> Any:
+    """What stands for a function that, by its name, may stop the program in a debugger."""
+    return f if stops(f) else functools.partial(call, f)
 
 
 def own_names(names: Any) -> Any:

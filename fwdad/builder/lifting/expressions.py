@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from fwdad.debuggers import name_of_stop
+
 PREFIX = "_fwdad_"
 
 BINARY = {
@@ -108,6 +110,10 @@ class ExpressionLifter(ast.NodeTransformer):
             return node
         args = [self.visit(a) for a in node.args]
         keywords = [ast.copy_location(self._keyword(k), k) for k in node.keywords]
+        if name_of_stop(node.func):
+            # the debugger stops where it is called from: it is called in place
+            stop = self._hook("stop", node.func, self.visit(node.func))
+            return ast.copy_location(ast.Call(stop, args, keywords), node)
         if isinstance(node.func, ast.Attribute):
             one = len(args) == 1 and not keywords and not isinstance(args[0], ast.Starred)
             hook = self._hook(

@@ -198,7 +198,8 @@ def _definitions(
 def children_of(node: ast.AST) -> list[ast.AST]:
     """What :func:`ast.iter_child_nodes` yields, in less time, and without what holds nothing."""
     found: list[ast.AST] = []
-    for value in node.__dict__.values():
+    for name in node._fields:  # IPython gives nodes that all trees share, such as `>`, a parent
+        value = getattr(node, name, None)
         if type(value) is list:
             found += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST) and value._fields:

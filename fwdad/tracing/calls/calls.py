@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import python_inside
+from fwdad.debuggers import stops
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.rules.by_position import by_position
 from fwdad.rules.registry import find_rule
@@ -40,6 +41,13 @@ class Calls(ClassCalls):
 
     def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a value."""
+        if stops(f):
+            message = (
+                f"{getattr(f, '__qualname__', 'breakpoint')}() stops a program while it runs, and "
+                "this one is written down without values: take the call out, or call the function, "
+                "or its derivative, without jit"
+            )
+            raise UntraceableError(message, self.location())
         if f is functools.singledispatch:  # it reads annotations, which closures here have not
             message = "functools.singledispatch cannot be called in a traced function"
             raise UntraceableError(message, self.location())

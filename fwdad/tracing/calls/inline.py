@@ -13,13 +13,14 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.builder.lifting.why_missing import Missing, why_missing
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError, is_library_file, note_place
 from fwdad.rules.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
 from fwdad.tape.purity import leaves_arguments
 from fwdad.tape.symbol import Symbol
+from fwdad.tracebacks import DOOR
 from fwdad.tracing.calls.kinds import (
     C_FUNCTIONS,
     LOOPS,
@@ -64,6 +65,8 @@ class InlineCalls(OperationCalls):
         self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
+        if f.__code__ is DOOR:
+            return self.call_function(f.__wrapped__, args, kwargs, public)  # type: ignore[attr-defined]
         if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
             return self.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)
@@ -218,6 +221,10 @@ class InlineCalls(OperationCalls):
             return self._returned(frame)
         except AlwaysRaises as raised:
             raised.location = raised.location or self.location()
+            raise
+        except Exception as error:
+            if not type(error).__module__.startswith("fwdad."):  # which tell their place themselves
+                note_place(error, self.location())
             raise
         finally:
             self.depth -= 1

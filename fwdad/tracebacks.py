@@ -1,0 +1,128 @@
+"""Exceptions that leave a public function, as the user sees them: without frames of fwdad's own.
+
+Nothing is done, and nothing costs, until an exception arrives at the outermost call of fwdad's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from fwdad.errors import InternalError, is_own_file
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public(f: Callable[P, R]) -> Callable[P, R]:
+    """Hide fwdad's frames in the exceptions that leave a function.
+
+    Parameters
+    ----------
+    f : function
+        One that users call.
+
+    Notes
+    -----
+    What is called very often says the same in its own body, without another call::
+
+        try:
+            ...
+        except BaseException as error:
+            leave(error)
+            raise
+    """
+    leaving = leave
+
+    def door(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return f(*args, **kwargs)
+        except BaseException as error:
+            leaving(error)
+            raise
+
+    # in f's own namespace, so that who looks for the functions of a module finds it there
+    made: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)  # type: ignore[attr-defined]
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(made, name, getattr(f, name))
+    made.__wrapped__ = f
+    found: Callable[P, R] = made
+    return found
+
+
+def leave(error: BaseException) -> None:
+    """Make an exception that leaves the outermost public function what the user expects.
+
+    Parameters
+    ----------
+    error : BaseException
+        Caught in the public function, which raises it again.
+
+    Notes
+    -----
+    Frames of fwdad's are taken out of its traceback, and of those of the exceptions that it is
+    chained to. An exception that was caught by fwdad itself (what an attempt has raised, before
+    another way was taken) is no context of it. ``FWDAD_TRACEBACK=full`` leaves everything.
+    """
+    if os.environ.get("FWDAD_TRACEBACK") == "full" or _is_inside(sys._getframe(1).f_back):  # noqa: SLF001
+        return
+    _filter(error, set())
+
+
+def _is_inside(frame: FrameType | None) -> bool:
+    """Whether one of the callers is fwdad's."""
+    while frame is not None:
+        if is_own_file(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _filter(error: BaseException, done: set[int]) -> None:
+    if id(error) in done:
+        return
+    done.add(id(error))
+    context = error.__context__
+    while context is not None and _was_caught_here(context):
+        context = context.__context__
+    suppressed = error.__suppress_context__
+    error.__context__ = context
+    error.__suppress_context__ = suppressed
+    mistake = isinstance(error, InternalError)
+    for other in (error.__cause__, context):
+        if other is not None and not (mistake and other is error.__cause__):  # what is reported
+            _filter(other, done)
+    error.__traceback__ = _kept(error.__traceback__)
+
+
+def _was_caught_here(error: BaseException) -> bool:
+    """Whether it was fwdad's code that caught an exception: where its traceback begins."""
+    trace = error.__traceback__
+    return trace is not None and is_own_file(trace.tb_frame.f_code.co_filename)
+
+
+def _kept(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of fwdad's own."""
+    kept = []
+    while trace is not None:
+        if not is_own_file(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    found = None
+    for trace in reversed(kept):
+        found = TracebackType(found, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return found
+
+
+def _code_of_doors() -> CodeType:
+    def nothing() -> None:
+        pass
+
+    return public(nothing).__code__  # type: ignore[attr-defined, no-any-return]
+
+
+DOOR = _code_of_doors()
+"""The code of all functions that :func:`public` has made."""
