@@ -101,8 +101,14 @@ def fresnel_frule(primals, tangents):
 
 
 def _inverse_mills(x):
-    """pdf(x) / cdf(x) of the normal distribution, by erfcx: neither tail cancels."""
-    return math.sqrt(2 / math.pi) / scipy.special.erfcx(-x / math.sqrt(2))
+    """pdf(x) / cdf(x) of the normal distribution, by erfcx: neither tail cancels.
+
+    To the right, where erfcx grows beyond all numbers, cdf is 1, and pdf is 0 beyond 39.
+    """
+    right = x > 20
+    near = scipy.special.erfcx(np.where(right, 0, x) * (-1 / math.sqrt(2)))
+    far = np.minimum(np.where(right, x, 0), 39)
+    return np.where(right, np.exp(-far * far / 2) / SQRT_2PI, math.sqrt(2 / math.pi) / near)
 
 
 elementwise("scipy.special.ndtr", lambda x, y: np.exp(-x * x / 2) / SQRT_2PI)
