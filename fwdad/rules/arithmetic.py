@@ -101,9 +101,8 @@ elementwise(
 )
 
 
-
 def _log_weight(x, other, y):
-    """The logarithm of a term's weight, x - y; where y is infinite, x may be all of it or nothing."""
+    """The logarithm of a term's weight, x - y; where y is infinite, x is all of it or nothing."""
     return np.where(y == np.inf, np.minimum(x - other, 0), x - y)
 
 

@@ -138,7 +138,6 @@ elementwise(np.arctanh, lambda x, y: 1 / _one_minus_square(x))
 # -- roots, powers, and the absolute value of real numbers
 
 
-
 def _inverse_square(y):
     """1 / y**2 by 1 / y: at infinity its derivatives are 0 as well, and not 0 * inf."""
     inverse = 1 / y

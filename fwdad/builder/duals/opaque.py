@@ -16,6 +16,7 @@ from fwdad.builder.duals.dual import OPAQUE, Dual, check_alive
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError, with_article
 from fwdad.rules.registry import Rule
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 
@@ -166,7 +167,7 @@ def attribute(o: Any, name: str) -> Any:
     cls = type(value)
     if name == "__class__":
         return cls
-    held = getattr(value, "__dict__", {})
+    held = namespace_of(value) or {}
     for base in cls.__mro__:
         if name in base.__dict__:
             found = base.__dict__[name]

@@ -13,6 +13,7 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
@@ -187,7 +188,7 @@ def _is_generated(x: Any, method: Any) -> bool:
     """Whether a comparison is one that ``dataclass`` has written."""
     if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
         return False
-    return hasattr(x, "__dict__") and find_source(method) is None
+    return namespace_of(x) is not None and find_source(method) is None
 
 
 _COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
