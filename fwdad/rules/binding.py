@@ -23,6 +23,18 @@ def parse_signature(text: str) -> inspect.Signature:
     return inspect.signature(namespace["f"])
 
 
+_AXES = {
+    "axis", "axes", "axis1", "axis2", "source", "destination", "shift", "reps", "shape", "ind",
+}  # fmt: skip
+"""What NumPy takes an array for, where rules count with numbers and tuples."""
+
+
+def _as_numbers(x: np.ndarray) -> Any:
+    if x.dtype.kind not in "iu" or x.ndim > 1:
+        return x
+    return tuple(x.tolist()) if x.ndim else x.item()
+
+
 class Binder:
     """Splits the arguments of a call into primals and options.
 
@@ -81,6 +93,7 @@ class Binder:
             and self.positional[: len(self.primals)] == self.primals
             and all(o in self.defaults for o in self.options)
         )
+        self._says_axes = name.startswith(("numpy.", "scipy.")) and not _AXES.isdisjoint(names)
         self.default_options = {o: self.defaults[o] for o in self.options if o in self.defaults}
 
     def are_all_primals(self, count: int) -> bool:
@@ -122,6 +135,10 @@ class Binder:
             primals += extra
         elif extra:
             values[str(self.variadic)] = extra
+        if self._says_axes:
+            for key in _AXES.intersection(values):
+                if type(values[key]) is np.ndarray:
+                    values[key] = _as_numbers(values[key])
         return primals, values
 
     def unbind(

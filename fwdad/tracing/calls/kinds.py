@@ -49,7 +49,7 @@ STATIC_OPTIONS = {
 
 
 AXES = {"axis", "axes", "axis1", "axis2", "source", "destination"}
-SHAPES = {"shape", "newshape", "new_shape", "window_shape"}
+SHAPES = {"shape", "newshape", "new_shape", "window_shape", "pad_width"}
 """Options that lengths stand in, which may be computed when the program runs."""
 
 

@@ -32,6 +32,8 @@ from fwdad.tracing.syntax.texts import text_of_method
 
 # C code that trusts the index arrays that it is given
 _OPTIONS = {Symbol, np.ndarray, list, tuple}  # what options may be that are not known yet
+_PLACES = {np.unravel_index, np.ravel_multi_index}
+_NAMES = {np.zeros: ("shape",), np.empty: ("shape",)}  # where Python cannot tell them
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -105,14 +107,17 @@ class OperationCalls(Outside):
     ) -> tuple[Any, dict[str, Any]]:
         """Axes and the like must be known, those that are inputs are assumed; shapes are tuples."""
 
+        if f in _PLACES:
+            static = {*static, "shape", "dims"}
+
         def told(name: str | None, value: Any) -> Any:
             if name in static:
                 return self.known_option(value)
             return self._lengths(value) if name in SHAPES else value
 
         made = {key: told(key, value) for key, value in kwargs.items()}
-        if any(type(a) in _OPTIONS for a in args[1:]):
-            names = positional(f)
+        if any(type(a) in _OPTIONS for a in args):
+            names = positional(f) or _NAMES.get(f, ())
             args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 
@@ -122,10 +127,11 @@ class OperationCalls(Outside):
             x = self.recorder.as_symbol(x) if may_be_option(x) else x
         if type(x) is Symbol and x.is_array:
             x = self.force(x)
-            return tuple(x.tolist()) if x.ndim else x[()]
-        if type(x) is list:
-            return [self.known(item) for item in x]
-        return self.known(x)
+            return tuple(x.tolist()) if x.ndim else x.item()
+        if type(x) in (list, tuple):
+            return type(x)([self.known_option(item) for item in x])
+        found = self.known(x)
+        return int(found) if isinstance(found, np.integer) else found
 
     def _lengths(self, shape: Any) -> Any:
         """A shape, which may be an array, as a number or a tuple of numbers."""
@@ -135,7 +141,7 @@ class OperationCalls(Outside):
             return shape
         found = self.recorder.forced(shape.value)
         if found is not UNBOUND:
-            return tuple(found.tolist()) if found.ndim else found[()]
+            return tuple(found.tolist()) if found.ndim else found.item()
         if not shape.type.ndim:
             return self.recorder.load(shape, ())
         rank = self.recorder.known_length(shape, 0)
