@@ -180,8 +180,7 @@ def leaf_key(x: Any) -> Hashable:
     if isinstance(x, np.ndarray):
         return (x.dtype, tuple(n if n < 2 else -1 for n in x.shape))
     t = number_type(x)
-    assert t is not None
-    return (t.dtype, t.python)
+    return (type(x),) if t is None else (t.dtype, t.python)  # no leaf is there any more
 
 
 @dataclass(frozen=True)
