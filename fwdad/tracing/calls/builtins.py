@@ -110,6 +110,8 @@ def _callable(tracer: Any, x: Any) -> bool:
 
 @builtin(functools.partial)
 def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(f, Method):
+        return _partial(tracer, f.function, f.owner, *args, **kwargs)
     if callable(f):
         return functools.partial(f, *args, **kwargs)
     return functools.partial(lambda *a, **k: tracer.call(f, a, k), *args, **kwargs)

@@ -106,7 +106,6 @@ class OperationCalls(Outside):
         self, f: Any, args: Any, kwargs: Any, static: set[str] = STATIC_OPTIONS
     ) -> tuple[Any, dict[str, Any]]:
         """Axes and the like must be known, those that are inputs are assumed; shapes are tuples."""
-
         if f in _PLACES:
             static = {*static, "shape", "dims"}
 

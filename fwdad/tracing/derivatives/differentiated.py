@@ -170,7 +170,16 @@ class Differentiated:
         primals, bars = pull_block(
             self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree)
         )
+        bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
+
+    @staticmethod
+    def _as_wide(x_bar: Any, x: Any) -> Any:
+        """The cotangent of a complex array, of which the real part may be all that there is."""
+        wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
+        if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
+            return x_bar
+        return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
     def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
         """The function as a block, its arguments, its value's structure.
