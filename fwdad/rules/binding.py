@@ -106,6 +106,16 @@ class Binder:
         """Answer ``(primals, options)``; raises TypeError as a wrong call would."""
         if self._simple and not kwargs and len(args) == len(self.primals):
             return args, dict(self.default_options)
+        primals, values = self._split(args, kwargs)
+        if self._says_axes:
+            for key in _AXES.intersection(values):
+                if type(values[key]) is np.ndarray:
+                    values[key] = _as_numbers(values[key])
+        return primals, values
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         values = dict(self.defaults)
         extra: tuple[Any, ...] = ()
         if len(args) > len(self.positional):
@@ -135,10 +145,6 @@ class Binder:
             primals += extra
         elif extra:
             values[str(self.variadic)] = extra
-        if self._says_axes:
-            for key in _AXES.intersection(values):
-                if type(values[key]) is np.ndarray:
-                    values[key] = _as_numbers(values[key])
         return primals, values
 
     def unbind(
