@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.arguments import check_chunk, positions_of
+from fwdad.builder.arguments import check_numbers
 from fwdad.errors import (
     NoOutputError,
     UnsupportedTypeError,
@@ -94,6 +95,11 @@ class Differentiated:
             message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
             raise UnsupportedTypeError(message)
 
+    def check_numbers(self) -> None:
+        """Raise for ints among the floats of a list that is differentiated with respect to."""
+        for k in self.argnums:
+            check_numbers(k, self.args[k])
+
     def sizes(self) -> list[int]:
         """How many numbers each leaf holds, which must be known."""
         recorder = self.tracer.recorder
@@ -157,6 +163,7 @@ class Differentiated:
         lends : bool
             Whether values may be memory that f is given or reads: who asks sees to it.
         """
+        self.check_numbers()
         recorder = self.tracer.recorder
         outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
         try:
