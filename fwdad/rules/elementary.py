@@ -44,6 +44,28 @@ def _is_quick(name, x, least):
     )
 
 
+def bell(x, end):
+    """exp(-x * x), of which every derivative is 0 where it is itself: beyond ``end``, as at inf."""
+    if plain(x) is not x or hasattr(type(x), "__fwdad_symbolic__"):
+        if not np.iscomplexobj(x):
+            x = np.minimum(np.maximum(x, -end), end)
+    return np.exp(-x * x)
+
+
+def _inverse_of_one_and_square(x):
+    """1 / (1 + x * x), by 1 / x where the square would overflow, or its derivatives would."""
+    if (plain(x) is x and not hasattr(type(x), "__fwdad_symbolic__")) or np.iscomplexobj(x):
+        return 1 / (1 + x * x)
+    large = np.absolute(x) > _LARGE
+    inverse = 1 / np.where(large, x, 1)
+    near = np.where(large, 0, x)
+    return np.where(large, inverse * inverse, 1 / (1 + near * near))
+
+
+_LARGE = 1e18  # beyond, 1 + x * x is x * x; single precision has its square, too
+ERF_END = 40.0  # exp(-x * x) is 0 from there on
+
+
 # -- exponentials and logarithms
 
 elementwise(np.exp, lambda x, y: y)
@@ -97,7 +119,7 @@ elementwise(np.cos, _minus_sine)
 elementwise(np.tan, lambda x, y: 1 + y * y)
 elementwise(np.arcsin, lambda x, y: 1 / np.sqrt(_one_minus_square(x)))
 elementwise(np.arccos, lambda x, y: -1 / np.sqrt(_one_minus_square(x)))
-elementwise(np.arctan, lambda x, y: 1 / (1 + x * x))
+elementwise(np.arctan, lambda x, y: _inverse_of_one_and_square(x))
 
 for _to_radians in (np.deg2rad, np.radians):
     elementwise(_to_radians, lambda x, y: DEGREE)
