@@ -42,7 +42,7 @@ EXACT = [
     (np.tanh, -360.0, [8.1289e-313, 1.62578e-312]),
     (np.tanh, 20.0, [1.6993417021166355e-17, -3.398683404233271e-17]),
     (sp.log_ndtr, 30.0, [1.4736461348785476e-196, -4.420938404635643e-195]),
-    (sp.log_ndtr, -30.0, [30.033259667433677, -0.9977928135111413]),
+    (sp.log_ndtr, -30.0, [30.033259667433677, -0.99889622848810991]),
 ]
 
 
@@ -72,6 +72,7 @@ def test_logaddexp_of_infinity():
     [("kn", 0.5), ("kn", 1.5), ("yn", 2.7), ("expn", 0.5), ("expn", 2.5), ("spherical_jn", 1.5),
      ("spherical_yn", 1.5), ("spherical_in", 1.5), ("spherical_kn", 1.5)],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:floating point number truncated")  # SciPy says it
 def test_orders_are_cut_as_scipy_cuts_them(name, n):
     f = getattr(sp, name)
     for k in (1, 2):
