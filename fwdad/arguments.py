@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.arguments import Arguments
+from fwdad.builder.arguments import Arguments, check_numbers
 from fwdad.builder.forward import run_forward
 from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError, type_in_words
 from fwdad.tangents.composite import Structure
@@ -29,9 +29,18 @@ _FIRST_LANES = 64
 
 
 def arguments_of(
-    f: Function, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, argnums: Argnums
+    f: Function,
+    x: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    argnums: Argnums,
+    *,
+    seeded: bool = False,
 ) -> tuple[Arguments, bool]:
-    """The arguments taken apart, and whether ``argnums`` names a single one."""
+    """The arguments taken apart, and whether ``argnums`` names a single one.
+
+    Those that are ``seeded`` come with tangents, which say what has none.
+    """
     if not callable(f):
         message = f"the first argument is the function; {type_in_words(f)} came"
         raise UnsupportedTypeError(message)
@@ -45,6 +54,8 @@ def arguments_of(
     if not isinstance(args, tuple):
         args = (args,)
     positions = positions_of(argnums, 1 + len(args))
+    for k in () if seeded else positions:
+        check_numbers(k, (x, *args)[k])
     return Arguments((x, *args), kwargs or {}, positions), not isinstance(argnums, (tuple, list))
 
 

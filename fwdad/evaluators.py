@@ -137,7 +137,7 @@ def jvp(
         pushed = push_array(f, x, v, args, kwargs) if usual else None
         if pushed is not None:
             return pushed
-    arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    arguments, single = arguments_of(f, x, args, kwargs, argnums, seeded=True)
     check_holomorphic(f, arguments, holomorphic, has_aux=has_aux, outputs=outputs)
     seeds: BasisSeeds | GivenSeeds
     if v is None:

@@ -6,6 +6,7 @@ and that is run backwards.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fwdad.builder.activity import is_active
 from fwdad.builder.arguments import Arguments, copied
 from fwdad.builder.build import run_on_duals
 from fwdad.builder.calls.dispatch import call
+from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.defects import Untraced
 from fwdad.errors import NOTE, MissingTransposeError
@@ -24,6 +26,7 @@ from fwdad.recorded import run_recorded
 from fwdad.reverse import whole
 from fwdad.tangents.composite import unflatten
 from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import leaf_dtype
 from fwdad.tangents.zero import NoTangent, Zero
 from fwdad.tape.leaves import leaves_in
 from fwdad.tape.whole import Whole
@@ -147,11 +150,19 @@ def _zeros(leaf: Any) -> Any:
 
 def in_trees(parts: list[Any], arguments: Any, *, single: bool) -> Any:
     """One thing for each leaf of the arguments in their structures."""
+    parts = [_as_wide(part, x) for part, x in zip(parts, arguments.leaves, strict=True)]
     trees, start = [], 0
     for structure, count in zip(arguments.structures, arguments.counts, strict=True):
         trees.append(unflatten(structure, parts[start : start + count], lambda _: NoTangent))
         start += count
     return trees[0] if single else tuple(trees)
+
+
+def _as_wide(part: Any, x: Any) -> Any:
+    """A cotangent under a derivative; a complex number's may have come as its real part only."""
+    if not isinstance_dual(part) or leaf_dtype(x).kind != "c" or part.dtype.kind == "c":
+        return part
+    return call(operator.add, part, 0j)
 
 
 def _pull_whole(

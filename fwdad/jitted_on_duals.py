@@ -15,6 +15,7 @@ from fwdad.builder.duals.tags import top_tag
 from fwdad.builder.run import STATE
 from fwdad.jitted import Jitted
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tracing.arguments import is_record
 
 
@@ -100,6 +101,6 @@ class _DualArguments:
         if isinstance(x, (np.ndarray, bool, int, float, complex, np.generic)):
             self.tangents.append(None)
             return x
-        if hasattr(x, "__dict__") and not callable(x):
+        if namespace_of(x) is not None and not callable(x):
             self.nested = True  # objects are run by the other evaluator
         return x

@@ -343,12 +343,17 @@ class ProgramLower(Lower):  # type: ignore[misc]
         found = self.func_ir._definitions.get(variable.name, ())
         return found[0] if len(found) == 1 else None
 
+    def _constant(self, variable: Any) -> Any:
+        """What a variable is that is written down, or None; an expression's has no value."""
+        made = self._made_of(variable)
+        return made.value if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)) else None
+
     def _known_ints(self, variable: Any) -> list[int] | None:
         """The ints of a tuple that is written down, or None."""
         made = self._made_of(variable)
         if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
             return None
-        found = [getattr(self._made_of(item), "value", None) for item in made.items]
+        found = [self._constant(item) for item in made.items]
         return [k for k in found if type(k) is int] if None not in found else None
 
     def _is_inner(self, index: Any) -> bool:
@@ -361,7 +366,7 @@ class ProgramLower(Lower):  # type: ignore[misc]
         if isinstance(index, ir.Expr) and index.op == "binop":
             if index.fn is operator.mul:  # a step keeps it inside
                 return self._is_inner(index.lhs) and self._is_inner(index.rhs)
-            added = getattr(self._made_of(index.rhs), "value", None)
+            added = self._constant(index.rhs)
             if index.fn is operator.add and type(added) is int:
                 return f"{index.lhs.name.partition('.')[0]} + {added}" in names
         return False

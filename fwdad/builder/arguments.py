@@ -100,6 +100,44 @@ def _no_tangent(k: int, x: Any) -> str:
     )
 
 
+def check_numbers(k: int, x: Any, where: str = "") -> None:
+    """Raise for an int among the floats of a list: a vector is meant, and it would have no slope.
+
+    Parameters
+    ----------
+    k : int
+        The position of the argument.
+    x : object
+        The argument; only plain lists and tuples of numbers, or of such lists, are looked at.
+    where : str
+        The part of the argument that x is, as source.
+    """
+    if type(x) not in (list, tuple):
+        return
+    kinds = [_number_kind(item) for item in x]
+    if set(kinds) <= {"i", "u", "f", "c"} and not {"f", "c"}.isdisjoint(kinds):
+        for at, kind in enumerate(kinds):
+            if kind in "iu":
+                value = "a float" if hasattr(type(x[at]), "__fwdad_symbolic__") else f"{x[at]}.0"
+                message = (
+                    f"argument {k} is {type_in_words(x)} of numbers, and item {where}[{at}] is an "
+                    f"int, which has no derivative: write {value}"
+                )
+                raise UnsupportedTypeError(message)
+    for at, item in enumerate(x):
+        check_numbers(k, item, f"{where}[{at}]")
+
+
+def _number_kind(x: Any) -> str:
+    """The kind of a number's dtype; nothing of what is no number, or a truth value."""
+    if hasattr(type(x), "__fwdad_symbolic__"):
+        return "" if x.is_array else x.dtype.kind
+    x = plain(x)
+    if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
+        return "i" if isinstance(x, int) else "c" if isinstance(x, complex) else "f"
+    return x.dtype.kind if isinstance(x, np.number) else ""
+
+
 def explicit_leaves(x: Any) -> Any:
     """A value with the tangents that an enclosing call keeps in memory made explicit."""
     if not SHADOWED:

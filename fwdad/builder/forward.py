@@ -18,6 +18,7 @@ from fwdad.builder.memory.shadow import owner_of
 from fwdad.builder.outcomes import Collector, Outcome
 from fwdad.errors import NoOutputError, UnsupportedTypeError, returned_nothing, type_in_words
 from fwdad.tangents.composite import Structure, flatten, is_leaf, opaque_parts, unflatten
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Zero
 
@@ -186,7 +187,7 @@ def _plain_object(o: Any, run: Run, seen: dict[int, Any]) -> Any:
         return o.copy() if run.log.wrote(o) else o
     if isinstance(o, (set, bytearray, deque)):
         return copy.copy(o)
-    held = getattr(o, "__dict__", None)
+    held = namespace_of(o)
     if not held or callable(o) or isinstance(o, (type, types.ModuleType)):
         return o
     if id(o) not in seen:

@@ -37,6 +37,7 @@ from fwdad.put_back import EnteredTwice
 from fwdad.recorded.memory import Memory
 from fwdad.recorded.tangent import Recorded
 from fwdad.tangents.alike import alike
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 
 _ATOMS = {
@@ -208,7 +209,7 @@ class Surroundings:
         if isinstance(o, Iterator) and not isinstance(type(o).__next__, types.FunctionType):
             message = f"it can reach a {type(o).__name__}, which can be read once only"
             raise NotRepeatableError(message)
-        held = getattr(o, "__dict__", None)
+        held = namespace_of(o)
         users = _is_users(type(o))
         if users:
             self._found.append(type(o))

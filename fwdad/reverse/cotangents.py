@@ -291,6 +291,9 @@ class Cotangents:
                 made = self.recorder.apply(np.ndarray.copy, (known,), {})
             else:
                 made = self.whole(v, known)
+        if v.type.dtype.kind == "c" != made.dtype.kind:  # of its real part, until now
+            with self.writing(home):
+                made = self.recorder.apply(np.ndarray.astype, (made, v.type.dtype), {})
         home.bars[v] = made
         home.owned.add(v)
         return made

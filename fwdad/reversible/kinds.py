@@ -16,6 +16,7 @@ from fwdad.errors import UnsupportedTypeError
 from fwdad.reversible.containers import Container
 from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
 from fwdad.reversible.places import PARTS, steps
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import ArrayType
@@ -183,7 +184,7 @@ def field_names(x: Any) -> list[str]:
     slots = [getattr(cls, "__slots__", ()) for cls in reversed(type(x).__mro__)]
     names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
     held = [n for n in names if n not in ("__dict__", "__weakref__") and hasattr(x, n)]
-    return held + list(getattr(x, "__dict__", ()))
+    return held + list(namespace_of(x) or ())
 
 
 def indexed(kind: Kind, index: ast.expr, kind_of_expression: Any) -> Kind | None:

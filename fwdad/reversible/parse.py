@@ -28,6 +28,7 @@ from fwdad.reversible.program import (
     Variable,
     While,
 )
+from fwdad.reversible.repeated import check_repeatable
 from fwdad.reversible.syntax import Contains, OwnFields, Replace, is_docstring, stored
 
 _UPDATES = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitXor: "^"}
@@ -92,6 +93,8 @@ class _Parser(Calls):
             raise self.refuse(message, self.node)
         self.locals |= set(params)
         self.names |= set(params)
+        for n in self.node.body:
+            check_repeatable(n, self.meaning, self.refuse)
         body = [Contains(self).visit(copy.deepcopy(n)) for n in self.node.body]
         if body and isinstance(body[-1], ast.Return):
             self._check_return(body[-1], params)

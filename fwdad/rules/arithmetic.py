@@ -100,8 +100,18 @@ elementwise(
     lambda x1, x2, y: -_arctan2_slope(x1, x1, x2),
 )
 
-elementwise(np.logaddexp, lambda x1, x2, y: np.exp(x1 - y), lambda x1, x2, y: np.exp(x2 - y))
-elementwise(np.logaddexp2, lambda x1, x2, y: np.exp2(x1 - y), lambda x1, x2, y: np.exp2(x2 - y))
+
+def _log_weight(x, other, y):
+    """The logarithm of a term's weight, x - y; where y is infinite, x is all of it or nothing."""
+    return np.where(y == np.inf, np.minimum(x - other, 0), x - y)
+
+
+for _logaddexp, _exp in ((np.logaddexp, np.exp), (np.logaddexp2, np.exp2)):
+    elementwise(
+        _logaddexp,
+        lambda x1, x2, y, exp=_exp: exp(_log_weight(x1, x2, y)),
+        lambda x1, x2, y, exp=_exp: exp(_log_weight(x2, x1, y)),
+    )
 
 
 # -- functions that select: tangents are selected too, never multiplied by a mask

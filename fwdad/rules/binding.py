@@ -23,6 +23,18 @@ def parse_signature(text: str) -> inspect.Signature:
     return inspect.signature(namespace["f"])
 
 
+_AXES = {
+    "axis", "axes", "axis1", "axis2", "source", "destination", "shift", "reps", "shape", "ind",
+}  # fmt: skip
+"""What NumPy takes an array for, where rules count with numbers and tuples."""
+
+
+def _as_numbers(x: np.ndarray) -> Any:
+    if x.dtype.kind not in "iu" or x.ndim > 1:
+        return x
+    return tuple(x.tolist()) if x.ndim else x.item()
+
+
 class Binder:
     """Splits the arguments of a call into primals and options.
 
@@ -81,6 +93,7 @@ class Binder:
             and self.positional[: len(self.primals)] == self.primals
             and all(o in self.defaults for o in self.options)
         )
+        self._says_axes = name.startswith(("numpy.", "scipy.")) and not _AXES.isdisjoint(names)
         self.default_options = {o: self.defaults[o] for o in self.options if o in self.defaults}
 
     def are_all_primals(self, count: int) -> bool:
@@ -93,6 +106,16 @@ class Binder:
         """Answer ``(primals, options)``; raises TypeError as a wrong call would."""
         if self._simple and not kwargs and len(args) == len(self.primals):
             return args, dict(self.default_options)
+        primals, values = self._split(args, kwargs)
+        if self._says_axes:
+            for key in _AXES.intersection(values):
+                if type(values[key]) is np.ndarray:
+                    values[key] = _as_numbers(values[key])
+        return primals, values
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         values = dict(self.defaults)
         extra: tuple[Any, ...] = ()
         if len(args) > len(self.positional):

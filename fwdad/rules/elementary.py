@@ -44,6 +44,28 @@ def _is_quick(name, x, least):
     )
 
 
+def bell(x, end):
+    """exp(-x * x), of which every derivative is 0 where it is itself: beyond ``end``, as at inf."""
+    if plain(x) is not x or hasattr(type(x), "__fwdad_symbolic__"):
+        if not np.iscomplexobj(x):
+            x = np.minimum(np.maximum(x, -end), end)
+    return np.exp(-x * x)
+
+
+def _inverse_of_one_and_square(x):
+    """1 / (1 + x * x), by 1 / x where the square would overflow, or its derivatives would."""
+    if (plain(x) is x and not hasattr(type(x), "__fwdad_symbolic__")) or np.iscomplexobj(x):
+        return 1 / (1 + x * x)
+    large = np.absolute(x) > _LARGE
+    inverse = 1 / np.where(large, x, 1)
+    near = np.where(large, 0, x)
+    return np.where(large, inverse * inverse, 1 / (1 + near * near))
+
+
+_LARGE = 1e18  # beyond, 1 + x * x is x * x; single precision has its square, too
+ERF_END = 40.0  # exp(-x * x) is 0 from there on
+
+
 # -- exponentials and logarithms
 
 elementwise(np.exp, lambda x, y: y)
@@ -97,7 +119,7 @@ elementwise(np.cos, _minus_sine)
 elementwise(np.tan, lambda x, y: 1 + y * y)
 elementwise(np.arcsin, lambda x, y: 1 / np.sqrt(_one_minus_square(x)))
 elementwise(np.arccos, lambda x, y: -1 / np.sqrt(_one_minus_square(x)))
-elementwise(np.arctan, lambda x, y: 1 / (1 + x * x))
+elementwise(np.arctan, lambda x, y: _inverse_of_one_and_square(x))
 
 for _to_radians in (np.deg2rad, np.radians):
     elementwise(_to_radians, lambda x, y: DEGREE)
@@ -108,15 +130,24 @@ for _to_degrees in (np.rad2deg, np.degrees):
 
 
 def _sech_squared(x, y):
-    """1 - tanh(x)**2; the difference itself would cancel in the tails."""
+    """1 - tanh(x)**2; the difference itself would cancel in the tails.
+
+    By exp(-|x|), of which no derivative overflows. The minus of the modulus is a copy of a sign:
+    its slope at 0 is one side's, and not the 0 that ``abs`` has there.
+    """
     if np.iscomplexobj(x):  # cosh overflows to inf + nan j where tanh is still well behaved
         return 1 - y * y
-    if _is_quick("cosh", plain(x), _MANY):
-        sech = 1 / np.cosh(x)
-    else:
-        grown = np.exp(x)  # cheaper than a cosh that is not vector code
-        sech = 2 / (grown + 1 / grown)
-    return sech * sech
+    at = plain(x)
+    is_quick = _is_quick("cosh", at, _MANY)
+    if is_quick:
+        sech = 1 / np.cosh(at)
+        value = sech * sech
+        if at is x:
+            return value
+    falling = np.exp(np.copysign(x, -1))  # cheaper than a cosh that is not vector code
+    sech = 2 * falling / (1 + falling * falling)
+    slope = sech * sech
+    return with_derivative_of(value, slope) if is_quick else slope
 
 
 elementwise(np.sinh, lambda x, y: np.cosh(x))
@@ -128,8 +159,15 @@ elementwise(np.arctanh, lambda x, y: 1 / _one_minus_square(x))
 
 # -- roots, powers, and the absolute value of real numbers
 
+
+def _inverse_square(y):
+    """1 / y**2 by 1 / y: at infinity its derivatives are 0 as well, and not 0 * inf."""
+    inverse = 1 / y
+    return inverse * inverse
+
+
 elementwise(np.sqrt, lambda x, y: 0.5 / y)
-elementwise(np.cbrt, lambda x, y: 1 / (3 * y * y))
+elementwise(np.cbrt, lambda x, y: _inverse_square(y) / 3)
 elementwise(np.square, lambda x, y: 2 * x)
 elementwise(np.reciprocal, lambda x, y: -y * y)
 elementwise(np.fabs, lambda x, y: np.sign(x))

@@ -323,7 +323,7 @@ def tensorsolve_frule(primals, tangents, axes=None):
         return np.linalg.tensorsolve(primals[0], b, axes), ZERO  # raises as the primal does
     x, x_dot = call_rule(
         np.linalg.solve,
-        (np.reshape(a, (n, n)), np.reshape(b, n)),
-        (a_dot.reshape((n, n)), b_dot.reshape(n)),
+        (np.reshape(a, (n, n)), np.reshape(b, (n,))),
+        (a_dot.reshape((n, n)), b_dot.reshape((n,))),
     )
     return x.reshape(shape), x_dot.reshape(shape)

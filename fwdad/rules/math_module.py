@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.rules.arithmetic import whole_quotient
 from fwdad.rules.define import elementwise, frule, locally_constant
-from fwdad.rules.elementary import DEGREE
+from fwdad.rules.elementary import DEGREE, ERF_END, bell
 from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.symbolic import apply, is_known
@@ -86,8 +86,8 @@ def _psi(x):
     return psi(x)
 
 
-elementwise(math.erf, lambda x, y: 2 / math.sqrt(math.pi) * np.exp(-x * x))
-elementwise(math.erfc, lambda x, y: -2 / math.sqrt(math.pi) * np.exp(-x * x))
+elementwise(math.erf, lambda x, y: 2 / math.sqrt(math.pi) * bell(x, ERF_END))
+elementwise(math.erfc, lambda x, y: -2 / math.sqrt(math.pi) * bell(x, ERF_END))
 elementwise(math.gamma, lambda x, y: y * _psi(x))
 elementwise(math.lgamma, lambda x, y: _psi(x))
 

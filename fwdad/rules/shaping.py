@@ -40,6 +40,8 @@ def transpose_transpose(y_bar, a, axes=None):
     """Undo the permutation."""
     if axes is None:
         return np.transpose(y_bar)
+    if a.ndim == 1:
+        return y_bar
     return np.transpose(y_bar, np.argsort([axis % a.ndim for axis in axes]).tolist())
 
 

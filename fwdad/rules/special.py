@@ -12,7 +12,7 @@ import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
 from fwdad.rules.define import elementwise, frule, locally_constant
-from fwdad.rules.elementary import DEGREE, LN10
+from fwdad.rules.elementary import DEGREE, ERF_END, LN10, bell
 from fwdad.rules.partials import no_derivative
 from fwdad.rules.registry import RULES
 from fwdad.tangents.plain import plain
@@ -79,8 +79,8 @@ def _dawson_slope(x, y):
 
 # -- error functions (7.2, 7.10)
 
-elementwise("scipy.special.erf", lambda x, y: (2 / SQRT_PI) * np.exp(-x * x))
-elementwise("scipy.special.erfc", lambda x, y: (-2 / SQRT_PI) * np.exp(-x * x))
+elementwise("scipy.special.erf", lambda x, y: (2 / SQRT_PI) * bell(x, ERF_END))
+elementwise("scipy.special.erfc", lambda x, y: (-2 / SQRT_PI) * bell(x, ERF_END))
 elementwise("scipy.special.erfi", lambda x, y: (2 / SQRT_PI) * np.exp(x * x))
 elementwise("scipy.special.erfcx", _erfcx_slope)
 elementwise("scipy.special.dawsn", _dawson_slope)
@@ -101,11 +101,17 @@ def fresnel_frule(primals, tangents):
 
 
 def _inverse_mills(x):
-    """pdf(x) / cdf(x) of the normal distribution, by erfcx: neither tail cancels."""
-    return math.sqrt(2 / math.pi) / scipy.special.erfcx(-x / math.sqrt(2))
+    """pdf(x) / cdf(x) of the normal distribution, by erfcx: neither tail cancels.
+
+    To the right, where erfcx grows beyond all numbers, cdf is 1, and pdf is 0 beyond 39.
+    """
+    right = x > 20
+    near = scipy.special.erfcx(np.where(right, 0, x) * (-1 / math.sqrt(2)))
+    far = np.minimum(np.where(right, x, 0), 39)
+    return np.where(right, np.exp(-far * far / 2) / SQRT_2PI, math.sqrt(2 / math.pi) / near)
 
 
-elementwise("scipy.special.ndtr", lambda x, y: np.exp(-x * x / 2) / SQRT_2PI)
+elementwise("scipy.special.ndtr", lambda x, y: bell(x * math.sqrt(0.5), ERF_END) / SQRT_2PI)
 elementwise("scipy.special.log_ndtr", lambda x, y: _inverse_mills(x))
 elementwise("scipy.special.ndtri", lambda x, y: SQRT_2PI * np.exp(y * y / 2))
 elementwise("scipy.special.ndtri_exp", lambda x, y: 1 / _inverse_mills(y))

@@ -20,11 +20,15 @@ from fwdad.tangents.zero import Zero
 
 
 def _bessel(name, below, above, *, neighbour=None):
-    """f_v' = (below * f_(v-1) + above * f_(v+1)) / 2."""
+    """f_v' = (below * f_(v-1) + above * f_(v+1)) / 2.
+
+    A function with a ``neighbour`` takes the whole part of v for its order.
+    """
 
     def slope(v, z, y):
         f = getattr(scipy.special, neighbour or name)
-        return below / 2 * f(v - 1, z) + above / 2 * f(v + 1, z)
+        order = np.trunc(v) if neighbour else v
+        return below / 2 * f(order - 1, z) + above / 2 * f(order + 1, z)
 
     elementwise(f"scipy.special.{name}", ORDER, slope)
 
@@ -103,6 +107,7 @@ def _spherical(name, below, above):
             ORDER()
         f = getattr(scipy.special, name)
         y = f(n, z, derivative)
+        n = np.trunc(n)  # as SciPy does
         lower = f(np.maximum(n, 1) - 1, z, derivative)  # for n = 0 it has the weight 0
         slope = (below * n * lower + above * (n + 1) * f(n + 1, z, derivative)) / (2 * n + 1)
         return y, fit(slope * z_dot, y)
@@ -223,6 +228,7 @@ elementwise(
 
 
 def _expn_slope(n, x, y):
+    n = np.trunc(n)  # as SciPy does
     below = scipy.special.expn(_whole(np.maximum(n, 1) - 1), x)
     return np.where(n == 0, -y * (1 + 1 / x), -below)
 

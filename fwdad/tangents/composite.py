@@ -17,6 +17,7 @@ import numpy as np
 
 from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words, with_article
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.refused import refusal
 from fwdad.tangents.registrations import OWN, registration_of
 from fwdad.tangents.zero import ZERO, NoTangent, Zero
@@ -48,7 +49,7 @@ def is_leaf(x: Any) -> bool:
     """Whether a value has a tangent space of its own: a number, an array, a class that says so."""
     if type(x) is np.ndarray:  # the commonest
         return x.dtype.kind in "fc"
-    if hasattr(x, "__fwdad_tag__"):
+    if hasattr(type(x), "__fwdad_tag__"):
         return True
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "fc" and type(x) in _ARRAYS
@@ -164,7 +165,7 @@ def _parts(x: Any) -> tuple[str, list[Any], list[Any], Any] | None:
     if registration is not None:
         return None
     if isinstance(x, tuple):
-        return "tuple", [], list(x), dict(getattr(x, "__dict__", {}))
+        return "tuple", [], list(x), dict(namespace_of(x) or {})
     if isinstance(x, (list, dict)):
         keys, values = (list(x), list(x.values())) if isinstance(x, dict) else ([], list(x))
         own = None if type(x) in (list, dict) else _twin(x)
@@ -247,7 +248,7 @@ def _twin(x: Any) -> Any:
     for name in _slots(cls):
         if hasattr(x, name):
             object.__setattr__(out, name, getattr(x, name))
-    for name, value in getattr(x, "__dict__", {}).items():
+    for name, value in (namespace_of(x) or {}).items():
         # a cached property was computed from plain parts: kept, it would lose the derivative
         if not isinstance(getattr(cls, name, None), functools.cached_property):
             object.__setattr__(out, name, value)
@@ -453,7 +454,7 @@ def opaque_parts(y: Any) -> Iterator[tuple[Any, str, list[Any]]]:
             nodes.extend(node.children if id(node) not in seen else ())
             seen[id(node)] = node
             o = node.value
-            held = getattr(o, "__dict__", None) if node.kind in ("static", "tuple") else None
+            held = namespace_of(o) if node.kind in ("static", "tuple") else None
             if not held or callable(o) or isinstance(o, ModuleType) or id(o) in seen:
                 continue
             seen[id(o)] = o

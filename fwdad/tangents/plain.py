@@ -7,6 +7,6 @@ from typing import Any
 
 def plain(value: Any) -> Any:
     """Strip the duals of enclosing derivatives off a value."""
-    while hasattr(value, "__fwdad_tag__"):
+    while hasattr(type(value), "__fwdad_tag__"):
         value = value.p
     return value

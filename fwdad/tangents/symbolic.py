@@ -18,7 +18,7 @@ from fwdad.tangents.zero import Undefined
 def recorder_of(*values: Any) -> Any:
     """Who writes the tape of a symbol among the values, or in a list of them; None without one."""
     for x in values:
-        if hasattr(x, "__fwdad_symbolic__"):
+        if hasattr(type(x), "__fwdad_symbolic__"):
             return x.recorder
         if isinstance(x, (list, tuple)):
             found = recorder_of(*x)
@@ -44,7 +44,7 @@ def apply(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def array_of(x: Any) -> Any:
     """A primal as an array without tangents of enclosing derivatives; a symbol is itself."""
     x = plain(x)
-    return x if hasattr(x, "__fwdad_symbolic__") else np.asarray(x)
+    return x if hasattr(type(x), "__fwdad_symbolic__") else np.asarray(x)
 
 
 def zeros(shape: tuple[Any, ...], dtype: Any, beside: Any = None) -> Any:

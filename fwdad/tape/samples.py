@@ -52,10 +52,14 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
             return sizes.get(t.size or ANY_NUMBER, sizes.get(ANY_NUMBER, 1))
+        if t.dtype.kind in "iu":  # of which an array's length may be made
+            return t.dtype.type(sizes.get(ANY_NUMBER, 1))
         one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale or 1.0)
         return one.item() if t.python else one
     shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
     made = np.ones(shape, t.dtype)
+    if not shape and t.dtype.kind in "iu":
+        made[()] = sizes.get(ANY_NUMBER, 1)
     if t.dtype.kind in "fc" and scale is None:
         return np.cos(1.0 + np.arange(made.size) ** 2).astype(t.dtype).reshape(shape)
     if t.dtype.kind in "fc" and scale != 1.0:

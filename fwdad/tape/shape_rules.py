@@ -23,6 +23,9 @@ def _lengths(shape: Operand) -> tuple[Dimension, ...]:
 
 def _length(item: Operand) -> Dimension:
     if isinstance(item, Value):
+        if item.type.ndim:
+            message = "a shape is an array whose contents are not known"
+            raise CannotInferError(message)
         return getattr(item.type, "size", None) or Size()
     return int(item) if item != -1 else Size()
 

@@ -12,6 +12,7 @@ from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tangents import sparse
 from fwdad.tape.alias import windows
+from fwdad.tape.contents import Contents
 from fwdad.tape.infer import infer
 from fwdad.tape.journal import Journal, Region
 from fwdad.tape.known_lengths import KnownLengths, length_of
@@ -31,6 +32,7 @@ from fwdad.tape.ops import (
     is_array,
     map_values,
     values_in,
+    walk,
 )
 from fwdad.tape.purity import FACTORS
 from fwdad.tape.samples import CannotInferError
@@ -56,7 +58,9 @@ class Writer(Journal, KnownLengths):
         self.place: Callable[[], Location | None] = lambda: None
         self.assumes = False  # whether lengths of the example may be taken for granted
         self.value_guards: dict[int, Any] = {}  # input: value
-        self.examples: dict[Value, tuple[int, Any]] = {}  # input's value: (input, example)
+        # input's value: (input, example); no input for an array that is a constant
+        self.examples: dict[Value, tuple[int | None, Any]] = {}
+        self.assumed: set[Value] = set()  # arrays whose contents are taken for granted
         self._definitions: dict[Value, Op] = {}
         self.prints = False  # whether the traced function prints: output is left out
         self.rows = True  # whether it is likely that the inputs lie row by row
@@ -216,12 +220,22 @@ class Writer(Journal, KnownLengths):
         self.block.ops.extend(ops)
 
     def forced(self, value: Value) -> Any:
-        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs."""
+        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs.
+
+        An array is one of a few whole numbers that nobody has written into: nobody may any more.
+        """
+        if is_array(value):
+            if self._is_written(value):
+                return UNBOUND
+            self.assumed.add(value)
         if value in self.examples:
             k, example = self.examples[value]
-            self.value_guards[k] = example
+            if k is not None:
+                self.value_guards[k] = Contents(example) if is_array(value) else example
             return example
         op = self._definitions.get(value)
+        if isinstance(op, Load):
+            return self._forced_part(op)
         if not isinstance(op, Apply) or op.mutated:
             return UNBOUND
         if op.function is length_of:
@@ -233,11 +247,38 @@ class Writer(Journal, KnownLengths):
             return UNBOUND
         known = {}
         for v in values_in(op.args):  # of lists and tuples, too
-            known[v] = UNBOUND if is_array(v) else self.forced(v)  # an array is written into
+            known[v] = self.forced(v)
             if known[v] is UNBOUND:
                 return UNBOUND
         answer = op.function(*map_values(known.__getitem__, op.args))
         return answer if len(op.outputs) == 1 else answer[op.outputs.index(value)]
+
+    def _forced_part(self, op: Load) -> Any:
+        """The elements of an array that are read, by an index that is known."""
+        array = self.forced(op.array)
+        if array is UNBOUND:
+            return UNBOUND
+        known = {v: self.forced(v) for v in values_in(op.index)}
+        if any(x is UNBOUND for x in known.values()):
+            return UNBOUND
+        return array[map_values(known.__getitem__, op.index)]
+
+    def _is_written(self, value: Value) -> bool:
+        """Whether something that was written down already may write into an array."""
+        ops = (op for block in self.blocks for op in walk(block))
+        return value in self.carried or any(
+            value in self.owners(v) or v in self.carried for op in ops for v in op.writes()
+        )
+
+    def check_assumed(self) -> None:
+        """Raise if an array is written whose contents were taken for granted."""
+        for op in walk(self.block) if self.assumed else ():
+            if any(not self.assumed.isdisjoint(self.owners(v)) for v in op.writes()):
+                message = (
+                    "an array is written into that says a shape or axes elsewhere: make another "
+                    "array for that"
+                )
+                raise UntraceableError(message, op.location)
 
     def operand(self, x: Any) -> Operand:
         """A traced value as an operand: symbols become values, arrays are captured."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words, with_article
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.types import ArrayType, Size, Type, number_type
 from fwdad.tracing.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
 
@@ -132,7 +133,7 @@ class Flattened:
 
 def refuse_attributes(x: Any, place: Location | None = None) -> None:
     """A tuple of a class that holds more than its items, as what ``scipy.stats`` answers."""
-    if getattr(x, "__dict__", None):
+    if namespace_of(x):
         message = (
             f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
             "traced: take its items, or call what answers it without `jit`"
@@ -163,7 +164,7 @@ def is_record(x: Any) -> bool:
         return False
     if isinstance(x, BaseException):
         return False
-    if not isinstance(getattr(x, "__dict__", None), dict):
+    if not isinstance(namespace_of(x), dict):
         return has_slots_as_argument(x)
     own_new = getattr(type(x), "__new__", None) is not object.__new__
     if own_new and type(x) is not types.SimpleNamespace:
@@ -179,8 +180,7 @@ def leaf_key(x: Any) -> Hashable:
     if isinstance(x, np.ndarray):
         return (x.dtype, tuple(n if n < 2 else -1 for n in x.shape))
     t = number_type(x)
-    assert t is not None
-    return (t.dtype, t.python)
+    return (type(x),) if t is None else (t.dtype, t.python)  # no leaf is there any more
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.tape.contents import may_be_option
 from fwdad.tape.ops import Value
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -87,7 +88,7 @@ class Captures:
         if place not in self._by_place:
             k = self.arguments + len(self.found)
             value = Value(leaf_type(x, k, lengths=self.lengths), name)
-            if isinstance(value.type, Number):
+            if isinstance(value.type, Number) or may_be_option(x):
                 self.recorder.examples[value] = (k, x)
             self.recorder.measure_input(value)
             self.found.append(Capture(path, value, leaf_key(x)))
@@ -137,6 +138,8 @@ class Captures:
         self._note_name(x, ("object", x))
         if place not in self._by_place:
             value = Value(ArrayType(x.dtype, x.shape), "a")
+            if may_be_option(x):
+                self.recorder.examples[value] = (self.arguments + len(self.found), x)
             self.found.append(Capture(("object", x), value, leaf_key(x)))
             self.recorder.measure_input(value)
             self._by_place[place] = Symbol(value, self.recorder)

@@ -12,6 +12,8 @@ import sys
 import types
 from typing import Any
 
+from fwdad.tangents.namespaces import namespace_of
+
 _STANDS_FOR = "__fwdad_stands_for__"
 
 
@@ -101,7 +103,7 @@ def may_have(cls: type, name: str) -> bool:
 
 def attributes_of(x: Any) -> dict[str, Any]:
     """The attributes of an object: those of its slots, and those of its ``__dict__``."""
-    held = getattr(x, "__dict__", {})
+    held = namespace_of(x) or {}
     names = () if is_stand_in(type(x)) else slots_of(type(x))
     if not names:
         return held

@@ -85,6 +85,10 @@ class Tape:
 
     def holds(self, leaves: list[Any]) -> bool:
         """Whether the tape's assumptions hold for its inputs now."""
+        first = len(leaves) - len(self.captures)
+        for c, leaf in zip(self.captures, leaves[first:], strict=True):  # what is there may change
+            if leaf is UNBOUND or c.key != leaf_key(leaf):
+                return False
         for k, axis, n in self.length_guards:
             if leaves[k].shape[axis] != n:
                 return False
@@ -96,13 +100,7 @@ class Tape:
                 return False
         if self.rows is not None and self.rows is not lie_by_rows(leaves):
             return False
-        if not self.stands():
-            return False
-        first = len(leaves) - len(self.captures)
-        return all(
-            leaf is not UNBOUND and c.key == leaf_key(leaf)
-            for c, leaf in zip(self.captures, leaves[first:], strict=True)
-        )
+        return self.stands()
 
     def stands(self) -> bool:
         """Whether the functions that it calls, and names of one array, are those of the trace."""

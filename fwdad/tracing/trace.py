@@ -10,6 +10,7 @@ from fwdad.defects import for_programs
 from fwdad.errors import UnsupportedTypeError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
+from fwdad.tape.contents import may_be_option
 from fwdad.tape.ops import Program, Value, walk
 from fwdad.tape.passes.copies import told_orders
 from fwdad.tape.passes.dead import drop_unread
@@ -124,7 +125,7 @@ def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: boo
         value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
         inputs.append(value)
         recorder.measure_input(value)
-        if isinstance(value.type, Number) and flat.examples:
+        if flat.examples and (isinstance(value.type, Number) or may_be_option(leaf)):
             recorder.examples[value] = (k, leaf)
     return inputs
 
@@ -174,6 +175,7 @@ def _trace(
             _raise(raised)
         recorder.check(False, raised.exception, raised.arguments, raised.location)
         y = None
+    recorder.check_assumed()
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.returned
     rebuild.answer(y)

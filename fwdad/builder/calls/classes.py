@@ -16,6 +16,7 @@ from fwdad.builder.calls.dispatch import HANDLERS, call, is_hashable, on_call
 from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import is_library_file
+from fwdad.tangents.namespaces import namespace_of
 
 
 @on_call(type)
@@ -67,7 +68,7 @@ def _initialise(
 ) -> None:
     """Run ``__init__``; a dataclass's is generated, and its ``__post_init__`` is the user's."""
     post = getattr(cls, "__post_init__", None)
-    held = getattr(o, "__dict__", None)
+    held = namespace_of(o)
     if post is None or not hasattr(cls, "__dataclass_fields__"):
         call(init, o, *args, **kwargs)
         return

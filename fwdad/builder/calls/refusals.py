@@ -19,6 +19,7 @@ from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import DualLeakError, UnsupportedTypeError
+from fwdad.tangents.namespaces import namespace_of
 
 
 def _some_dual(v: Any) -> Any:
@@ -40,7 +41,7 @@ def _some_attribute(o: Any, seen: set[int]) -> Any:
         return found
     seen.add(id(o))
     items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
-    held = getattr(o, "__dict__", None) or {}
+    held = namespace_of(o) or {}
     for item in (*items, *held.values()):
         found = _some_attribute(item, seen)
         if found is not None:

@@ -17,6 +17,7 @@ from fwdad.builder.lifting.why_missing import why_missing
 from fwdad.builder.run import Tag
 from fwdad.errors import ChunkMismatchError, MissingRuleError, with_article
 from fwdad.rules.registry import Rule
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 
@@ -167,7 +168,7 @@ def attribute(o: Any, name: str) -> Any:
     cls = type(value)
     if name == "__class__":
         return cls
-    held = getattr(value, "__dict__", {})
+    held = namespace_of(value) or {}
     for base in cls.__mro__:
         if name in base.__dict__:
             found = base.__dict__[name]

@@ -35,7 +35,7 @@ def _combined(first: Any, p: float, second: Any, q: float, tag: Any) -> dict[Any
 
 def slow(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule."""
-    if type(a) is Array and type(b) in (list, tuple, range):
+    if type(b) in _LISTS and takes_lists(name, a):
         b = make_array(b)
     if not is_numeric(b):
         return _BINARY[name][1](plain(a), b) if type(b) in _NEVER else NotImplemented
@@ -57,6 +57,19 @@ def _recorded(name: str, a: Array, b: Array) -> Array | None:
     if name == "add":
         return Array(p + q, a._t + b._t, a.tag)
     return Array(p - q, a._t - b._t, a.tag)
+
+
+_LISTS = (list, tuple, range)
+
+
+def takes_lists(name: str, a: Any) -> bool:
+    """Whether a list beside it is an array: beside an array, and beside a number of NumPy's.
+
+    Times a list NumPy's numbers are those of Python's, which want a whole number of copies.
+    """
+    return type(a) is Array or (
+        type(a) is Scalar and name != "mul" and isinstance(plain(a), np.generic)
+    )
 
 
 _NEVER = {str, bytes, type(None), dict, set}
@@ -192,7 +205,7 @@ def _s_neg(a: Scalar) -> Any:
 
 def slow_reflected(name: str, a: Any, b: Any) -> Any:
     """``b + a`` by the ufunc's rule, where Python asks a."""
-    if type(a) is Array and type(b) in (list, tuple, range):
+    if type(b) in _LISTS and takes_lists(name, a):
         b = make_array(b)
     ufunc, function = _BINARY[name]
     if not is_numeric(b):
@@ -219,9 +232,9 @@ _GENERAL = {
 def general_binary(name: str, a: Any, b: Any) -> Any:
     """An operator by its ufunc's rule; scalars keep Python's own value and exceptions."""
     ufunc, function = _GENERAL[name]
-    if type(a) is Array and type(b) in (list, tuple, range):
+    if type(b) in _LISTS and takes_lists(name, a):
         b = make_array(b)
-    elif type(b) is Array and type(a) in (list, tuple, range):
+    elif type(a) in _LISTS and takes_lists(name, b):
         a = make_array(a)
     if not is_numeric(a) or not is_numeric(b):
         never = type(a) in _NEVER or type(b) in _NEVER

@@ -19,6 +19,7 @@ from fwdad.builder.memory import stale
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
+from fwdad.tangents.namespaces import namespace_of
 
 
 def attr(o: Any, name: str) -> Any:
@@ -50,7 +51,7 @@ def _attr(o: Any, name: str) -> Any:
         return _instance_attribute(o, t, name)
     get = getattr(kind, "__get__", None)
     if isinstance(get, types.FunctionType):
-        held = getattr(o, "__dict__", {})
+        held = namespace_of(o) or {}
         if name in held and not hasattr(kind, "__set__"):
             return held[name]
         return call(get, found, o, t)

@@ -15,8 +15,9 @@ import numpy as np
 
 from fwdad.builder.duals.dual import OPAQUE
 from fwdad.builder.duals.tags import isinstance_dual
-from fwdad.builder.memory.undo import MISSING, Attributes, UndoLog, slot_names
+from fwdad.builder.memory.undo import MISSING, Attributes, UndoLog, slot_names, slot_of
 from fwdad.builder.run import LEFT, Tag
+from fwdad.tangents.namespaces import namespace_of
 
 _ATOMS = {
     int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range,
@@ -76,14 +77,14 @@ class Plainly:
 
     def _attributes(self, o: Any, before: Attributes) -> None:
         held, slots = before.held or {}, before.slots
-        names = getattr(o, "__dict__", None)
+        names = namespace_of(o)
         for name, value in list(names.items()) if names is not None else ():
             if held.get(name, MISSING) is not value:
                 new = self.value(value)
                 if new is not value:
                     names[name] = new
         for name in slots:
-            value = getattr(o, name, MISSING)
+            value = slot_of(o, name)
             if value is not MISSING and slots[name] is not value:
                 self._slot(o, name, value)
 
@@ -219,11 +220,11 @@ class Plainly:
             self.value(f.__kwdefaults__)
 
     def _object(self, x: Any) -> None:
-        names = getattr(x, "__dict__", None)
+        names = namespace_of(x)
         if type(names) is dict:
             self._dict(names, {})
         for cls in type(x).__mro__:
             for name in slot_names(cls):
-                value = getattr(x, name, MISSING)
+                value = slot_of(x, name)
                 if value is not MISSING:
                     self._slot(x, name, value)

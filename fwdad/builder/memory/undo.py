@@ -18,6 +18,7 @@ import numpy as np
 
 from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError
+from fwdad.tangents.namespaces import namespace_of
 
 MISSING = object()
 _PURGE_AT = 512
@@ -306,11 +307,17 @@ class Attributes:
     __slots__ = ("held", "slots")
 
     def __init__(self, o: Any) -> None:
-        held = getattr(o, "__dict__", None)
+        held = namespace_of(o)
         self.held = None if held is None else dict(held)
-        self.slots = {
-            name: getattr(o, name, MISSING) for cls in type(o).__mro__ for name in slot_names(cls)
-        }
+        self.slots = {name: slot_of(o, name) for cls in type(o).__mro__ for name in slot_names(cls)}
+
+
+def slot_of(o: Any, name: str) -> Any:
+    """What a slot holds; its class is not asked for what it may say instead."""
+    try:
+        return object.__getattribute__(o, name)
+    except AttributeError:
+        return MISSING
 
 
 def slot_names(cls: type) -> tuple[str, ...]:
@@ -343,7 +350,7 @@ def restore_object(owner: Any, content: Any) -> None:
         for name, value in content.slots.items():
             if value is not MISSING:
                 object.__setattr__(owner, name, value)
-            elif getattr(owner, name, MISSING) is not MISSING:
+            elif slot_of(owner, name) is not MISSING:
                 object.__delattr__(owner, name)
     elif isinstance(owner, list):
         list.__setitem__(owner, slice(None), content)

@@ -50,7 +50,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The positions, after the lane axis, of the axes that an ``axis`` option names."""
     if axis is None or ndim == 0:  # NumPy reduces a scalar along "axis 0", too
         return tuple(range(1, ndim + 1))
-    if isinstance(axis, Sequence):
+    if isinstance(axis, Sequence) or np.ndim(axis):
         return tuple(axis_of(a, ndim) for a in axis)
     return (axis_of(axis, ndim),)
 

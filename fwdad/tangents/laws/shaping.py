@@ -76,7 +76,10 @@ def _ravel(x_dot: Chunk, order: str = "C") -> Chunk:
 @law(np.transpose, np.permute_dims)
 def _transpose(x_dot: Chunk, axes: Any = None) -> Chunk:
     ndim = x_dot.ndim
-    axes = tuple(range(ndim))[::-1] if axes is None else tuple(int(a) % ndim for a in axes)
+    if axes is None:
+        axes = tuple(range(ndim))[::-1]
+    else:  # of one axis a number
+        axes = tuple(int(a) % ndim for a in (axes if np.ndim(axes) else (axes,)))
     return _termwise(
         x_dot,
         lambda lanes: lanes.transpose((0, *(a + 1 for a in axes))),

@@ -138,13 +138,13 @@ def _flatten(tracer: Any, a: Symbol, order: str = "C") -> Any:
 @method("reshape")
 def _reshape(tracer: Any, a: Symbol, *shape: Any, **options: Any) -> Any:
     new = shape[0] if len(shape) == 1 else shape
-    return tracer.recorder.apply(np.reshape, (a, new), options)
+    return tracer.call(np.reshape, (a, new), options)
 
 
 @method("transpose")
 def _transpose(tracer: Any, a: Symbol, *axes: Any) -> Any:
     order = axes[0] if len(axes) == 1 else axes or None
-    return tracer.recorder.apply(np.transpose, (a,) if order is None else (a, order), {})
+    return tracer.call(np.transpose, (a,) if order is None else (a, order), {})
 
 
 @method("conj")

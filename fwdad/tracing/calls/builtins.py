@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fwdad.errors import UntraceableError, is_library_file
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.slots import is_stand_in
@@ -65,7 +66,7 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
         return hasattr(class_of(o), name)
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
-    if not isinstance(o, Closure) and not tracer.recorder.is_own(getattr(o, "__dict__", None)):
+    if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
         return hasattr(o, name)
     try:
         tracer.attribute(o, name)
@@ -110,6 +111,8 @@ def _callable(tracer: Any, x: Any) -> bool:
 
 @builtin(functools.partial)
 def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(f, Method):
+        return _partial(tracer, f.function, f.owner, *args, **kwargs)
     if callable(f):
         return functools.partial(f, *args, **kwargs)
     return functools.partial(_Called(f), *args, **kwargs)

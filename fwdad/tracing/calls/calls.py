@@ -16,7 +16,7 @@ from fwdad.rules.registry import find_rule
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
-from fwdad.tracing.calls.kinds import C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.tracing.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.numpy_sources.table import SOURCES
@@ -71,6 +71,7 @@ class Calls(ClassCalls):
         of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
         if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
             args, kwargs = self._as_arrays(f, args, kwargs)
+            args, kwargs = self.static_options(f, args, kwargs, AXES)
         try:
             handle = BUILTINS.get(f)
         except TypeError:

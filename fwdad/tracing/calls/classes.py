@@ -15,6 +15,7 @@ import numpy as np
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file
 from fwdad.tangents import sparse
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import UnknownText
 from fwdad.tracing.arguments import traced_object
 from fwdad.tracing.calls.inline import InlineCalls
@@ -89,7 +90,7 @@ class ClassCalls(InlineCalls):
                 raise
             message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
             raise UntraceableError(message, self.location()) from raised
-        if hasattr(made, "__dict__"):
+        if namespace_of(made) is not None:
             self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
             self.recorder.own(made)

@@ -16,6 +16,7 @@ from fwdad.builder.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file, note_place
 from fwdad.rules.registry import find_rule, function_name, is_declared_pure
 from fwdad.tangents import sparse
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.journal import set_content
 from fwdad.tape.ops import Block
 from fwdad.tape.purity import leaves_arguments
@@ -51,7 +52,7 @@ def _has_state(x: Any) -> bool:
     """Whether something is an object with attributes, and no function, class or symbol."""
     passive = (type, types.ModuleType, types.FunctionType, types.MethodType, np.ufunc, Symbol,
                Closure, Method, functools.partial, *C_FUNCTIONS, NUMPY_FUNCTION)  # fmt: skip
-    return bool(getattr(x, "__dict__", None)) and not isinstance(x, passive)
+    return bool(namespace_of(x)) and not isinstance(x, passive)
 
 
 class InlineCalls(OperationCalls):
@@ -138,7 +139,7 @@ class InlineCalls(OperationCalls):
         """
         if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
             return False
-        return self.recorder.is_own(getattr(args[0], "__dict__", None))
+        return self.recorder.is_own(namespace_of(args[0]))
 
     def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
         """A library's function in line; one that cannot be traced is one operation."""
@@ -158,6 +159,7 @@ class InlineCalls(OperationCalls):
             if any(map(_has_state, (*args, *kwargs.values()))):
                 raise  # on samples, its methods would change the object itself
             try:
+                args, kwargs = self.static_options(public, args, kwargs)
                 found = self.recorder.apply(public, args, kwargs)
             except UntraceableError:
                 raise error from None

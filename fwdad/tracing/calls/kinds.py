@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.registry import find_rule, is_declared_pure
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.symbols import Maybe, OfTrace, Optional
@@ -47,6 +48,11 @@ STATIC_OPTIONS = {
 }
 
 
+AXES = {"axis", "axes", "axis1", "axis2", "source", "destination"}
+SHAPES = {"shape", "newshape", "new_shape", "window_shape", "pad_width"}
+"""Options that lengths stand in, which may be computed when the program runs."""
+
+
 MUTATING = {
     np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
     np.ndarray.sort,
@@ -71,7 +77,7 @@ def mentions_symbols(x: Any) -> bool:
         return mentions_symbols((x.start, x.stop, x.step))
     if isinstance(x, np.ndarray):
         return True
-    held = getattr(x, "__dict__", None)
+    held = namespace_of(x)
     if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
         return any(type(item) is Symbol for item in held.values())
     return False

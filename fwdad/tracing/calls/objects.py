@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.arguments import new_object, traced_object
 from fwdad.tracing.calls.calls import Calls
@@ -55,7 +56,7 @@ def _update_wrapper(
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
             tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
-    own = wrapped.held if isinstance(wrapped, Closure) else getattr(wrapped, "__dict__", {})
+    own = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
     for name in list(own) if updated else []:
         tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
     tracer.recorder.bind(held, "__wrapped__", wrapped)

@@ -11,11 +11,13 @@ import numpy as np
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.call_form import positional
+from fwdad.tape.contents import may_be_option
 from fwdad.tape.purity import are_plain, is_pure
-from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.tracing.calls.kinds import (
     CONTAINERS,
     MUTATING,
+    SHAPES,
     STATIC_OPTIONS,
     TEXTS,
     is_computed,
@@ -30,6 +32,9 @@ from fwdad.tracing.calls.ufunc_at import updated_at
 from fwdad.tracing.syntax.texts import text_of_method
 
 # C code that trusts the index arrays that it is given
+_OPTIONS = {Symbol, np.ndarray, list, tuple}  # what options may be that are not known yet
+_PLACES = {np.unravel_index, np.ravel_multi_index}
+_NAMES = {np.zeros: ("shape",), np.empty: ("shape",)}  # where Python cannot tell them
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
@@ -77,7 +82,7 @@ class OperationCalls(Outside):
                     return None
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
-            args, kwargs = self._static_options(f, args, kwargs)
+            args, kwargs = self.static_options(f, args, kwargs)
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.location())
@@ -108,16 +113,46 @@ class OperationCalls(Outside):
             )
             raise UntraceableError(message, self.location())
 
-    def _static_options(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """Axes and the like must be known; those that are inputs are assumed."""
-        made = {
-            key: self.known(value) if key in STATIC_OPTIONS else value
-            for key, value in kwargs.items()
-        }
-        if any(type(a) is Symbol and not a.is_array for a in args[1:]):
-            names = positional(f)
-            args = tuple(
-                self.known(a) if name in STATIC_OPTIONS else a
-                for a, name in zip_longest(args, names[: len(args)])
-            )
+    def static_options(
+        self, f: Any, args: Any, kwargs: Any, static: set[str] = STATIC_OPTIONS
+    ) -> tuple[Any, dict[str, Any]]:
+        """Axes and the like must be known, those that are inputs are assumed; shapes are tuples."""
+        if f in _PLACES:
+            static = {*static, "shape", "dims"}
+
+        def told(name: str | None, value: Any) -> Any:
+            if name in static:
+                return self.known_option(value)
+            return self._lengths(value) if name in SHAPES else value
+
+        made = {key: told(key, value) for key, value in kwargs.items()}
+        if any(type(a) in _OPTIONS for a in args):
+            names = positional(f) or _NAMES.get(f, ())
+            args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
+
+    def known_option(self, x: Any) -> Any:
+        """An option that must be known, a list or an array of numbers perhaps."""
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x) if may_be_option(x) else x
+        if type(x) is Symbol and x.is_array:
+            x = self.force(x)
+            return tuple(x.tolist()) if x.ndim else x.item()
+        if type(x) in (list, tuple):
+            return type(x)([self.known_option(item) for item in x])
+        found = self.known(x)
+        return int(found) if isinstance(found, np.integer) else found
+
+    def _lengths(self, shape: Any) -> Any:
+        """A shape, which may be an array, as a number or a tuple of numbers."""
+        if isinstance(shape, np.ndarray) and may_be_option(shape):
+            shape = self.recorder.as_symbol(shape)
+        if type(shape) is not Symbol or not shape.is_array:
+            return shape
+        found = self.recorder.forced(shape.value)
+        if found is not UNBOUND:
+            return tuple(found.tolist()) if found.ndim else found.item()
+        if not shape.type.ndim:
+            return self.recorder.load(shape, ())
+        rank = self.recorder.known_length(shape, 0)
+        return tuple(self.recorder.load(shape, k) for k in range(rank))

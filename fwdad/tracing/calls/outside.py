@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import number_type
@@ -55,7 +56,7 @@ class Outside(Attributes):
             return self.capture_value(x, path, name)
         if isinstance(x, np.ndarray):
             return self.capture_value(x, path, name)
-        if path[0] != "attribute" or name in getattr(path[1], "__dict__", ()):
+        if path[0] != "attribute" or name in (namespace_of(path[1]) or ()):
             self.guards.append((path, x))
         if type(x) in (list, dict) or (isinstance(x, tuple) and mutables(x)):
             return self.capture_container(x, path, name)

@@ -111,3 +111,30 @@ def _home(f: types.BuiltinFunctionType) -> str:
     else:
         module = (owner if isinstance(owner, type) else type(owner)).__module__
     return (module or "").split(".")[0]
+
+
+_OF_SYSTEM = {*_IMPURE, "_random", "nt", "posix"}
+
+
+def reads_world(f: Any) -> bool:
+    """Whether a function is known to draw at random, or to ask the clock, the system or the user.
+
+    Parameters
+    ----------
+    f : callable
+        Any; of functions that nobody knows this is not said.
+    """
+    if isinstance(f, types.MethodType):
+        return reads_world(f.__func__) or _of_system(type(f.__self__))
+    if isinstance(f, types.BuiltinFunctionType):
+        owner = f.__self__
+        known = owner is not None and not isinstance(owner, types.ModuleType)
+        return (
+            f in _IMPURE_BUILTINS or _home(f) in _OF_SYSTEM or (known and _of_system(type(owner)))
+        )
+    return isinstance(f, (types.FunctionType, type)) and _of_system(f)
+
+
+def _of_system(f: Any) -> bool:
+    module = f.__module__ or ""
+    return module.startswith("numpy.random") or module.split(".")[0] in _OF_SYSTEM

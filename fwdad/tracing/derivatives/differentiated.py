@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.arguments import check_chunk, positions_of
+from fwdad.builder.arguments import check_numbers
 from fwdad.errors import (
     NoOutputError,
     UnsupportedTypeError,
@@ -94,6 +95,11 @@ class Differentiated:
             message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
             raise UnsupportedTypeError(message)
 
+    def check_numbers(self) -> None:
+        """Raise for ints among the floats of a list that is differentiated with respect to."""
+        for k in self.argnums:
+            check_numbers(k, self.args[k])
+
     def sizes(self) -> list[int]:
         """How many numbers each leaf holds, which must be known."""
         recorder = self.tracer.recorder
@@ -158,6 +164,7 @@ class Differentiated:
         lends : bool
             Whether values may be memory that f is given or reads: who asks sees to it.
         """
+        self.check_numbers()
         recorder = self.tracer.recorder
         outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
         try:
@@ -171,7 +178,16 @@ class Differentiated:
         primals, bars = pull_block(
             self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree), stays=True
         )
+        bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
+
+    @staticmethod
+    def _as_wide(x_bar: Any, x: Any) -> Any:
+        """The cotangent of a complex array, of which the real part may be all that there is."""
+        wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
+        if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
+            return x_bar
+        return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
     def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
         """The function as a block, its arguments, its value's structure.

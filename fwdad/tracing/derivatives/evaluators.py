@@ -186,6 +186,7 @@ def _tangent(t: Any, p: Any) -> Any:
 
 
 def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
+    at.check_numbers()
     sizes = at.sizes()
     starts, total = [], 0
     for x, size in zip(at.leaves, sizes, strict=True):

@@ -27,7 +27,7 @@ def array_split(ary, indices_or_sections, axis=0):
 @stands_for(np.split)
 def split(ary, indices_or_sections, axis=0):
     ary, axis = np.asarray(ary), known(axis)
-    if isinstance(indices_or_sections, (int, np.integer)):
+    if np.ndim(indices_or_sections) == 0:
         count = known(indices_or_sections)
         if ary.shape[axis] % count:
             raise ValueError("array split does not result in an equal division")
@@ -52,7 +52,7 @@ def delete(arr, obj, axis=None):
     if isinstance(obj, (list, tuple)) and len(obj) == 0:
         return arr.copy()
     keep = np.ones(n, dtype=bool)
-    keep[obj] = False
+    keep[np.asarray(obj)] = False
     return arr[along(axis, keep)]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_article
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
@@ -104,7 +105,7 @@ class Attributes:
     def plain_attribute(self, o: Any, name: str) -> Any:
         """What ``object.__getattribute__`` answers."""
         found = class_attribute(type(o), name)
-        held: Any = getattr(o, "__dict__", None)
+        held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.is_own(held)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
             return self.call(found.fget, (o,), {})
@@ -219,7 +220,7 @@ class Attributes:
 
     def _attributes(self, o: Any) -> dict[str, Any]:
         """The attributes of an object, which the traced program may change."""
-        held = getattr(o, "__dict__", None)
+        held = namespace_of(o)
         if not isinstance(held, dict):
             message = f"attributes of {type_in_words(o)} cannot be changed in a traced program"
             raise UntraceableError(message, self.location())

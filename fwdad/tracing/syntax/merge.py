@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.ops import Missing
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -264,7 +265,7 @@ def is_object(x: Any) -> bool:
     ours = type(x).__module__.startswith("fwdad.") and not hasattr(type(x), "__fwdad_record__")
     if ours or type(x).__module__.startswith(("numpy", "functools", "builtins")):
         return False
-    return isinstance(getattr(x, "__dict__", None), dict) and not isinstance(x, (list, dict, tuple))
+    return isinstance(namespace_of(x), dict) and not isinstance(x, (list, dict, tuple))
 
 
 def container_of(x: Any) -> Any:

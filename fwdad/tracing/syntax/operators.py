@@ -13,10 +13,12 @@ import numpy as np
 
 from fwdad.builder.lifting.source import find_source
 from fwdad.errors import UntraceableError
+from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.types import Number
 from fwdad.tracing.calls.kinds import mentions_symbols
 from fwdad.tracing.syntax import growing, growing_use
+from fwdad.tracing.syntax.attributes import class_of
 from fwdad.tracing.syntax.conditions import Conditions
 from fwdad.tracing.syntax.iterators import CLASSES
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -81,7 +83,13 @@ class Operators(Conditions):
         if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
             a = self.force(a)
         if type(a) is Symbol or type(b) is Symbol:
-            a, b = self._numeric(a, b), self._numeric(b, a)
+            a, b = self._numeric(function, a, b), self._numeric(function, b, a)
+            if function in _ARITHMETIC and (type(a) in _SEQUENCES or type(b) in _SEQUENCES):
+                names = [class_of(x).__name__ if type(x) is Symbol else type(x).__name__
+                         for x in (a, b)]  # fmt: skip
+                sign = _ARITHMETIC[function]
+                message = f"unsupported operand type(s) for {sign}: {names[0]!r} and {names[1]!r}"
+                self.raise_always(TypeError, message)
             return self.recorder.apply(function, (a, b), {})
         return self.made(self.native(function, a, b))
 
@@ -97,10 +105,13 @@ class Operators(Conditions):
         )
         raise UntraceableError(message, self.location())
 
-    def _numeric(self, x: Any, other: Any) -> Any:
-        """A list beside an array is an array."""
-        if isinstance(x, (list, tuple)) and type(other) is Symbol and other.is_array:
-            return self.recorder.apply(np.array, (x,), {})
+    def _numeric(self, function: Callable[..., Any], x: Any, other: Any) -> Any:
+        """A list beside an array is an array; beside a number of NumPy's, too, but for `*`."""
+        if not isinstance(x, (list, tuple, range)) or type(other) is not Symbol:
+            return x
+        of_numpy = not getattr(other.type, "python", False)
+        if other.is_array or (of_numpy and function is not operator.mul):
+            return self.recorder.apply(np.array, (list(x) if type(x) is range else x,), {})
         return x
 
     def python_method(self, x: Any, name: str) -> Any:
@@ -187,7 +198,7 @@ def _is_generated(x: Any, method: Any) -> bool:
     """Whether a comparison is one that ``dataclass`` has written."""
     if not dataclasses.is_dataclass(x) or method.__name__ not in _COMPARING:
         return False
-    return hasattr(x, "__dict__") and find_source(method) is None
+    return namespace_of(x) is not None and find_source(method) is None
 
 
 _COMPARING = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -217,3 +228,9 @@ OPERATORS: dict[type, Callable[..., Any]] = {
     ast.BitXor: operator.xor,
     ast.BitAnd: operator.and_,
 }
+
+_SEQUENCES = {list, tuple, range}
+_ARITHMETIC = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    operator.floordiv: "//", operator.mod: "%", operator.pow: "** or pow()",
+}  # fmt: skip

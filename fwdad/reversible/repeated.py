@@ -1,0 +1,72 @@
+"""What a reversible body may not call: functions that answer otherwise when it runs backwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from fwdad.builder.lifting.source import find_source
+from fwdad.errors import is_library_file
+from fwdad.reversible.syntax import outside
+from fwdad.rules.registry import function_name
+from fwdad.tracing.calls.purity import reads_world
+
+_MISSING = object()
+
+
+def check_repeatable(
+    node: ast.AST, meaning: Callable[[ast.expr], Any], refuse: Callable[[str, ast.AST], Exception]
+) -> None:
+    """Refuse calls that draw at random, or ask the clock, the system or the user.
+
+    Parameters
+    ----------
+    node : ast.AST
+        A function's definition.
+    meaning : callable
+        What an expression refers to that is a name of the world outside.
+    refuse : callable
+        The error for a message and a node.
+    """
+    for call in _calls(node):
+        f = meaning(call.func)
+        found = f if reads_world(f) else _called_by(f, set())
+        if found is None:
+            continue
+        name = function_name(found)
+        by = "" if found is f else f" (which {function_name(f)} calls)"
+        message = (
+            f"{name}{by} does not answer the same when the body runs backwards: call it outside, "
+            "and give the body what it answers as an argument"
+        )
+        raise refuse(message, call)
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (n for n in ast.walk(node) if isinstance(n, ast.Call))
+
+
+def _called_by(f: Any, seen: set[int]) -> Any:
+    """What a function of the user's calls, at any depth, that is not the same each time."""
+    if not isinstance(f, FunctionType) or id(f) in seen or is_library_file(f.__code__.co_filename):
+        return None
+    seen.add(id(f))
+    source = find_source(f)
+    for call in _calls(source.node) if source is not None else ():
+        g = _named(f, call.func)
+        found = g if reads_world(g) else _called_by(g, seen)
+        if found is not None:
+            return found
+    return None
+
+
+def _named(f: FunctionType, node: ast.expr) -> Any:
+    """What a name, or an attribute of one, refers to outside of a function."""
+    if isinstance(node, ast.Attribute):
+        owner = _named(f, node.value)
+        return _MISSING if owner is _MISSING else getattr(owner, node.attr, _MISSING)
+    if not isinstance(node, ast.Name) or node.id in f.__code__.co_varnames:
+        return _MISSING
+    return outside(f, node.id, _MISSING)
