@@ -9,6 +9,7 @@ push may move the memory, so what stays on a stack while others are pushed is lo
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from fwdad.tape.ops import (
     Value,
     is_array,
     values_in,
+    walk,
 )
 from fwdad.tape.passes import called_from
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
@@ -295,15 +297,17 @@ def make_room(w: Writer, loop: Loop) -> None:
     ends = [_type_of(x) for x in (start, stop)]
     if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
         return
-    found: dict[Held, int] = {}
+    own: dict[Held, list[Apply]] = {}
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
             held = w.stacks.held[op.args[0]]
             if held.name and not isinstance(held.type, ArrayType):
-                w.stacks.roomy.add(op)
-                found[held] = found.get(held, 0) + 1
+                own.setdefault(held, []).append(op)
+    raised = _pushes_in(w, loop)
+    found = {held: len(ops) for held, ops in own.items() if raised[held] == len(ops)}
     if not found:
         return
+    w.stacks.roomy.update(op for held in found for op in own[held])
     low, high = (start, stop) if step == 1 else (stop, start)
     first, last = w.text(low, 6), w.text(high, 5)  # what is taken away is one term
     count = last if first == "0" else f"{last} - {first}"
@@ -314,6 +318,20 @@ def make_room(w: Writer, loop: Loop) -> None:
     for held, each in found.items():
         factor = count if count.isidentifier() else f"({count})"
         _grow(w, held, f"{each} * {factor}" if each != 1 else count)
+
+
+def _pushes_in(w: Writer, loop: Loop) -> Counter[Held]:
+    """What pushes onto each stack in a loop, also inside loops and branches, or may when called.
+
+    Room that is made for some of these in advance is used up by the others.
+    """
+    found: Counter[Held] = Counter()
+    for op in walk(loop.body):
+        if isinstance(op, Apply) and op.function is push:
+            found[w.stacks.held[op.args[0]]] += 1
+        elif isinstance(op, Call):
+            found.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
+    return found
 
 
 def _grow(w: Writer, held: Held, more: str) -> None:
