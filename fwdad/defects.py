@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fwdad.errors import FwdadError, Location, locate
+from fwdad.errors import BoundsError, FwdadError, Location, locate
 
 LOG = logging.getLogger("fwdad.defects")
 
@@ -69,6 +69,8 @@ def report(what: str, error: BaseException, instead: str, location: Location | N
     """
     if isinstance(error, MemoryError):  # nobody's mistake
         return
+    if isinstance(error, BoundsError):  # who checks bounds wants to know
+        raise error
     place = location or locate()
     where = "" if place is None else f" ({place.filename}:{place.line})"
     raised = _raised_at(error)

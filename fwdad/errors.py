@@ -377,5 +377,52 @@ class CapacityError(InvertibilityError):
     """A stack or a dictionary of a reversible program is full."""
 
 
+class BoundsError(FwdadError):
+    """Compiled code was about to use memory outside of an array or a stack: a mistake in fwdad.
+
+    It is raised where bounds are checked, with ``FWDAD_CHECK_BOUNDS=1``.
+
+    Parameters
+    ----------
+    what : str
+        The statement of the generated source.
+    line : int
+        Its line there, or 0.
+    first, count : int
+        The first element that is meant, and how many are.
+    length : int
+        How many there are.
+    location : Location, optional
+        The user's line that the statement comes from.
+    """
+
+    refuses = False
+
+    def __init__(
+        self,
+        what: str,
+        line: int = 0,
+        first: int = 0,
+        count: int = 1,
+        length: int = 0,
+        location: Location | None = None,
+    ) -> None:
+        elements = f"element {first}" if count == 1 else f"{count} elements from {first} on"
+        super().__init__(
+            f"compiled code would use {elements} of {length}, in `{what}`. This is a mistake in "
+            "fwdad, please report it",
+            location,
+        )
+        self.given = what, line, first, count, length
+
+    def at(self, location: Location | None) -> BoundsError:
+        """The same, raised by a line of the user's."""
+        return type(self)(*self.given, location)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        *_, location = super().__reduce__()[1]  # type: ignore[misc]
+        return type(self), (*self.given, location)
+
+
 class UntraceableError(FwdadError):
     """A program cannot be written down as a tape: a value would have to be known beforehand."""

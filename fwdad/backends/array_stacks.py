@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, reading
+from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -33,9 +34,9 @@ from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
 Writer = Any
 
-_FIRST = 64  # elements that a stack begins with
-_ROOM = 8192  # more than are needed, of one that grows: pages that nobody touches are no memory,
-# and many short stacks would leave holes behind
+_FIRST = 1 if CHECK_BOUNDS else 64  # elements that a stack begins with
+_ROOM = 0 if CHECK_BOUNDS else 8192  # more than are needed, of one that grows: pages that nobody
+# touches are no memory, and many short stacks would leave holes behind
 
 
 class Held:
@@ -362,6 +363,8 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
         if kept:
             w.line(f"if {shapes}_top + {kept} > {shapes}.size:")
             w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
+            _require_part(w, shapes, f"{shapes}_top", str(kept))
+        _require_part(w, name, top, size)
         w.line(f"{w.help('ahead')}({name}, {top}, {size}, 1)")
         window = w.temporary("window")
         w.line(f"{window} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
@@ -383,6 +386,7 @@ def _pop(w: Writer, op: Apply, stack: Value) -> str:
     if isinstance(t, ArrayType) and t.ndim:
         if held.unknown:
             w.line(f"{held.shapes}_top -= {len(held.unknown)}", op)
+            _require_part(w, held.shapes, f"{held.shapes}_top", str(len(held.unknown)))
         lengths = _lengths_at(held, f"{held.shapes}_top")
         size = " * ".join(lengths)
         w.line(f"{held.top} -= {size}")
@@ -399,9 +403,12 @@ def _top(w: Writer, op: Apply, stack: Value) -> str:
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
         lengths = _lengths_at(held, f"{held.shapes}_top - {len(held.unknown)}")
+        if held.unknown:
+            _require_part(w, held.shapes, f"{held.shapes}_top - {len(held.unknown)}", "1")
         start = w.temporary("start", INT)
         w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
         return _window(w, op, held.name, start, lengths, ".copy()")
+    _require_part(w, held.name, f"{held.top} - 1", "1")
     return _item(w, op, f"{held.name}[{held.top} - 1]")
 
 
@@ -423,7 +430,14 @@ def _lengths_at(held: Held, at: str) -> list[str]:
     return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
+def _require_part(w: Writer, name: str, start: str, size: str) -> None:
+    """Where bounds are checked: a part of a stack's memory, of which a slice would be cut off."""
+    if CHECK_BOUNDS:
+        w.line(f"{w.help('part_inside')}({name}, {start}, {size})")
+
+
 def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
+    _require_part(w, name, start, " * ".join(lengths))
     window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
     return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
 

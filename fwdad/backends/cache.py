@@ -50,6 +50,7 @@ from fwdad.backends import (
     vector_functions,
     vector_math,
 )
+from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numba_library import contents_in, hide
 from fwdad.backends.numba_support import SPECIAL_HELPERS
@@ -118,7 +119,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
     parts = [
         ("sources of fwdad", own),
         ("platform", *_platform()),
-        ("options", *_texts(options)),
+        ("options", *_texts(options), CHECK_BOUNDS),
         ("numba.config", *_texts(_numba_settings())),
         ("types", *sorted((n, t.dtype.str, t.ndim) for n, t in types.items())),
         ("names", *_texts(names)),

@@ -10,9 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.numba_support import CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.defects import report
+from fwdad.errors import BoundsError, Location
 from fwdad.generated import define
 from fwdad.rules.registry import resolve_pending
 from fwdad.tape.ops import Program
@@ -299,6 +301,8 @@ class _Entry:
         """
         if not isinstance(error, Exception):
             raise error
+        if isinstance(error, BoundsError):
+            raise error.at(self._place_of_line(error.given[1])) from None
         if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
             return self.plain.run(*leaves)  # nothing has run: the arguments were not taken
         new = isinstance(error, TypeError) and self._is_new(leaves)
@@ -309,9 +313,15 @@ class _Entry:
                 raise _InterruptedError(error) from error
             raise error
         answer = self.plain.run(*leaves)
+        if CHECK_BOUNDS and isinstance(error, IndexError):  # by a function that programs call
+            raise BoundsError(str(error)) from error
         if not (new or _leaves_type(error)) and self._serves(leaves):
             _report(f"the compiled code of {self.program.name}", error)
         return answer
+
+    def _place_of_line(self, line: int) -> Location | None:
+        """The user's place of a line of the generated source, or of the last one before it."""
+        return next((p for p in reversed(self._machine.source.places[:line]) if p), None)
 
     def _is_new(self, leaves: tuple[Any, ...]) -> bool:
         signature = signature_of(leaves)

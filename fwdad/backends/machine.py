@@ -14,6 +14,7 @@ from typing import Any
 import numba
 
 from fwdad.backends import special_functions
+from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.compiled_linalg import provide
 from fwdad.backends.nest_code import NestFunction
 from fwdad.backends.nest_types import agrees
@@ -71,7 +72,8 @@ class Machine:
             made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             called[callee.name] = run.__globals__[callee.name] = made
         made_nests = [source.namespace[name] for name in nests]
-        shared = shared_loops(nests.values())
+        # a loop that is shared is not told all lengths
+        shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
         for nest in made_nests:
             nest.shared = shared
             nest.stays_apart = len(nests) > _MOST_INSIDE

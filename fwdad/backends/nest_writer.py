@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types as _types
 
+from fwdad.backends.checks import CHECK_BOUNDS, say_where
 from fwdad.backends.given_arrays import Given
 from fwdad.backends.nest_expressions import Expressions, Number
 from fwdad.backends.nest_types import Typed
@@ -87,6 +88,8 @@ class NestWriter(Expressions):
             self._statement(s)
 
     def _statement(self, s: ast.stmt) -> None:
+        if CHECK_BOUNDS:
+            say_where(self.builder, ast.unparse(s).partition("\n")[0], self.nest.line)
         if isinstance(s, ast.For) and s in self.shared:
             self._apart(s, self.shared[s])
         elif isinstance(s, ast.For):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.numpy_source import Source
 from fwdad.tape.types import Type
 
@@ -53,6 +54,8 @@ class Nest:
         What its global names mean.
     types : mapping
         The types that its names must have.
+    line : int
+        Of the source, where bounds are checked; 0 else, since it may stand for several loops.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Nest:
     inner: frozenset[str]
     functions: Mapping[str, Any]
     types: Mapping[str, Type]
+    line: int
 
 
 def without_nests(
@@ -226,7 +230,8 @@ class _Cutter:
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
         stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
-        what = repr((text, params, results, sorted(inner), kinds))
+        line = body[-1].lineno if CHECK_BOUNDS else 0
+        what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
             return known[name], given, kept
@@ -236,7 +241,8 @@ class _Cutter:
             for n in _names(made)
             if n.id not in own.values()
         }
-        return Nest(name, made, params, results, inner, functions, stored_types), given, kept
+        nest = Nest(name, made, params, results, inner, functions, stored_types, line)
+        return nest, given, kept
 
     # -- what a nest may hold
 

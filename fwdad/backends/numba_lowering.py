@@ -5,6 +5,7 @@ What is written means what Numba's means. Importing this module needs Numba.
 
 from __future__ import annotations
 
+import linecache
 import operator
 from typing import Any
 
@@ -14,6 +15,7 @@ from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 
 from fwdad.backends import numba_elements, numba_products, numba_shapes
+from fwdad.backends.checks import CHECK_BOUNDS, say_where
 from fwdad.backends.given_arrays import Arrays, Given, met
 from fwdad.backends.handing_back import answered
 from fwdad.backends.nest_code import NestType, write_call
@@ -86,6 +88,9 @@ class ProgramLower(Lower):  # type: ignore[misc]
 
     def lower_inst(self, inst: Any) -> Any:
         """A statement; Numba's own way writes each down as a text first."""
+        if CHECK_BOUNDS:
+            text = linecache.getline(self.loc.filename, self.loc.line).strip()
+            say_where(self.builder, text, self.loc.line)
         if isinstance(inst, ir.Del):
             return self.delvar(inst.value)
         if isinstance(inst, ir.Assign) and not isinstance(inst.value, ir.Arg):
