@@ -384,40 +384,41 @@ class BoundsError(FwdadError):
 
     Parameters
     ----------
-    what : str
-        The statement of the generated source.
     line : int
-        Its line there, or 0.
+        Of the generated source; 0 in a function that it calls.
     first, count : int
         The first element that is meant, and how many are.
     length : int
         How many there are.
+    text : str, optional
+        The line of the generated source.
     location : Location, optional
-        The user's line that the statement comes from.
+        The user's line that it comes from.
     """
 
     refuses = False
 
     def __init__(
         self,
-        what: str,
-        line: int = 0,
-        first: int = 0,
-        count: int = 1,
-        length: int = 0,
+        line: int,
+        first: int,
+        count: int,
+        length: int,
+        text: str = "",
         location: Location | None = None,
     ) -> None:
         elements = f"element {first}" if count == 1 else f"{count} elements from {first} on"
-        super().__init__(
-            f"compiled code would use {elements} of {length}, in `{what}`. This is a mistake in "
-            "fwdad, please report it",
-            location,
+        where = f"`{text.strip()}`" if text else f"line {line} of its source" if line else ""
+        message = (
+            f"compiled code would use {elements} of {length}, in "
+            f"{where or 'a function that it calls'}. This is a mistake in fwdad, please report it"
         )
-        self.given = what, line, first, count, length
+        super().__init__(message, location)
+        self.given = line, first, count, length, text
 
-    def at(self, location: Location | None) -> BoundsError:
-        """The same, raised by a line of the user's."""
-        return type(self)(*self.given, location)
+    def at(self, text: str, location: Location | None) -> BoundsError:
+        """The same, raised by a line of generated source that comes from one of the user's."""
+        return type(self)(*self.given[:4], text, location)
 
     def __reduce__(self) -> tuple[object, ...]:
         *_, location = super().__reduce__()[1]  # type: ignore[misc]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, reading
-from fwdad.backends.checks import CHECK_BOUNDS
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape.ops import (
     Apply,
     Block,

@@ -50,10 +50,9 @@ from fwdad.backends import (
     vector_functions,
     vector_math,
 )
-from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numba_library import contents_in, hide
-from fwdad.backends.numba_support import SPECIAL_HELPERS
+from fwdad.backends.numba_support import CHECK_BOUNDS, SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.simd import compiled_lanes
 from fwdad.tape.types import Type

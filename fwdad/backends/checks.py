@@ -1,37 +1,29 @@
 """Checks inside LLVM code: a condition, and one way out of the function for each message.
 
 Numba writes the exception anew wherever it may be raised, which is most of the code of an access to
-an element.
-
-With ``FWDAD_CHECK_BOUNDS=1`` in the environment when fwdad is imported, compiled code also checks
-what is known to be inside of an array or a stack, and raises where it is not. Stacks then have room
-for what is asked for and no more, and every growth moves them and overwrites what they leave.
+an element. Importing this module needs Numba.
 """
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from typing import Any
 
+from llvmlite import ir
+from numba.core import types as _types
+from numba.core.callconv import excinfo_ptr_t
+
+from fwdad.backends.numba_support import CHECK_BOUNDS
+from fwdad.backends.own_functions import own_function
 from fwdad.errors import BoundsError
 
-CHECK_BOUNDS = os.environ.get("FWDAD_CHECK_BOUNDS", "") not in ("", "0")
-_WHERE = "_fwdad_where"  # the attribute of a builder: what is written now, and its line
+types: Any = _types
+_LINE = "_fwdad_line"  # the attribute of a builder: the line of the source that is written now
 
 
-def say_where(builder: Any, text: str, line: int) -> None:
-    """Note which statement is written now, for the error that its code may raise.
-
-    Parameters
-    ----------
-    builder : LLVM builder
-        Who writes.
-    text : str
-        The statement.
-    line : int
-        Of the generated source; 0 if it is not known.
-    """
-    setattr(builder, _WHERE, (text, line))
+def say_where(builder: Any, line: int) -> None:
+    """Note which line of the generated source is written now, for what its code may raise."""
+    setattr(builder, _LINE, line)
 
 
 def require_inside(context: Any, builder: Any, first: Any, length: Any, count: Any = None) -> None:
@@ -50,19 +42,27 @@ def require_inside(context: Any, builder: Any, first: Any, length: Any, count: A
     """
     if not CHECK_BOUNDS:
         return
-    from numba.core import types
-
-    count = first.type(1) if count is None else count
-    last = builder.sub(length, count)
-    inside = builder.icmp_signed("<=", first, last)
+    word = first.type
+    count = word(1) if count is None else count
+    inside = builder.icmp_signed("<=", first, builder.sub(length, count))
     for n in (first, count):
-        inside = builder.and_(inside, builder.icmp_signed(">=", n, n.type(0)))
-    text, line = getattr(builder, _WHERE, ("compiled code", 0))
+        inside = builder.and_(inside, builder.icmp_signed(">=", n, word(0)))
+    line = getattr(builder, _LINE, 0)
     with builder.if_then(builder.not_(inside), likely=False):
-        context.call_conv.return_dynamic_user_exc(
-            builder, BoundsError, (text, line, first, count, length),
-            (None, None, types.intp, types.intp, types.intp),
-        )  # fmt: skip
+        arguments = [word, excinfo_ptr_t.as_pointer(), *[word] * 3]
+        kind = ir.FunctionType(ir.IntType(32), arguments)
+        outside = own_function(builder, "fwdad_outside", kind, partial(_write_outside, context))
+        raised = builder.function.args[1]
+        builder.ret(builder.call(outside, [word(line), raised, first, count, length]))
+
+
+def _write_outside(context: Any, builder: Any, given: Any) -> None:
+    """The function that makes the exception, and returns what its caller returns then."""
+    line, _, *elements = given
+    numbers = (line, *elements)
+    context.call_conv.return_dynamic_user_exc(
+        builder, BoundsError, numbers, (types.intp,) * len(numbers)
+    )
 
 
 def require(

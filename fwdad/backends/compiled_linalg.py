@@ -17,7 +17,7 @@ from numba.core import types as _types
 from numba.extending import get_cython_function_address, intrinsic, overload
 from numba.np import linalg as _numba
 
-from fwdad.backends.checks import CHECK_BOUNDS
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tangents.adjugate import WELL_CONDITIONED
 
 types: Any = _types

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.core import types as _types
 from numba.extending import intrinsic
 
-from fwdad.backends.checks import CHECK_BOUNDS, require
+from fwdad.backends.checks import require
 from fwdad.backends.compiled_scalars import (  # noqa: F401 (for generated source)
     float_power,
     in_domain,
@@ -45,6 +45,7 @@ from fwdad.backends.numba_memory import (  # noqa: F401 (for generated source)
 )
 from fwdad.backends.numba_prefetch import ahead  # noqa: F401 (for generated source)
 from fwdad.backends.numba_shapes import by_rows  # noqa: F401 (for generated source)
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape import snapshots
 
 types: Any = _types

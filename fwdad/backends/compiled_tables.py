@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fwdad.backends.checks import CHECK_BOUNDS
+from fwdad.backends.numba_support import CHECK_BOUNDS
 
 _njit = njit(boundscheck=CHECK_BOUNDS)
+
 
 @_njit
 def less(a, b):

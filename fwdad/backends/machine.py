@@ -14,14 +14,13 @@ from typing import Any
 import numba
 
 from fwdad.backends import special_functions
-from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.compiled_linalg import provide
 from fwdad.backends.nest_code import NestFunction
 from fwdad.backends.nest_types import agrees
 from fwdad.backends.nests import without_nests
 from fwdad.backends.numba_lowering import INNER
 from fwdad.backends.numba_pipeline import ProgramCompiler
-from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
+from fwdad.backends.numba_support import CHECK_BOUNDS, LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined
 from fwdad.backends.shared_loops import shared_loops
 from fwdad.errors import Location

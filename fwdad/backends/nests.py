@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.backends.checks import CHECK_BOUNDS
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.numpy_source import Source
 from fwdad.tape.types import Type
 
@@ -54,8 +54,6 @@ class Nest:
         What its global names mean.
     types : mapping
         The types that its names must have.
-    line : int
-        Of the source, where bounds are checked; 0 else, since it may stand for several loops.
     """
 
     name: str
@@ -65,7 +63,6 @@ class Nest:
     inner: frozenset[str]
     functions: Mapping[str, Any]
     types: Mapping[str, Type]
-    line: int
 
 
 def without_nests(
@@ -230,7 +227,7 @@ class _Cutter:
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
         stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
-        line = body[-1].lineno if CHECK_BOUNDS else 0
+        line = body[0].lineno if CHECK_BOUNDS else 0  # else it may stand for several loops
         what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
@@ -241,8 +238,10 @@ class _Cutter:
             for n in _names(made)
             if n.id not in own.values()
         }
-        nest = Nest(name, made, params, results, inner, functions, stored_types, line)
-        return nest, given, kept
+        if CHECK_BOUNDS:  # what raises tells the line
+            for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
+                ast.copy_location(new, old)
+        return Nest(name, made, params, results, inner, functions, stored_types), given, kept
 
     # -- what a nest may hold
 

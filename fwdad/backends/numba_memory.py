@@ -17,7 +17,7 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 from numba.np.arrayobj import store_item
 
-from fwdad.backends.checks import CHECK_BOUNDS, require, require_inside
+from fwdad.backends.checks import require, require_inside
 from fwdad.backends.numba_elements import (
     Held,
     all_steps,
@@ -26,6 +26,7 @@ from fwdad.backends.numba_elements import (
     held,
     item_of,
 )
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.own_functions import own_function
 
 types: Any = _types

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fwdad.backends.checks import CHECK_BOUNDS
 from fwdad.backends.numba_loops import arity
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Loop, Operand, Value, is_array

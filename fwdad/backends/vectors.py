@@ -20,7 +20,8 @@ from numba.core import types as _types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-from fwdad.backends.checks import CHECK_BOUNDS, require_inside
+from fwdad.backends.checks import require_inside
+from fwdad.backends.numba_support import CHECK_BOUNDS
 
 types: Any = _types
 _INT32 = ir.IntType(32)
