@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from fwdad import defects, jitted, sweeps
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape.check import check_program
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
@@ -71,6 +72,12 @@ defects.LOG.setLevel(logging.DEBUG)  # with tracebacks
 def told():
     """What was reported in a test, for those that provoke a report; they take it out."""
     return _TOLD.records
+
+
+def pytest_runtest_setup(item):
+    """What is about the text or the speed of compiled code does not hold where bounds are checked."""
+    if CHECK_BOUNDS and item.get_closest_marker("fast_code"):
+        pytest.skip("bounds are checked")
 
 
 @pytest.hookimpl(wrapper=True)
