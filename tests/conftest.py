@@ -75,7 +75,7 @@ def told():
 
 
 def pytest_runtest_setup(item):
-    """What is about the text or the speed of compiled code does not hold where bounds are checked."""
+    """Where bounds are checked, the text and the speed of compiled code are others."""
     if CHECK_BOUNDS and item.get_closest_marker("fast_code"):
         pytest.skip("bounds are checked")
 
