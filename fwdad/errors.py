@@ -421,8 +421,8 @@ class BoundsError(FwdadError):
         return type(self)(*self.given[:4], text, location)
 
     def __reduce__(self) -> tuple[object, ...]:
-        *_, location = super().__reduce__()[1]  # type: ignore[misc]
-        return type(self), (*self.given, location)
+        given: Any = super().__reduce__()[1]
+        return type(self), (*self.given, given[-1])
 
 
 class UntraceableError(FwdadError):
