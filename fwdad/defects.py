@@ -22,6 +22,7 @@ from types import CodeType, TracebackType
 from typing import NamedTuple, TypeVar
 
 from fwdad.errors import (
+    BoundsError,
     FwdadError,
     InternalError,
     Location,
@@ -205,6 +206,8 @@ def report(what: str, error: BaseException, instead: str, location: Location | N
     """
     if isinstance(error, MemoryError):  # nobody's mistake
         return
+    if isinstance(error, BoundsError):  # who checks bounds wants to know
+        raise error
     place = location or locate()
     by_user = _is_by_user(error)
     _log(what, error, instead, place)

@@ -467,5 +467,53 @@ class CapacityError(InvertibilityError):
     """A stack or a dictionary of a reversible program is full."""
 
 
+class BoundsError(FwdadError):
+    """Compiled code was about to use memory outside of an array or a stack: a mistake in fwdad.
+
+    It is raised where bounds are checked, with ``FWDAD_CHECK_BOUNDS=1``.
+
+    Parameters
+    ----------
+    line : int
+        Of the generated source; 0 in a function that it calls.
+    first, count : int
+        The first element that is meant, and how many are.
+    length : int
+        How many there are.
+    text : str, optional
+        The line of the generated source.
+    location : Location, optional
+        The user's line that it comes from.
+    """
+
+    refuses = False
+
+    def __init__(
+        self,
+        line: int,
+        first: int,
+        count: int,
+        length: int,
+        text: str = "",
+        location: Location | None = None,
+    ) -> None:
+        elements = f"element {first}" if count == 1 else f"{count} elements from {first} on"
+        where = f"`{text.strip()}`" if text else f"line {line} of its source" if line else ""
+        message = (
+            f"compiled code would use {elements} of {length}, in "
+            f"{where or 'a function that it calls'}. This is a mistake in fwdad, please report it"
+        )
+        super().__init__(message, location)
+        self.given = line, first, count, length, text
+
+    def at(self, text: str, location: Location | None) -> BoundsError:
+        """The same, raised by a line of generated source that comes from one of the user's."""
+        return type(self)(*self.given[:4], text, location)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        given: Any = super().__reduce__()[1]
+        return type(self), (*self.given, given[-1])
+
+
 class UntraceableError(FwdadError):
     """A program cannot be written down as a tape: a value would have to be known beforehand."""

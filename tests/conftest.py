@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from fwdad import defects, jitted, sweeps
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape.check import check_program
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
@@ -83,6 +84,12 @@ def told(monkeypatch):
     """What was reported in a test, for those that provoke a report; they take it out."""
     monkeypatch.setenv("FWDAD_STRICT", "0")
     return _TOLD.records
+
+
+def pytest_runtest_setup(item):
+    """Where bounds are checked, the text and the speed of compiled code are others."""
+    if CHECK_BOUNDS and item.get_closest_marker("fast_code"):
+        pytest.skip("bounds are checked")
 
 
 @pytest.hookimpl(wrapper=True)

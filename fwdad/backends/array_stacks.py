@@ -9,10 +9,12 @@ push may move the memory, so what stays on a stack while others are pushed is lo
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from fwdad.backends.array_functions import handles, reading
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -24,6 +26,7 @@ from fwdad.tape.ops import (
     Value,
     is_array,
     values_in,
+    walk,
 )
 from fwdad.tape.passes import called_from
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
@@ -31,9 +34,9 @@ from fwdad.tape.types import INT, ArrayType, Size, Type, number_type
 
 Writer = Any
 
-_FIRST = 64  # elements that a stack begins with
-_ROOM = 8192  # more than are needed, of one that grows: pages that nobody touches are no memory,
-# and many short stacks would leave holes behind
+_FIRST = 1 if CHECK_BOUNDS else 64  # elements that a stack begins with
+_ROOM = 0 if CHECK_BOUNDS else 8192  # more than are needed, of one that grows: pages that nobody
+# touches are no memory, and many short stacks would leave holes behind
 
 
 class Held:
@@ -295,15 +298,17 @@ def make_room(w: Writer, loop: Loop) -> None:
     ends = [_type_of(x) for x in (start, stop)]
     if step not in (1, -1) or isinstance(step, Value) or any(t.dtype.kind != "i" for t in ends):
         return
-    found: dict[Held, int] = {}
+    own: dict[Held, list[Apply]] = {}
     for op in loop.body.ops:
         if isinstance(op, Apply) and op.function is push:
             held = w.stacks.held[op.args[0]]
             if held.name and not isinstance(held.type, ArrayType):
-                w.stacks.roomy.add(op)
-                found[held] = found.get(held, 0) + 1
+                own.setdefault(held, []).append(op)
+    raised = _pushes_in(w, loop)
+    found = {held: len(ops) for held, ops in own.items() if raised[held] == len(ops)}
     if not found:
         return
+    w.stacks.roomy.update(op for held in found for op in own[held])
     low, high = (start, stop) if step == 1 else (stop, start)
     first, last = w.text(low, 6), w.text(high, 5)  # what is taken away is one term
     count = last if first == "0" else f"{last} - {first}"
@@ -314,6 +319,20 @@ def make_room(w: Writer, loop: Loop) -> None:
     for held, each in found.items():
         factor = count if count.isidentifier() else f"({count})"
         _grow(w, held, f"{each} * {factor}" if each != 1 else count)
+
+
+def _pushes_in(w: Writer, loop: Loop) -> Counter[Held]:
+    """What pushes onto each stack in a loop, also inside loops and branches, or may when called.
+
+    Room that is made for some of these in advance is used up by the others.
+    """
+    found: Counter[Held] = Counter()
+    for op in walk(loop.body):
+        if isinstance(op, Apply) and op.function is push:
+            found[w.stacks.held[op.args[0]]] += 1
+        elif isinstance(op, Call):
+            found.update(w.stacks.held[a] for a in values_in(op.args) if a in w.stacks.handed)
+    return found
 
 
 def _grow(w: Writer, held: Held, more: str) -> None:
@@ -344,6 +363,8 @@ def _push(w: Writer, op: Apply, stack: Value, x: Any) -> None:
         if kept:
             w.line(f"if {shapes}_top + {kept} > {shapes}.size:")
             w.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {kept})")
+            _require_part(w, shapes, f"{shapes}_top", str(kept))
+        _require_part(w, name, top, size)
         w.line(f"{w.help('ahead')}({name}, {top}, {size}, 1)")
         window = w.temporary("window")
         w.line(f"{window} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
@@ -365,6 +386,7 @@ def _pop(w: Writer, op: Apply, stack: Value) -> str:
     if isinstance(t, ArrayType) and t.ndim:
         if held.unknown:
             w.line(f"{held.shapes}_top -= {len(held.unknown)}", op)
+            _require_part(w, held.shapes, f"{held.shapes}_top", str(len(held.unknown)))
         lengths = _lengths_at(held, f"{held.shapes}_top")
         size = " * ".join(lengths)
         w.line(f"{held.top} -= {size}")
@@ -381,9 +403,12 @@ def _top(w: Writer, op: Apply, stack: Value) -> str:
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
         lengths = _lengths_at(held, f"{held.shapes}_top - {len(held.unknown)}")
+        if held.unknown:
+            _require_part(w, held.shapes, f"{held.shapes}_top - {len(held.unknown)}", "1")
         start = w.temporary("start", INT)
         w.line(f"{start} = {held.top} - {' * '.join(lengths)}", op)
         return _window(w, op, held.name, start, lengths, ".copy()")
+    _require_part(w, held.name, f"{held.top} - 1", "1")
     return _item(w, op, f"{held.name}[{held.top} - 1]")
 
 
@@ -405,7 +430,14 @@ def _lengths_at(held: Held, at: str) -> list[str]:
     return [kept.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
 
 
+def _require_part(w: Writer, name: str, start: str, size: str) -> None:
+    """Where bounds are checked: a part of a stack's memory, of which a slice would be cut off."""
+    if CHECK_BOUNDS:
+        w.line(f"{w.help('part_inside')}({name}, {start}, {size})")
+
+
 def _window(w: Writer, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
+    _require_part(w, name, start, " * ".join(lengths))
     window = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
     return f"{w.help('loose')}({window})" if op.outputs[0] in w._loose else window
 

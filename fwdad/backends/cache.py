@@ -58,7 +58,7 @@ from fwdad.backends import (
 from fwdad.backends.cache_key import LOG, find_key, find_or_make_key, place
 from fwdad.backends.lanes import LaneFunctions
 from fwdad.backends.numba_library import contents_in, hide
-from fwdad.backends.numba_support import SPECIAL_HELPERS
+from fwdad.backends.numba_support import CHECK_BOUNDS, SPECIAL_HELPERS
 from fwdad.backends.numpy_source import Source
 from fwdad.backends.private_files import Folder, UntrustedError, opened
 from fwdad.backends.simd import compiled_lanes
@@ -114,7 +114,7 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
     parts = [
         ("sources of fwdad", own),
         ("platform", *_platform()),
-        ("options", *_texts(options)),
+        ("options", *_texts(options), CHECK_BOUNDS),
         ("numba.config", *_texts(_numba_settings())),
         ("types", *sorted((n, t.dtype.str, t.ndim) for n, t in types.items())),
         ("names", *_texts(names)),

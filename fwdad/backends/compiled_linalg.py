@@ -17,9 +17,11 @@ from numba.core import types as _types
 from numba.extending import get_cython_function_address, intrinsic, overload
 from numba.np import linalg as _numba
 
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tangents.adjugate import WELL_CONDITIONED
 
 types: Any = _types
+_njit = njit(boundscheck=CHECK_BOUNDS)
 _KINDS = {types.float32: "s", types.float64: "d", types.complex64: "c", types.complex128: "z"}
 _INT = ir.IntType(32)
 
@@ -85,7 +87,7 @@ def _getrs(_typing, columns, pivots, right):
     return types.intp(columns, pivots, right), code
 
 
-@njit
+@_njit
 def lu_factor(a):
     """The factors of a square matrix, and the exchanges of its rows."""
     n = a.shape[0]
@@ -101,7 +103,7 @@ def lu_factor(a):
     return columns, pivots
 
 
-@njit
+@_njit
 def lu_solve_vector(columns, pivots, b):
     """Solve for one right-hand side."""
     n = columns.shape[0]
@@ -115,7 +117,7 @@ def lu_solve_vector(columns, pivots, b):
     return x[0]
 
 
-@njit
+@_njit
 def lu_solve_matrix(columns, pivots, b):
     """Solve for the columns of a matrix."""
     n, count = b.shape
@@ -130,7 +132,7 @@ def lu_solve_matrix(columns, pivots, b):
     return x.T
 
 
-@njit
+@_njit
 def matrix_power(a, n):
     """A power of a square matrix, by repeated squaring, as NumPy forms it."""
     if a.shape[0] != a.shape[1]:
@@ -177,7 +179,7 @@ def _eigh_upper(a):
     return eigh
 
 
-@njit
+@_njit
 def cofactors(a, determinant):
     """The matrix of cofactors: of an ill-conditioned matrix by its singular values."""
     n = a.shape[0]
@@ -199,7 +201,7 @@ def cofactors(a, determinant):
     return np.linalg.det(u) * np.linalg.det(vh) * np.dot(left, np.conj(vh))
 
 
-@njit
+@_njit
 def _largest_column(a):
     most = 0.0
     for j in range(a.shape[1]):

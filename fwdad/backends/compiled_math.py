@@ -41,9 +41,11 @@ from fwdad.backends.numba_memory import (  # noqa: F401 (for generated source)
     address_of,
     growing,
     grown,
+    part_inside,
 )
 from fwdad.backends.numba_prefetch import ahead  # noqa: F401 (for generated source)
 from fwdad.backends.numba_shapes import by_rows  # noqa: F401 (for generated source)
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.tape import snapshots
 
 types: Any = _types
@@ -53,8 +55,8 @@ MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
 
 NO_INT = "a negative power of an int is no int: make it a float"
 
-_numpy = njit(error_model="numpy")
-_python = njit(error_model="python")
+_numpy = njit(error_model="numpy", boundscheck=CHECK_BOUNDS)
+_python = njit(error_model="python", boundscheck=CHECK_BOUNDS)
 
 
 def _overflow(instruction: str) -> Any:

@@ -8,14 +8,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from fwdad.backends.numba_support import CHECK_BOUNDS
 
-@njit
+_njit = njit(boundscheck=CHECK_BOUNDS)
+
+
+@_njit
 def less(a, b):
     """Whether a number comes before another one; NaN comes last."""
     return a < b or (b != b and a == a)
 
 
-@njit
+@_njit
 def search(table, v, right):
     """The place of a number in a sorted table, to the right of equal ones or to the left."""
     low, high = 0, table.shape[0]
@@ -28,7 +32,7 @@ def search(table, v, right):
     return low
 
 
-@njit
+@_njit
 def direction(bins):
     """1 for bins that rise, -1 for bins that fall."""
     n = bins.shape[0]
@@ -41,7 +45,7 @@ def direction(bins):
     return 1 if rises else -1
 
 
-@njit
+@_njit
 def bin_of(bins, v, right, way):
     """The bin of a number."""
     if way > 0:
@@ -58,7 +62,7 @@ def bin_of(bins, v, right, way):
     return n - low
 
 
-@njit
+@_njit
 def interpolate(v, xp, fp, left, right):
     """One number by a table, as NumPy computes it."""
     n = xp.shape[0]
@@ -80,7 +84,7 @@ def interpolate(v, xp, fp, left, right):
     return y
 
 
-@njit
+@_njit
 def check_table(xp, fp):
     """A table has as many values as knots."""
     if xp.shape[0] == 0:
@@ -89,7 +93,7 @@ def check_table(xp, fp):
         raise ValueError("fp and xp are not of the same length.")
 
 
-@njit
+@_njit
 def convolved(a, v, start, length):
     """A part of the full convolution of two vectors."""
     n, m = a.shape[0], v.shape[0]
@@ -103,7 +107,7 @@ def convolved(a, v, start, length):
     return made
 
 
-@njit
+@_njit
 def part_of_full(n, m, mode, turned):
     """Where a mode's result begins in the full convolution, and how long it is: 0, 1 or 2."""
     if n == 0 or m == 0:
@@ -116,7 +120,7 @@ def part_of_full(n, m, mode, turned):
     return 0, n + m - 1
 
 
-@njit
+@_njit
 def distinct(a, equal_nan):
     """The distinct elements in order; where each is first; which each element is; how often."""
     n = a.shape[0]

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fwdad.backends.numba_support import CannotCompileError, have_numba
+from fwdad.backends.numba_support import CHECK_BOUNDS, CannotCompileError, have_numba
 from fwdad.backends.numpy_source import Source, compiled, defined, numpy_source
 from fwdad.defects import report
+from fwdad.errors import BoundsError
 from fwdad.generated import define
 from fwdad.rules.registry import resolve_pending
 from fwdad.tape.ops import Program
@@ -299,6 +300,8 @@ class _Entry:
         """
         if not isinstance(error, Exception):
             raise error
+        if isinstance(error, BoundsError):
+            raise self._told(error) from None
         if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
             return self.plain.run(*leaves)  # nothing has run: the arguments were not taken
         new = isinstance(error, TypeError) and self._is_new(leaves)
@@ -309,9 +312,17 @@ class _Entry:
                 raise _InterruptedError(error) from error
             raise error
         answer = self.plain.run(*leaves)
+        if CHECK_BOUNDS and isinstance(error, IndexError):  # by a function that programs call
+            raise BoundsError(0, -1, 1, 0) from error
         if not (new or _leaves_type(error)) and self._serves(leaves):
             _report(f"the compiled code of {self.program.name}", error)
         return answer
+
+    def _told(self, error: BoundsError) -> BoundsError:
+        """The error with the line of the source, and the user's: that of the last one with any."""
+        line, source = error.given[0], self._machine.source
+        text = source.code.splitlines()[line - 1] if line else ""
+        return error.at(text, next((p for p in reversed(source.places[:line]) if p), None))
 
     def _is_new(self, leaves: tuple[Any, ...]) -> bool:
         signature = signature_of(leaves)

@@ -20,7 +20,7 @@ from fwdad.backends.nest_types import agrees
 from fwdad.backends.nests import without_nests
 from fwdad.backends.numba_lowering import INNER
 from fwdad.backends.numba_pipeline import ProgramCompiler
-from fwdad.backends.numba_support import LINALG_HELPERS, CannotCompileError
+from fwdad.backends.numba_support import CHECK_BOUNDS, LINALG_HELPERS, CannotCompileError
 from fwdad.backends.numpy_source import Callee, Source, defined
 from fwdad.backends.shared_loops import shared_loops
 from fwdad.errors import Location
@@ -71,7 +71,8 @@ class Machine:
             made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             called[callee.name] = run.__globals__[callee.name] = made
         made_nests = [source.namespace[name] for name in nests]
-        shared = shared_loops(nests.values())
+        # a loop that is shared is not told all lengths
+        shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
         for nest in made_nests:
             nest.shared = shared
             nest.stays_apart = len(nests) > _MOST_INSIDE

@@ -13,11 +13,13 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types as _types
 
+from fwdad.backends.checks import say_where
 from fwdad.backends.given_arrays import Given
 from fwdad.backends.nest_expressions import Expressions, Number
 from fwdad.backends.nest_types import Typed
 from fwdad.backends.nests import known_int
 from fwdad.backends.numba_elements import Held, all_steps, element, get_itemsize, store_item
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.own_functions import call_apart
 from fwdad.backends.shared_loops import SharedLoop
 
@@ -87,6 +89,8 @@ class NestWriter(Expressions):
             self._statement(s)
 
     def _statement(self, s: ast.stmt) -> None:
+        if CHECK_BOUNDS:
+            say_where(self.builder, s.lineno)
         if isinstance(s, ast.For) and s in self.shared:
             self._apart(s, self.shared[s])
         elif isinstance(s, ast.For):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.numpy_source import Source
 from fwdad.tape.types import Type
 
@@ -226,7 +227,8 @@ class _Cutter:
         params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
         stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
         kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
-        what = repr((text, params, results, sorted(inner), kinds))
+        line = body[0].lineno if CHECK_BOUNDS else 0  # else it may stand for several loops
+        what = repr((text, params, results, sorted(inner), kinds, line))
         name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
         if name in known:
             return known[name], given, kept
@@ -236,6 +238,9 @@ class _Cutter:
             for n in _names(made)
             if n.id not in own.values()
         }
+        if CHECK_BOUNDS:  # what raises tells the line
+            for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
+                ast.copy_location(new, old)
         return Nest(name, made, params, results, inner, functions, stored_types), given, kept
 
     # -- what a nest may hold

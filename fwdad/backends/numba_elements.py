@@ -15,7 +15,7 @@ from numba.core import types as _types
 from numba.np.arrayobj import get_itemsize as _get_itemsize
 from numba.np.arrayobj import load_item, store_item
 
-from fwdad.backends.checks import require
+from fwdad.backends.checks import require, require_inside
 
 types: Any = _types
 
@@ -107,6 +107,7 @@ def checked_places(
     for (t, given, is_inner), n in zip(index, lengths, strict=False):
         if is_inner:
             places.append(context.cast(builder, given, t, types.intp))
+            require_inside(context, builder, places[-1], n)
             continue
         if t is None:
             known = _known_length(n)

@@ -14,12 +14,14 @@ from numba.core.errors import LoweringError
 from numba.core.lowering import Lower
 
 from fwdad.backends import numba_elements, numba_products, numba_shapes
+from fwdad.backends.checks import say_where
 from fwdad.backends.given_arrays import Arrays, Given, met
 from fwdad.backends.handing_back import answered
 from fwdad.backends.nest_code import NestType, write_call
 from fwdad.backends.nest_expressions import implementation
 from fwdad.backends.numba_memory import copied, lengths_of
 from fwdad.backends.numba_products import ProductType
+from fwdad.backends.numba_support import CHECK_BOUNDS
 
 types: Any = _types
 
@@ -86,6 +88,8 @@ class ProgramLower(Lower):  # type: ignore[misc]
 
     def lower_inst(self, inst: Any) -> Any:
         """A statement; Numba's own way writes each down as a text first."""
+        if CHECK_BOUNDS:
+            say_where(self.builder, self.loc.line)
         if isinstance(inst, ir.Del):
             return self.delvar(inst.value)
         if isinstance(inst, ir.Assign) and not isinstance(inst.value, ir.Arg):

@@ -17,7 +17,7 @@ from numba.core import types as _types
 from numba.extending import intrinsic
 from numba.np.arrayobj import store_item
 
-from fwdad.backends.checks import require
+from fwdad.backends.checks import require, require_inside
 from fwdad.backends.numba_elements import (
     Held,
     all_steps,
@@ -26,6 +26,7 @@ from fwdad.backends.numba_elements import (
     held,
     item_of,
 )
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.own_functions import own_function
 
 types: Any = _types
@@ -33,6 +34,7 @@ _ALIGNMENT = 32  # bytes, as Numba's own arrays
 _LONG = 2**22  # bytes of an array from which on it is worth while to ask for large pages
 _LONG_STACK = 2**24  # of a stack, whose last page is touched for the sake of one element
 _PAGE = 4096
+_SHORT = 1024  # elements of a stack
 _HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
 
 
@@ -294,6 +296,9 @@ def grown(_typing: Any, array: Any, needed: Any) -> Any:
 def _write_grown(context: Any, builder: Any, given: Any) -> None:
     """The function that makes an array longer: of an array's parts and what is needed."""
     itemsize, length, wanted, owner, parent, data = given
+    if CHECK_BOUNDS:
+        _write_moved(context, builder, given)
+        return
     double = builder.add(length, length)
     longer = builder.select(builder.icmp_signed("<", double, wanted), wanted, double)
     size, nrt = _bytes(builder, itemsize, longer), context.nrt
@@ -310,6 +315,44 @@ def _write_grown(context: Any, builder: Any, given: Any) -> None:
         into = nrt.meminfo_data(builder, made)
         cgutils.raw_memcpy(builder, into, data, length, itemsize)
     _answer(context, builder, made, size, _LONG_STACK)
+
+
+def _write_moved(context: Any, builder: Any, given: Any) -> None:
+    """The same where bounds are checked: nothing stays behind, and short ones have no spare room.
+
+    Long ones have a quarter more than is needed, or each push would move all that is there.
+    """
+    itemsize, length, wanted, _, parent, data = given
+    is_short = builder.icmp_signed("<", wanted, wanted.type(_SHORT))
+    quarter = builder.select(is_short, wanted.type(0), builder.ashr(wanted, wanted.type(2)))
+    size = _bytes(builder, itemsize, builder.add(wanted, quarter))
+    made = context.nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, made)):
+        into = context.nrt.meminfo_data(builder, made)
+        cgutils.raw_memcpy(builder, into, data, length, itemsize)
+        with builder.if_then(cgutils.is_null(builder, parent)):
+            cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
+    _answer(context, builder, made, size, _LONG_STACK)
+
+
+@intrinsic
+def part_inside(_typing: Any, stack: Any, start: Any, size: Any) -> Any:
+    """Raise unless a stack has a part: slices would be cut off, or be counted from the end."""
+    if not isinstance(stack, types.Array) or stack.ndim != 1:
+        return None
+    if not all(isinstance(t, types.Integer) for t in (start, size)):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (length,) = held(context, builder, sig.args[0], args[0]).lengths
+        first, count = (
+            context.cast(builder, x, t, types.intp)
+            for x, t in zip(args[1:], sig.args[1:], strict=True)
+        )
+        require_inside(context, builder, first, length, count)
+        return context.get_dummy_value()
+
+    return types.void(stack, start, size), code
 
 
 def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:

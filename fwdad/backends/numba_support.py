@@ -1,9 +1,10 @@
-"""Whether Numba is there; everything that needs it asks here first."""
+"""Whether Numba is there, and what it is asked for; everything that needs it asks here first."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 
 from fwdad.errors import Location
 
@@ -14,6 +15,11 @@ def have_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+CHECK_BOUNDS = os.environ.get("FWDAD_CHECK_BOUNDS", "") not in ("", "0")
+"""Whether compiled code also checks what is known to be inside of an array or a stack, and raises
+where it is not: a mode for tests. Stacks have room for what is asked for then and hardly more, and
+when one grows, what it leaves is overwritten."""
+
 HELPERS = frozenset({
     "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
     "check_stack", "complex_divide", "default_snapshots", "divide", "equal_length",
@@ -22,9 +28,10 @@ HELPERS = frozenset({
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
     "int_within", "is_odd", "larger", "leaf_of_numbers", "left_shift", "loose", "math_power",
     "most_of_unknown", "next_snapshot", "next_stop", "numpy_int_power", "place",
-    "places_beside", "python_floor_divide", "python_int_divide", "python_int_remainder",
-    "python_remainder", "right_shift", "room_for", "scaled", "scaled_in_vectors", "smaller",
-    "snapshots_in", "stack_place", "summed", "thinned", "thinned_numbers", "to_int", "trips",
+    "part_inside", "places_beside", "python_floor_divide", "python_int_divide",
+    "python_int_remainder", "python_remainder", "right_shift", "room_for", "scaled",
+    "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed", "thinned",
+    "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
 """The names of ``compiled_math`` that generated code may use."""
 LINALG_HELPERS = frozenset({

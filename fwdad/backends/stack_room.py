@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwdad.backends.numba_loops import arity
+from fwdad.backends.numba_support import CHECK_BOUNDS
 from fwdad.backends.workspaces import OpenLoop
 from fwdad.tape.index_parts import spelled_out
 from fwdad.tape.ops import Apply, Block, Load, Loop, Operand, Value, is_array
@@ -42,6 +43,8 @@ def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
     known : OpenLoop
         The same loop, with the lengths that are known before it.
     """
+    if CHECK_BOUNDS:  # more room than the pushes ask for would hide what they forget
+        return
     bounds = _Bounds(w, loop, known)
     wanted: dict[Any, list[_Part] | None] = {}
     shapes: dict[Any, list[_Part]] = {}

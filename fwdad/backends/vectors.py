@@ -20,6 +20,9 @@ from numba.core import types as _types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
+from fwdad.backends.checks import require_inside
+from fwdad.backends.numba_support import CHECK_BOUNDS
+
 types: Any = _types
 _INT32 = ir.IntType(32)
 _BIT = ir.IntType(1)
@@ -177,9 +180,15 @@ def _invert(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
 # -- memory
 
 
-def _elements(context: Any, builder: Any, array_type: Any, array: Any, at: list[Any]) -> Any:
-    """Where an element stands, which is known to be there, and the distance of its neighbours."""
+def _elements(
+    context: Any, builder: Any, array_type: Any, array: Any, at: list[Any], count: Any
+) -> tuple[Any, Any]:
+    """Where the first of some elements stands, which are known to be there, and their distance."""
     ary = context.make_array(array_type)(context, builder, array)
+    if CHECK_BOUNDS:
+        lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
+        for k, (i, length) in enumerate(zip(at, lengths, strict=True)):
+            require_inside(context, builder, i, length, count if k == len(at) - 1 else None)
     pointer = cgutils.get_item_pointer(context, builder, array_type, ary, at)
     stride = cgutils.unpack_tuple(builder, ary.strides, array_type.ndim)[-1]
     return pointer, stride
@@ -239,6 +248,15 @@ def _count(builder: Any, i: Any, stop: Any, n: int) -> Any:
     return builder.select(builder.icmp_signed("<", left, left.type(n)), left, left.type(n))
 
 
+def _all_or_rest(context: Any, builder: Any, t: Any, stop: Any, i: Any, n: int) -> Any:
+    """Where bounds are checked: how many of W elements there are, if some may be beyond a stop."""
+    if not CHECK_BOUNDS:
+        return None
+    if isinstance(t, types.NoneType):
+        return i.type(n)
+    return _count(builder, i, context.cast(builder, stop, t, types.intp), n)
+
+
 @intrinsic(prefer_literal=True)
 def vector_read(_typing, width, stop, a, *index):
     """``a[..., i : i + width]`` as one value; only those elements are read that are below stop.
@@ -255,7 +273,8 @@ def vector_read(_typing, width, stop, a, *index):
 
     def code(context, builder, sig, args):
         at = _index_of(context, builder, sig.args[3], args[3])
-        pointer, stride = _elements(context, builder, sig.args[2], args[2], at)
+        count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
+        pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
 
         def one_by_one(stop):
             item = _stored_type(a.dtype)
@@ -297,7 +316,8 @@ def vector_write(_typing, value, stop, a, *index):
 
     def code(context, builder, sig, args):
         at = _index_of(context, builder, sig.args[3], args[3])
-        pointer, stride = _elements(context, builder, sig.args[2], args[2], at)
+        count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
+        pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
         given = args[0]
         if a.dtype == types.boolean:
             given = builder.zext(given, ir.VectorType(_stored_type(a.dtype), n))

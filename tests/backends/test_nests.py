@@ -138,6 +138,7 @@ def test_helpers_raise_from_within():
         kernel(np.array([4.0, -9.0]))
 
 
+@pytest.mark.fast_code
 def test_the_same_loop_is_one_function():
     code = """
 def f(a, b, n):

@@ -82,6 +82,7 @@ def test_gradient(f, x):
     assert_allclose(g(short, 3), wanted, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.fast_code
 @pytest.mark.parametrize(("f", "x"), [(rectangle, M), (triangle, X), (numbers, X)])
 def test_room_is_made_before_the_loops(f, x):
     code = source(f, x, 3)
@@ -90,6 +91,7 @@ def test_room_is_made_before_the_loops(f, x):
         assert re.search(made, code, re.MULTILINE), stack
 
 
+@pytest.mark.fast_code
 def test_room_is_what_is_pushed():
     (line,) = re.findall(r"room\w* = saved_u_old_top.*", source(rectangle, M, 3))
     factors = re.findall(r"larger\(.*?, 0\)", line)
@@ -130,6 +132,7 @@ def windows(x, steps):
     return np.sum(u)
 
 
+@pytest.mark.fast_code
 @pytest.mark.parametrize("f", [pairs, triples, windows])
 @pytest.mark.parametrize("steps", [3, 0])
 def test_much_room_is_counted(f, steps, monkeypatch):

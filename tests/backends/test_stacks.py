@@ -110,6 +110,7 @@ def _resident(word):
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(word))
 
 
+@pytest.mark.fast_code
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the pages in use")
 def test_a_stack_that_grows_is_in_memory_once():
     gradient = fwdad.jit(fwdad.grad(iterated))
