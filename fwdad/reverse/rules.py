@@ -16,6 +16,7 @@ from fwdad.reverse.whole import PullWhole
 from fwdad.reverse.windows import Windows
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
+from fwdad.rules.contract import checked
 from fwdad.rules.lifter import written_down
 from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import find_rule, function_name
@@ -323,7 +324,8 @@ class Rules(Windows):
             message = f"the frule of {function_name(op.function)} has no tangent for an option"
             raise MissingRuleError(message, op.location)
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
-        y, y_dot = written_down(rule, rule.body)(bound, given, **options)
+        answer = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = checked(rule, answer, bound, 1)
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         parts = [t for p, t in zip(values, parts, strict=True) if p is not None]

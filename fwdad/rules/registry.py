@@ -7,13 +7,20 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import PACKAGE, DuplicateRuleError
+from fwdad.errors import (
+    PACKAGE,
+    AliasedArgumentError,
+    DuplicateRuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
 from fwdad.rules.binding import Binder
+from fwdad.tangents.plain import plain
 
 Body = Callable[..., tuple[Any, Any]]
 
@@ -57,6 +64,12 @@ class Rule:
         File and line of the registration.
     stands_in : bool
         Whether it only stands for an frule that a function with an rrule does not have.
+    returns : str
+        Which memory the function returns: ``"new"``, ``"view"`` or ``"either"``.
+    of_user : bool
+        Whether somebody outside the library has registered it.
+    pure : callable or None
+        Of a function that writes: the one that returns the new contents instead.
     takes_arrays, takes_sequences : bool
         Whether NumPy makes arrays of lists among the primals, or of lists among their items.
     """
@@ -70,6 +83,9 @@ class Rule:
     mutates: tuple[int, ...] = ()
     origin: str = ""
     stands_in: bool = False
+    returns: str = "either"
+    of_user: bool = False
+    pure: Any = None
 
     def __post_init__(self) -> None:
         module = getattr(self.function, "__module__", None) or "numpy"
@@ -129,6 +145,11 @@ class Rule:
         """The function's name as a user would write it."""
         return function_name(self.function)
 
+    @property
+    def place(self) -> str:
+        """The rule, with file and line of one that is not the library's: for messages."""
+        return f"the frule of {self.name}" + (f" ({self.origin})" if self.of_user else "")
+
 
 _LISTS = (list, tuple)
 
@@ -137,6 +158,7 @@ _PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
 _NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
 _modules_seen = [0]
 _ON_CHANGE: list[Callable[[], None]] = []
+_ON_WRITER: list[Callable[[Rule], None]] = []
 
 
 def function_name(function: Any) -> str:
@@ -244,6 +266,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         known = RULES.get(resolved)
         rule = make(resolved)
         rule.origin = origin
+        rule.of_user = not origin.startswith(PACKAGE)
         stood_in = known is not None and known.stands_in
         if known is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
@@ -251,14 +274,21 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
                 "say override=True to replace it"
             )
             raise DuplicateRuleError(message)
-        if known is not None and stood_in and (rule.kind != "frule" or rule.mutates):
+        if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
             message = (
                 f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
-                "beside it is an frule of a function that writes into no argument"
+                f"beside it is an frule with the same mutates={known.mutates!r}"
             )
             raise DuplicateRuleError(message)
         RULES[resolved] = rule
-        if not origin.startswith(PACKAGE):
+        if known is not None and known.pure is not None:
+            RULES.pop(known.pure, None)
+        if rule.mutates:
+            rule.pure = pure = returning_contents(rule)
+            RULES[pure] = replace(rule, function=pure, mutates=(), pure=None, returns="new")
+            for action in _ON_WRITER:
+                action(rule)
+        if rule.of_user:
             changed()
 
     if not isinstance(function, str):
@@ -269,6 +299,58 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     else:
         _NAMED.add(function)
         when_imported(function, register)
+
+
+def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tuple[int, ...]:
+    """What ``mutates`` says; ValueError if these are no primals of a function."""
+    written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
+    if binder is not None and not binder.variadic_active:
+        if any(not 0 <= k < len(binder.primals) for k in written):
+            message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+            raise ValueError(message)
+    return written
+
+
+def returning_contents(rule: Rule) -> Callable[..., Any]:
+    """A function that writes, as one that returns ``(y, *new)`` and leaves its arguments alone."""
+    function, binder, mutates = rule.function, rule.binder, rule.mutates
+
+    @functools.wraps(function, updated=())
+    def pure(*args: Any, **kwargs: Any) -> Any:
+        primals, options = binder.bind(args, kwargs)
+        check_apart(rule, primals)
+        given = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
+        args, kwargs = binder.unbind(given, options)
+        return function(*args, **kwargs), *[given[k] for k in mutates]
+
+    del pure.__wrapped__  # type: ignore[attr-defined]  # it is not the same by another name
+    return pure
+
+
+def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
+    """Raise if a function is to write into what is no array, or what another argument views."""
+    arrays = {k: raw for k, x in enumerate(primals) if isinstance(raw := plain(x), np.ndarray)}
+    for k in rule.mutates:
+        if k not in arrays:
+            message = (
+                f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule "
+                f"at {rule.origin} says: that must be an array, and "
+                f"{type_in_words(plain(primals[k]))} came"
+            )
+            raise UnsupportedTypeError(message)
+        for j, other in arrays.items():
+            if j != k and np.may_share_memory(arrays[k], other):
+                message = (
+                    f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share "
+                    f"memory with `{rule.binder.primal_name(j)}`: its rule takes them to be apart. "
+                    "Give it a copy"
+                )
+                raise AliasedArgumentError(message)
+
+
+def when_writes(action: Callable[[Rule], None]) -> None:
+    """Call ``action(rule)`` whenever the rule of a function that writes is registered."""
+    _ON_WRITER.append(action)
 
 
 def when_changed(action: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.registry import find_rule
+from fwdad.tape.leaves import Leaves
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -134,6 +135,9 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return function in _COPYING_METHODS
     if isinstance(function, Whole):
         return function.makes_its_own or makes_its_own(function.function)
+    rule = find_rule(function.function if isinstance(function, Leaves) else function)
+    if rule is not None and rule.of_user:
+        return rule.returns == "new"  # which is checked whenever it runs
     if (getattr(function, "__module__", None) or "").startswith("scipy."):
         return find_rule(function) is not None
     return _is_of_numpy(function) and not may_be_window(function)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.contract import watched
+from fwdad.tape.leaves import Leaves
 from fwdad.tape.names import shared_names
 from fwdad.tape.notation import ATOM, INFIX, LOWEST, PREFIX
 from fwdad.tape.ops import (
@@ -220,7 +222,7 @@ class Expressions:
         if key not in self._functions:
             short = self._unique(name if name.isidentifier() else "function")
             self._functions[key] = short
-            self.globals[short] = f
+            self.globals[short] = Leaves(watched(f.function)) if type(f) is Leaves else watched(f)
         return self._functions[key]
 
 

@@ -65,6 +65,9 @@ class Recorder(Arrays):
         known = STATIC.get(function)
         if known is not None:
             return known(*args, **kwargs)
+        rule = find_rule(function)
+        if rule is not None and rule.mutates:
+            return self._apply_writer(rule, args, kwargs)
         args, kwargs = with_named_out(function, args, kwargs)
         if kwargs.get("out") is not None:
             return self._apply_out(function, args, dict(kwargs))
@@ -90,6 +93,24 @@ class Recorder(Arrays):
             function = Leaves(function)
         self.emit(Apply(function, inputs, options, outputs=tuple(values)))
         return made
+
+    def _apply_writer(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that writes: one that returns the new contents, and a store of each of them."""
+        primals, _ = rule.binder.bind(args, kwargs)
+        targets = []
+        for k in rule.mutates:
+            target = self.as_symbol(primals[k]) if is_numeric(primals[k]) else primals[k]
+            if type(target) is not Symbol or not target.is_array:
+                message = (
+                    f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its "
+                    f"rule at {rule.origin} says: that must be an array"
+                )
+                raise UntraceableError(message, self.place())
+            targets.append(target)
+        returned, *written = self.apply(rule.pure, args, kwargs)
+        for target, new in zip(targets, written, strict=True):
+            self.store(target, Ellipsis, new)
+        return returned
 
     def _cast_before(self, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """A ufunc without the options that all ufuncs have: its rule does not know them."""
@@ -174,6 +195,11 @@ class Recorder(Arrays):
         if isinstance(out, tuple):
             return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
         return out
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether something is a symbol, or an array that becomes one."""
+    return type(x) is Symbol or isinstance(x, np.ndarray)
 
 
 def _holds_numbers(x: Any) -> bool:

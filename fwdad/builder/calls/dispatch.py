@@ -253,6 +253,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if symbol is not None:
                 return symbol.recorder.apply(f, args, kwargs)
             note_draw(f, args, kwargs)
+            numpy_calls.log_written(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")

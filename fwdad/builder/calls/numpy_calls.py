@@ -44,11 +44,15 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
     targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
-    try:
-        written = WRITERS.get(f, ()) if rule is None else rule.mutates
-    except TypeError:
-        written = ()
-    targets.extend(args[k] for k in written if k < len(args))
+    if rule is not None and rule.mutates:  # positions among the primals
+        primals, _ = rule.binder.bind(args, kwargs)
+        targets.extend(plain(primals[k]) for k in rule.mutates)
+    elif rule is None:
+        try:
+            written = WRITERS.get(f, ())
+        except TypeError:
+            written = ()
+        targets.extend(args[k] for k in written if k < len(args))
     for target in targets:
         if type(target) is np.ndarray:
             run.log.array(target)

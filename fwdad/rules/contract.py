@@ -1,0 +1,302 @@
+"""What a rule promises, checked where it is run: tangents, and the memory of what it returns.
+
+The shapes and widths of tangents are compared for every rule. What costs more, dtypes and memory,
+is looked at for rules of users only: the library's own are run by the harness in its tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import ChunkMismatchError, RuleError, type_in_words
+from fwdad.rules.containers import is_composite, walk
+from fwdad.rules.registry import Rule, find_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
+from fwdad.tangents.registrations import OWN
+from fwdad.tangents.shapes import same_shape
+from fwdad.tangents.zero import NoTangentType, Undefined, Zero
+
+_EFFORT = 10_000  # steps of NumPy's search for an element that two arrays share
+
+
+# -- tangents that are given
+
+
+def check_given(what: str, primals: Any, tangents: Any) -> int | None:
+    """Check that tangents fit primals; returns their number of lanes, None if all are zero.
+
+    Parameters
+    ----------
+    what : str
+        Who is given them, for the message.
+    primals, tangents : tuple or list
+        One tangent for each primal.
+    """
+    if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
+        came = len(tangents) if isinstance(tangents, (tuple, list)) else type_in_words(tangents)
+        message = f"{what} takes a tuple of {len(primals)} tangents, one for each primal; {came} came"
+        raise ChunkMismatchError(message)
+    widths: list[int] = []
+    for k, (x, t) in enumerate(zip(primals, tangents, strict=True)):
+        _check_one(what, f"primals[{k}]", x, t, widths)
+    return widths[0] if widths else None
+
+
+def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
+    """Check one tangent against its primal, and its width against those before it."""
+    if isinstance(t, Chunk):
+        if widths and t.n != widths[0]:
+            message = (
+                f"{what} was given chunks of different widths: {widths[0]} lanes, and {t.n} for "
+                f"{name}"
+            )
+            raise ChunkMismatchError(message)
+        widths.append(t.n)
+        fault = _misfit(x, t)
+        if fault:
+            raise ChunkMismatchError(f"{what} was given {fault} for {name}")
+    elif is_composite(t):
+        if type(x) is not type(t) and not (is_composite(x) and len(x) == len(t)):
+            message = f"{what} was given {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
+            raise ChunkMismatchError(message)
+        keys = t.keys() if isinstance(t, dict) else range(len(t))
+        own = x.keys() if isinstance(x, dict) else range(len(x))
+        if set(keys) != set(own):
+            message = f"{what} was given {len(t)} tangents for {name}, which has {len(x)} parts"
+            raise ChunkMismatchError(message)
+        for key in keys:
+            _check_one(what, f"{name}[{key!r}]", x[key], t[key], widths)
+    elif not isinstance(t, (Zero, Undefined, NoTangentType)) and not _has_own_structure(x, t):
+        hint = ""
+        if isinstance(t, (np.ndarray, np.generic, float, int, complex)):
+            hint = ": N tangents are Chunk(lanes), lanes of shape (N, *shape)"
+        message = (
+            f"{what} was given {type_in_words(t)} as the tangent of {name}, where a Chunk or ZERO "
+            f"is wanted{hint}"
+        )
+        raise ChunkMismatchError(message)
+
+
+def _has_own_structure(x: Any, t: Any) -> bool:
+    """Whether a tangent is an object in the place of one that somebody told how to take apart."""
+    plain_x = plain(x)
+    return not isinstance(
+        plain_x, (np.ndarray, np.generic, float, int, complex, str, bytes, type(None))
+    ) and type(t) is type(plain_x)
+
+
+def _misfit(x: Any, t: Chunk) -> str:
+    """What is wrong with a chunk as the tangent of a value; an empty string if it fits."""
+    raw = plain(x)
+    if OWN and type(raw) in OWN:
+        return ""
+    shape = tuple(raw.shape) if hasattr(raw, "shape") else np.shape(raw)
+    if t.shape != shape and not same_shape(tuple(t.shape), shape):
+        return f"a tangent of shape {t.shape} for a value of shape {shape}"
+    return ""
+
+
+# -- what a rule returns
+
+
+def checked(
+    rule: Rule, answer: Any, primals: Any, n: int, options: Any = None
+) -> tuple[Any, Any]:
+    """What an frule returns, ``(y, y_dot)``, after a look at all that it promises.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    answer : object
+        What its body has returned.
+    primals : tuple
+        What it was given.
+    n : int
+        The number of lanes.
+    options : dict, optional
+        Its options.
+    """
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        message = (
+            f"{rule.place} returns {type_in_words(answer)}; it returns (y, y_dot), with a Chunk "
+            "or ZERO for each value"
+        )
+        raise ChunkMismatchError(message)
+    y, y_dot = answer
+    if rule.mutates:
+        _check_written(rule, y, y_dot, primals)
+    _check_tangents(rule, y, y_dot, n)
+    if rule.of_user:
+        check_memory(rule, y, (*primals, options) if options else primals)
+    return y, y_dot
+
+
+def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
+    if isinstance(y_dot, (Zero, Undefined, NoTangentType)):
+        return
+    if is_composite(y):
+        if not is_composite(y_dot) or len(y_dot) != len(y) or isinstance(y, dict) != isinstance(
+            y_dot, dict
+        ):
+            message = (
+                f"{rule.place} returns {type_in_words(y)} of {len(y)} values, and other tangents "
+                f"({type_in_words(y_dot)})"
+            )
+            raise ChunkMismatchError(message)
+        for key in y if isinstance(y, dict) else range(len(y)):
+            if isinstance(y_dot, dict) and key not in y_dot:
+                message = f"{rule.place} returns no tangent for the value under {key!r}"
+                raise ChunkMismatchError(message)
+            _check_tangents(rule, y[key], y_dot[key], n)
+        return
+    if not isinstance(y_dot, Chunk):
+        message = (
+            f"{rule.place} returns {type_in_words(y_dot)} as the tangent of {type_in_words(y)}; it "
+            "returns (y, y_dot), with a Chunk or ZERO for each value"
+        )
+        raise ChunkMismatchError(message)
+    check_chunk(rule, y, y_dot, n)
+
+
+def check_chunk(rule: Rule, y: Any, y_dot: Chunk, n: int) -> None:
+    """Check width, shape and dtype of the tangent of one value that a rule returns."""
+    if y_dot.n != n:
+        message = f"{rule.place} returns a tangent of {y_dot.n} lanes, where {n} were given"
+        raise ChunkMismatchError(message)
+    fault = _misfit(y, y_dot)
+    if fault:
+        raise ChunkMismatchError(f"{rule.place} returns {fault}")
+    if rule.of_user:
+        check_kind(rule, y, y_dot)
+
+
+def check_kind(rule: Rule, y: Any, y_dot: Chunk) -> None:
+    """Check that the tangent of what a user's rule returns is one of the value's kind of numbers."""
+    raw = plain(y)
+    if OWN and type(raw) in OWN:
+        return
+    kind = raw.dtype.kind if hasattr(raw, "dtype") else np.asarray(raw).dtype.kind
+    if kind not in "fc":
+        what = f"an array of {raw.dtype}" if isinstance(raw, np.ndarray) else type_in_words(raw)
+        message = f"{rule.place} returns a Chunk as the tangent of {what}, which has none: ZERO"
+        raise ChunkMismatchError(message)
+    if kind == "f" and y_dot.dtype.kind == "c":
+        message = f"{rule.place} returns a complex tangent for a real value: take .real"
+        raise ChunkMismatchError(message)
+
+
+def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
+    """Check the new contents that the rule of a function that writes returns."""
+    wanted = 1 + len(rule.mutates)
+    for part, name in ((y, "y"), (y_dot, "y_dot")):
+        if not isinstance(part, tuple) or len(part) != wanted:
+            if part is y_dot and isinstance(part, Zero):
+                continue
+            names = ", ".join(f"new_{rule.binder.primal_name(k)}" for k in rule.mutates)
+            message = (
+                f"{rule.place} says mutates={rule.mutates!r} and returns {type_in_words(part)} as "
+                f"{name}: it is a tuple of what the function returns, and then the new contents "
+                f"({name}, {names})"
+            )
+            raise ChunkMismatchError(message)
+    for k, new in zip(rule.mutates, y[1:], strict=True):
+        old, now = plain(primals[k]), plain(new)
+        shape = tuple(getattr(now, "shape", ()))
+        if shape != tuple(getattr(old, "shape", ())) and not same_shape(shape, tuple(old.shape)):
+            message = (
+                f"{rule.place} returns new contents of shape {shape} for "
+                f"`{rule.binder.primal_name(k)}` of shape {old.shape}"
+            )
+            raise ChunkMismatchError(message)
+
+
+# -- memory
+
+
+def arrays_in(x: Any) -> Iterator[np.ndarray]:
+    """The arrays in a value, without the duals around them."""
+    t = type(x)
+    if t is np.ndarray:
+        yield x
+    elif is_composite(x):
+        for _, part in walk(x):
+            yield from arrays_in(part)
+    else:
+        raw = plain(x)
+        if isinstance(raw, np.ndarray):
+            yield raw
+
+
+def share(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=_EFFORT))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def check_memory(rule: Rule, y: Any, inputs: Any) -> None:
+    """Check that what a user's rule, or its function, returns lies where it says.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    y : object
+        What was returned.
+    inputs : tuple
+        The arguments.
+    """
+    if rule.returns == "either":
+        return
+    found = list(arrays_in(y))
+    if not found:
+        return
+    given = list(arrays_in(inputs))
+    if rule.returns == "view":
+        for a in found[:1] if rule.mutates else found:
+            if a.size and not any(share(a, b) for b in given):
+                message = (
+                    f"{rule.place} says returns='view', and what is returned here shares no "
+                    "memory with an argument: say returns='new', or 'either' if it depends"
+                )
+                raise RuleError(message)
+        return
+    for k, a in enumerate(found):
+        for b in given:
+            if share(a, b):
+                message = (
+                    f"{rule.place} returns memory of an argument, so what is written into it "
+                    "later would change the argument, too. Let the function and its rule return a "
+                    "copy, or say frule(…, returns='view') ('either' if it depends)"
+                )
+                raise RuleError(message)
+        if any(share(a, b) for b in found[:k]):
+            message = (
+                f"{rule.place} returns arrays that share memory with each other: let the function "
+                "and its rule return copies"
+            )
+            raise RuleError(message)
+
+
+def watched(function: Any) -> Callable[..., Any]:
+    """A function that a tape calls; what one with a rule of a user's returns is looked at."""
+    rule = find_rule(function)
+    if rule is None or not rule.of_user or rule.returns == "either" or not callable(function):
+        return function
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        y = function(*args, **kwargs)
+        check_memory(rule, y, (*args, *kwargs.values()))
+        return y
+
+    return run
