@@ -39,7 +39,9 @@ def check_given(what: str, primals: Any, tangents: Any) -> int | None:
     """
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
         came = len(tangents) if isinstance(tangents, (tuple, list)) else type_in_words(tangents)
-        message = f"{what} takes a tuple of {len(primals)} tangents, one for each primal; {came} came"
+        message = (
+            f"{what} takes a tuple of {len(primals)} tangents, one for each primal; {came} came"
+        )
         raise ChunkMismatchError(message)
     widths: list[int] = []
     for k, (x, t) in enumerate(zip(primals, tangents, strict=True)):
@@ -62,7 +64,9 @@ def _check_one(what: str, name: str, x: Any, t: Any, widths: list[int]) -> None:
             raise ChunkMismatchError(f"{what} was given {fault} for {name}")
     elif is_composite(t):
         if type(x) is not type(t) and not (is_composite(x) and len(x) == len(t)):
-            message = f"{what} was given {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
+            message = (
+                f"{what} was given {type_in_words(t)} as the tangent of {name}, {type_in_words(x)}"
+            )
             raise ChunkMismatchError(message)
         keys = t.keys() if isinstance(t, dict) else range(len(t))
         own = x.keys() if isinstance(x, dict) else range(len(x))
@@ -104,9 +108,7 @@ def _misfit(x: Any, t: Chunk) -> str:
 # -- what a rule returns
 
 
-def checked(
-    rule: Rule, answer: Any, primals: Any, n: int, options: Any = None
-) -> tuple[Any, Any]:
+def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) -> tuple[Any, Any]:
     """What an frule returns, ``(y, y_dot)``, after a look at all that it promises.
 
     Parameters
@@ -141,8 +143,10 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
     if isinstance(y_dot, (Zero, Undefined, NoTangentType)):
         return
     if is_composite(y):
-        if not is_composite(y_dot) or len(y_dot) != len(y) or isinstance(y, dict) != isinstance(
-            y_dot, dict
+        if (
+            not is_composite(y_dot)
+            or len(y_dot) != len(y)
+            or isinstance(y, dict) != isinstance(y_dot, dict)
         ):
             message = (
                 f"{rule.place} returns {type_in_words(y)} of {len(y)} values, and other tangents "
@@ -177,7 +181,7 @@ def check_chunk(rule: Rule, y: Any, y_dot: Chunk, n: int) -> None:
 
 
 def check_kind(rule: Rule, y: Any, y_dot: Chunk) -> None:
-    """Check that the tangent of what a user's rule returns is one of the value's kind of numbers."""
+    """Check that the tangent of a value that a user's rule returns is real if the value is."""
     raw = plain(y)
     if OWN and type(raw) in OWN:
         return
@@ -214,6 +218,48 @@ def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
                 f"`{rule.binder.primal_name(k)}` of shape {old.shape}"
             )
             raise ChunkMismatchError(message)
+
+
+def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
+    """Check what a user's transpose returns.
+
+    Parameters
+    ----------
+    place : str
+        The transpose, for the message.
+    x_bar : object
+        What it has returned.
+    space : Space, or a list or tuple of them
+        Where the argument lives; what is no space there has no cotangent.
+    y_bar : Chunk or array
+        The cotangent that it was given: as many as that has are wanted.
+    """
+    if isinstance(x_bar, (Zero, Undefined, NoTangentType)):
+        return
+    if is_composite(space):
+        if not is_composite(x_bar) or len(x_bar) != len(space):
+            message = f"{place} returns {type_in_words(x_bar)} for {len(space)} parts"
+            raise ChunkMismatchError(message)
+        for key in space if isinstance(space, dict) else range(len(space)):
+            check_cotangent(place, x_bar[key], space[key], y_bar)
+        return
+    if not hasattr(space, "shape"):
+        return
+    many = isinstance(y_bar, Chunk)
+    shape = getattr(x_bar, "shape", None)
+    if isinstance(x_bar, Chunk) != many or shape is None:
+        wanted = "a Chunk" if many else "an array"
+        message = f"{place} returns {type_in_words(x_bar)}, where {wanted} or ZERO is wanted"
+        raise ChunkMismatchError(message)
+    if many and x_bar.n != y_bar.n:
+        message = f"{place} returns {x_bar.n} cotangents, where {y_bar.n} were given"
+        raise ChunkMismatchError(message)
+    if not same_shape(tuple(shape), tuple(space.shape)):
+        message = f"{place} returns a cotangent of shape {shape} for an argument of {space.shape}"
+        raise ChunkMismatchError(message)
+    if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
+        message = f"{place} returns a complex cotangent for a real argument: take .real"
+        raise ChunkMismatchError(message)
 
 
 # -- memory

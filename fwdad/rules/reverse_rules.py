@@ -243,9 +243,7 @@ def _standing_in(function: Any, binder: Binder, mutates: tuple[int, ...]) -> Rul
             raise MissingRuleError(message)
         return _FORWARD[0](rule, primals, tangents, options)
 
-    rule = Rule(
-        function, "frule", body, binder, mutates=mutates, stands_in=True, returns="new"
-    )
+    rule = Rule(function, "frule", body, binder, mutates=mutates, stands_in=True, returns="new")
     return rule
 
 

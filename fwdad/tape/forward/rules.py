@@ -198,9 +198,7 @@ class Rules(Memory):
         dots, named = self._dots_of(op)
         bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
         given, _ = rule.binder.bind(dots, named)
-        answer = written_down(rule, rule.body)(
-            bound, tuple(_tangent(t) for t in given), **options
-        )
+        answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
         y, y_dot = checked(rule, answer, bound, self.n)
         if rule.of_user and rule.returns == "new":
             y = self._own_memory(y, (op.args, op.kwargs))
