@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fwdad.errors import FwdadError, Location, locate
+from fwdad.errors import FwdadError, Location, RuleError, locate
 
 LOG = logging.getLogger("fwdad.defects")
 
@@ -113,6 +113,11 @@ class Untraced:
         What the tape, or making it, has raised; None if there is none.
     refuse : callable, optional
         Called if it is the tape that is to blame: it need not be tried again.
+
+    Raises
+    ------
+    RuleError
+        If it is that: a broken promise is told, and not made good in another way.
     """
 
     def __init__(
@@ -121,6 +126,8 @@ class Untraced:
         error: Exception | None = None,
         refuse: Callable[[], None] | None = None,
     ) -> None:
+        if isinstance(error, RuleError):
+            raise error
         self.f = f
         self.error = error
         self.refuse = refuse

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, RuleError, type_in_words
+from fwdad.errors import ChunkMismatchError, Location, RuleError, type_in_words
 from fwdad.rules.containers import is_composite, walk
 from fwdad.rules.registry import Rule, find_rule
 from fwdad.tangents.chunk import Chunk
@@ -289,7 +289,7 @@ def share(a: np.ndarray, b: np.ndarray) -> bool:
         return True
 
 
-def check_memory(rule: Rule, y: Any, inputs: Any) -> None:
+def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None) -> None:
     """Check that what a user's rule, or its function, returns lies where it says.
 
     Parameters
@@ -300,6 +300,8 @@ def check_memory(rule: Rule, y: Any, inputs: Any) -> None:
         What was returned.
     inputs : tuple
         The arguments.
+    place : Location, optional
+        Where in the user's code; the innermost frame of it by default.
     """
     if rule.returns == "either":
         return
@@ -314,7 +316,7 @@ def check_memory(rule: Rule, y: Any, inputs: Any) -> None:
                     f"{rule.place} says returns='view', and what is returned here shares no "
                     "memory with an argument: say returns='new', or 'either' if it depends"
                 )
-                raise RuleError(message)
+                raise RuleError(message, place)
         return
     for k, a in enumerate(found):
         for b in given:
@@ -324,13 +326,21 @@ def check_memory(rule: Rule, y: Any, inputs: Any) -> None:
                     "later would change the argument, too. Let the function and its rule return a "
                     "copy, or say frule(…, returns='view') ('either' if it depends)"
                 )
-                raise RuleError(message)
+                raise RuleError(message, place)
         if any(share(a, b) for b in found[:k]):
             message = (
                 f"{rule.place} returns arrays that share memory with each other: let the function "
                 "and its rule return copies"
             )
-            raise RuleError(message)
+            raise RuleError(message, place)
+
+
+def view_is_written(rule: Rule) -> str:
+    """The message for a derivative of memory that a user's function may return a view of."""
+    return (
+        f"{rule.place} says returns={rule.returns!r}, and that memory is written: it has no "
+        f"derivative on a tape. Say .copy() of what {rule.name} returns, or let it return a copy"
+    )
 
 
 def watched(function: Any) -> Callable[..., Any]:

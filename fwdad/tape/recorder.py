@@ -18,6 +18,7 @@ from fwdad.tape.call_form import tidy, with_named_out
 from fwdad.tape.leaves import Leaves
 from fwdad.tape.ops import Apply
 from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tape.tried import check_on_samples
 
 
 def _dtype_of(x: Any) -> Any:
@@ -74,6 +75,8 @@ class Recorder(Arrays):
         args, kwargs = self._with_arrays(function, *tidy(function, args, kwargs))
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
+        if rule is not None and rule.of_user:
+            check_on_samples(rule, inputs, options, self.place())
         found = self.infer(function, inputs, options)
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())

@@ -10,7 +10,7 @@ import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
 from fwdad.rules.containers import rebuild
-from fwdad.rules.contract import checked
+from fwdad.rules.contract import checked, view_is_written
 from fwdad.rules.lifter import written_down
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
@@ -85,11 +85,7 @@ class Rules(Memory):
         if rule is None or not rule.of_user or rule.returns == "new":
             return
         if any(self.memory.get(v, {v}) & self.written for v in op.outputs if is_array(v)):
-            message = (
-                f"{rule.place} says returns={rule.returns!r}, and the array is written, as is what "
-                "it may be a view of: that has no derivative on a tape. Say .copy() of what "
-                f"{rule.name} returns, or let it return new memory"
-            )
+            message = view_is_written(rule)
             raise UntraceableError(message, op.location)
 
     def _bound_terms(self, op: Apply) -> None:

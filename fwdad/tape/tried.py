@@ -1,0 +1,58 @@
+"""Functions with rules of users, tried on samples before a tape calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, RuleError
+from fwdad.rules.containers import rebuild, walk
+from fwdad.rules.contract import check_memory
+from fwdad.rules.registry import Rule
+from fwdad.tangents.quiet import quietly
+from fwdad.tape.ops import Operand, map_values, values_in
+from fwdad.tape.samples import sample_of
+from fwdad.tape.types import Size
+
+_LENGTHS = (2, 24)  # a function may need more than two
+
+
+def check_on_samples(
+    rule: Rule, args: Operand, kwargs: dict[str, Operand], place: Location | None
+) -> None:
+    """Check that a function writes and returns no other memory than its rule says.
+
+    Parameters
+    ----------
+    rule : Rule
+        One of a user's: its function is pure but for that, and may be called on samples.
+    args, kwargs
+        Operands.
+    place : Location or None
+        Where the user calls it.
+
+    Raises
+    ------
+    RuleError
+        If it writes into an argument, or returns memory that it should not.
+    """
+    unknown = {d for v in values_in([args, kwargs]) for d in v.type.shape if isinstance(d, Size)}
+    hints = {d: d.hint for d in unknown if d.hint is not None}
+    for length in _LENGTHS:
+        sizes = {**dict.fromkeys(unknown, length), **hints}
+        given: Any = map_values(lambda v, s=sizes: sample_of(v.type, s, 0.75), [args, kwargs])
+        before = rebuild(given, lambda _, v: v.copy() if isinstance(v, np.ndarray) else v)
+        try:
+            y = quietly(lambda g=given: rule.function(*g[0], **g[1]))
+        except Exception:  # noqa: BLE001, S112  (it is not defined there)
+            continue
+        for (_, now), (_, old) in zip(walk(given), walk(before), strict=True):
+            if isinstance(old, np.ndarray) and now.tobytes() != old.tobytes():
+                message = (
+                    f"{rule.name} writes into an argument, and its rule ({rule.origin}) does not "
+                    "say so: name the positions of what it writes, mutates=(…)"
+                )
+                raise RuleError(message, place)
+        check_memory(rule, y, given, place)
+        return
