@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fwdad.errors import FwdadError, Location, RuleError, locate
+from fwdad.errors import ChunkMismatchError, FwdadError, Location, RuleError, locate
 
 LOG = logging.getLogger("fwdad.defects")
 
@@ -146,8 +146,8 @@ class Untraced:
         try:
             yield
         except Exception as own:  # whatever f raises, compared with what its tape has raised
-            if not _is_like(own, error):
-                self._blame(error)
+            if not _is_like(own, error) and not isinstance(own, ChunkMismatchError):
+                self._blame(error)  # else a rule's tangents do not fit: its author is told
             raise
         self._blame(error)
 

@@ -127,7 +127,7 @@ class Pullback:
             return None
         x_bar = explicit(x_bar)
         raw = plain(x_bar)
-        if isinstance(raw, (list, tuple, dict)) or np.asarray(raw).dtype.kind not in "biufc":
+        if isinstance(raw, (list, tuple, dict, Chunk)) or np.asarray(raw).dtype.kind not in "biufc":
             self._refuse(path, type_in_words(raw), "an array or a number")
         given = np.asarray(raw)
         if given.shape != shape:

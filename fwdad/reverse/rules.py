@@ -36,6 +36,7 @@ from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
 from fwdad.tape.symbol import Symbol, as_divisor, as_numpy_number
+from fwdad.tape.tried import check_lengths_of
 from fwdad.tape.types import ArrayType, Number
 
 
@@ -326,6 +327,8 @@ class Rules(Windows):
         given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
         answer = written_down(rule, rule.body)(bound, given, **options)
         y, y_dot = checked(rule, answer, bound, 1)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         parts = [t for p, t in zip(values, parts, strict=True) if p is not None]

@@ -14,15 +14,12 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, Location, RuleError, type_in_words
 from fwdad.rules.containers import is_composite, walk
-from fwdad.rules.registry import Rule, find_rule
+from fwdad.rules.registry import Rule, find_rule, share
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
 from fwdad.tangents.shapes import same_shape
 from fwdad.tangents.zero import NoTangentType, Undefined, Zero
-
-_EFFORT = 10_000  # steps of NumPy's search for an element that two arrays share
-
 
 # -- tangents that are given
 
@@ -100,9 +97,20 @@ def _misfit(x: Any, t: Chunk) -> str:
     if OWN and type(raw) in OWN:
         return ""
     shape = tuple(raw.shape) if hasattr(raw, "shape") else np.shape(raw)
-    if t.shape != shape and not same_shape(tuple(t.shape), shape):
+    if t.shape != shape and not may_agree(tuple(t.shape), shape):
         return f"a tangent of shape {t.shape} for a value of shape {shape}"
     return ""
+
+
+def may_agree(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether shapes, of which some lengths may be unknown, may be one shape."""
+    pairs = zip(first, second, strict=False)
+    return same_shape(first, second) and not any(
+        getattr(other, "may_be_one", True) is False
+        for pair in pairs
+        for one, other in (pair, pair[::-1])
+        if type(one) is int and one == 1
+    )
 
 
 # -- what a rule returns
@@ -131,7 +139,7 @@ def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) 
         )
         raise ChunkMismatchError(message)
     y, y_dot = answer
-    if rule.mutates:
+    if rule.contents:
         _check_written(rule, y, y_dot, primals)
     _check_tangents(rule, y, y_dot, n)
     if rule.of_user:
@@ -197,26 +205,30 @@ def check_kind(rule: Rule, y: Any, y_dot: Chunk) -> None:
 
 def _check_written(rule: Rule, y: Any, y_dot: Any, primals: Any) -> None:
     """Check the new contents that the rule of a function that writes returns."""
-    wanted = 1 + len(rule.mutates)
+    wanted = 1 + len(rule.contents)
     for part, name in ((y, "y"), (y_dot, "y_dot")):
         if not isinstance(part, tuple) or len(part) != wanted:
             if part is y_dot and isinstance(part, Zero):
                 continue
-            names = ", ".join(f"new_{rule.binder.primal_name(k)}" for k in rule.mutates)
+            names = ", ".join(f"new_{rule.binder.primal_name(k)}" for k in rule.contents)
             message = (
-                f"{rule.place} says mutates={rule.mutates!r} and returns {type_in_words(part)} as "
+                f"{rule.place} says mutates={rule.contents!r} and returns {type_in_words(part)} as "
                 f"{name}: it is a tuple of what the function returns, and then the new contents "
                 f"({name}, {names})"
             )
             raise ChunkMismatchError(message)
-    for k, new in zip(rule.mutates, y[1:], strict=True):
+    for k, new in zip(rule.contents, y[1:], strict=True):
         old, now = plain(primals[k]), plain(new)
-        shape = tuple(getattr(now, "shape", ()))
-        if shape != tuple(getattr(old, "shape", ())) and not same_shape(shape, tuple(old.shape)):
+        shape = tuple(now.shape) if hasattr(now, "shape") else np.shape(now)
+        if not may_agree(shape, tuple(old.shape)):
             message = (
                 f"{rule.place} returns new contents of shape {shape} for "
                 f"`{rule.binder.primal_name(k)}` of shape {old.shape}"
             )
+            raise ChunkMismatchError(message)
+        if old.dtype.kind != "c" and getattr(now, "dtype", old.dtype).kind == "c":
+            name = rule.binder.primal_name(k)
+            message = f"{rule.place} returns complex contents for the real `{name}`"
             raise ChunkMismatchError(message)
 
 
@@ -254,7 +266,7 @@ def check_cotangent(place: str, x_bar: Any, space: Any, y_bar: Any) -> None:
     if many and x_bar.n != y_bar.n:
         message = f"{place} returns {x_bar.n} cotangents, where {y_bar.n} were given"
         raise ChunkMismatchError(message)
-    if not same_shape(tuple(shape), tuple(space.shape)):
+    if not may_agree(tuple(shape), tuple(space.shape)):
         message = f"{place} returns a cotangent of shape {shape} for an argument of {space.shape}"
         raise ChunkMismatchError(message)
     if space.dtype.kind != "c" and x_bar.dtype.kind == "c":
@@ -277,16 +289,6 @@ def arrays_in(x: Any) -> Iterator[np.ndarray]:
         raw = plain(x)
         if isinstance(raw, np.ndarray):
             yield raw
-
-
-def share(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have an element in common."""
-    if not np.may_share_memory(a, b):
-        return False
-    try:
-        return bool(np.shares_memory(a, b, max_work=_EFFORT))
-    except np.exceptions.TooHardError:
-        return True
 
 
 def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None) -> None:

@@ -70,6 +70,8 @@ class Rule:
         Whether somebody outside the library has registered it.
     pure : callable or None
         Of a function that writes: the one that returns the new contents instead.
+    contents : tuple of int
+        The primals whose new contents the body returns: also of the rule of that function.
     takes_arrays, takes_sequences : bool
         Whether NumPy makes arrays of lists among the primals, or of lists among their items.
     """
@@ -86,6 +88,7 @@ class Rule:
     returns: str = "either"
     of_user: bool = False
     pure: Any = None
+    contents: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         module = getattr(self.function, "__module__", None) or "numpy"
@@ -152,6 +155,7 @@ class Rule:
 
 
 _LISTS = (list, tuple)
+_EFFORT = 10_000  # steps of NumPy's search for an element that two arrays share
 
 RULES: dict[Any, Rule] = {}
 _PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
@@ -284,6 +288,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         if known is not None and known.pure is not None:
             RULES.pop(known.pure, None)
         if rule.mutates:
+            rule.contents = rule.mutates
             rule.pure = pure = returning_contents(rule)
             RULES[pure] = replace(rule, function=pure, mutates=(), pure=None, returns="new")
             for action in _ON_WRITER:
@@ -327,25 +332,41 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
     return pure
 
 
+def share(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=_EFFORT))
+    except np.exceptions.TooHardError:
+        return True
+
+
 def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
     """Raise if a function is to write into what is no array, or what another argument views."""
     arrays = {k: raw for k, x in enumerate(primals) if isinstance(raw := plain(x), np.ndarray)}
     for k in rule.mutates:
         if k not in arrays:
-            message = (
-                f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule "
-                f"at {rule.origin} says: that must be an array, and "
-                f"{type_in_words(plain(primals[k]))} came"
-            )
-            raise UnsupportedTypeError(message)
+            raise UnsupportedTypeError(writes_no_array(rule, k, primals[k]))
         for j, other in arrays.items():
-            if j != k and np.may_share_memory(arrays[k], other):
-                message = (
-                    f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share "
-                    f"memory with `{rule.binder.primal_name(j)}`: its rule takes them to be apart. "
-                    "Give it a copy"
-                )
-                raise AliasedArgumentError(message)
+            if j != k and share(arrays[k], other):
+                raise AliasedArgumentError(writes_shared(rule, k, j))
+
+
+def writes_no_array(rule: Rule, k: int, x: Any) -> str:
+    """The message for a number or list that a function is to write into."""
+    return (
+        f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
+        f"{rule.origin} says: that must be an array, and {type_in_words(plain(x))} came"
+    )
+
+
+def writes_shared(rule: Rule, k: int, j: int) -> str:
+    """The message for an array that a function writes, and that another argument views."""
+    return (
+        f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share memory with "
+        f"`{rule.binder.primal_name(j)}`: its rule takes them to be apart. Give it a copy"
+    )
 
 
 def when_writes(action: Callable[[Rule], None]) -> None:

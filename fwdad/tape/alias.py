@@ -50,7 +50,7 @@ _OWN = {
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
     "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
-    "element_place",
+    "element_place", "lie_apart",
 }  # fmt: skip
 _FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")

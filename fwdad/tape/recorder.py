@@ -9,16 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import AliasedArgumentError, UntraceableError
 from fwdad.rules.by_position import by_position, told_dtypes
-from fwdad.rules.registry import find_rule, function_name, out_name
+from fwdad.rules.registry import (
+    find_rule,
+    function_name,
+    out_name,
+    writes_no_array,
+    writes_shared,
+)
 from fwdad.tangents.shapes import same_shape
 from fwdad.tape.arrays import Arrays
 from fwdad.tape.call_form import tidy, with_named_out
 from fwdad.tape.leaves import Leaves
+from fwdad.tape.mirroring import lie_apart
 from fwdad.tape.ops import Apply
 from fwdad.tape.symbol import Symbol, UnknownText
 from fwdad.tape.tried import check_on_samples
+from fwdad.tape.types import BOOL
 
 
 def _dtype_of(x: Any) -> Any:
@@ -100,19 +108,21 @@ class Recorder(Arrays):
     def _apply_writer(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that writes: one that returns the new contents, and a store of each of them."""
         primals, _ = rule.binder.bind(args, kwargs)
-        targets = []
+        arrays = {
+            k: self.as_symbol(x) for k, x in enumerate(primals)
+            if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
+        }  # fmt: skip
         for k in rule.mutates:
-            target = self.as_symbol(primals[k]) if is_numeric(primals[k]) else primals[k]
-            if type(target) is not Symbol or not target.is_array:
-                message = (
-                    f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its "
-                    f"rule at {rule.origin} says: that must be an array"
-                )
-                raise UntraceableError(message, self.place())
-            targets.append(target)
+            if k not in arrays:
+                raise UntraceableError(writes_no_array(rule, k, primals[k]), self.place())
+            for j, other in arrays.items():
+                if j != k and self.may_share(arrays[k].value, other.value):
+                    apart = self.apply_typed(lie_apart, (arrays[k], other), BOOL)
+                    message = writes_shared(rule, k, j)
+                    self.check(apart, AliasedArgumentError, (message,), self.place())
         returned, *written = self.apply(rule.pure, args, kwargs)
-        for target, new in zip(targets, written, strict=True):
-            self.store(target, Ellipsis, new)
+        for k, new in zip(rule.mutates, written, strict=True):
+            self.store(arrays[k], Ellipsis, new)
         return returned
 
     def _cast_before(self, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -198,11 +208,6 @@ class Recorder(Arrays):
         if isinstance(out, tuple):
             return tuple(y if t is None else t for t, y in zip(out, answers, strict=True))
         return out
-
-
-def is_numeric(x: Any) -> bool:
-    """Whether something is a symbol, or an array that becomes one."""
-    return type(x) is Symbol or isinstance(x, np.ndarray)
 
 
 def _holds_numbers(x: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Functions with rules of users, tried on samples before a tape calls them."""
+"""Rules of users on tapes: what they promise is tried on samples, and checked when it runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location, RuleError
+from fwdad.errors import ChunkMismatchError, Location, RuleError
 from fwdad.rules.containers import rebuild, walk
 from fwdad.rules.contract import check_memory
 from fwdad.rules.registry import Rule
+from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Operand, map_values, values_in
 from fwdad.tape.samples import sample_of
+from fwdad.tape.symbol import Symbol
 from fwdad.tape.types import Size
 
 _LENGTHS = (2, 24)  # a function may need more than two
@@ -56,3 +58,35 @@ def check_on_samples(
                 raise RuleError(message, place)
         check_memory(rule, y, given, place)
         return
+
+
+def check_lengths_of(recorder: Any, rule: Rule, y: Any, y_dot: Any, place: Location | None) -> None:
+    """Write checks of lengths that are not known: a user's tangent is as long as its value.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    rule : Rule
+        Whose body has been written down.
+    y, y_dot
+        What it has returned.
+    place : Location or None
+        Where the user calls it.
+    """
+    if isinstance(y, (tuple, list)):
+        if isinstance(y_dot, (tuple, list)):
+            for part, t in zip(y, y_dot, strict=True):
+                check_lengths_of(recorder, rule, part, t, place)
+        return
+    if not isinstance(y_dot, Chunk):
+        return
+    shape = y.shape if type(y) is Symbol else np.shape(y)
+    for axis, (m, n) in enumerate(zip(y_dot.shape, shape, strict=True)):
+        if m != n:
+            own, wanted = (x if type(x) is int else x.symbol for x in (m, n))
+            message = (
+                f"{rule.place} returns a tangent that has along axis {axis} another length than "
+                "its value"
+            )
+            recorder.check(own == wanted, ChunkMismatchError, (message,), place)

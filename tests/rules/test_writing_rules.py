@@ -374,7 +374,10 @@ def test_two_arguments_written():
         (x, y, angle), (x_dot, y_dot, angle_dot) = primals, tangents
         c, s = np.cos(angle), np.sin(angle)
         new = c * x - s * y, s * x + c * y
-        new_dot = c * x_dot - s * y_dot - new[1] * angle_dot, s * x_dot + c * y_dot + new[0] * angle_dot
+        new_dot = (
+            c * x_dot - s * y_dot - new[1] * angle_dot,
+            s * x_dot + c * y_dot + new[0] * angle_dot,
+        )
         return (None, *new), (fwdad.ZERO, *new_dot)
 
     def run(turn, x):
@@ -383,14 +386,21 @@ def test_two_arguments_written():
             turn(a, b, x[k])
         return np.sum(a * WEIGHTS) * np.sum(b)
 
+    def run_on_rows(turn, x):
+        m = np.outer(x, x**2)
+        turn(m[0], m[1], x[2])
+        turn(m[:, 0], m[:, 2], x[1])
+        return np.sum(m * WEIGHTS)
+
     def itself(x, y, angle):
         c, s = np.cos(angle), np.sin(angle)
         x[:], y[:] = c * x - s * y, s * x + c * y
 
-    want = slopes(lambda x: run(itself, x))
-    for mode, derivative in FIRST.items():
-        got = derivative(lambda x: run(rotate, x), X.copy())
-        assert_allclose(np.ravel(got), want, rtol=1e-8, err_msg=mode)
+    for program in (run, run_on_rows):
+        want = slopes(lambda x, program=program: program(itself, x))
+        for mode, derivative in FIRST.items():
+            got = derivative(lambda x, program=program: program(rotate, x), X.copy())
+            assert_allclose(np.ravel(got), want, rtol=1e-8, err_msg=mode)
 
 
 # -- what is refused

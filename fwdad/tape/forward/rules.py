@@ -27,6 +27,7 @@ from fwdad.tape.free_sums import hand_on
 from fwdad.tape.ops import Apply, Value, is_array, values_in
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Length, Symbol, as_divisor, as_numpy_number
+from fwdad.tape.tried import check_lengths_of
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
 from fwdad.tape.whole_numbers import check_derivatives_fit
@@ -196,6 +197,8 @@ class Rules(Memory):
         given, _ = rule.binder.bind(dots, named)
         answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
         y, y_dot = checked(rule, answer, bound, self.n)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
         if rule.of_user and rule.returns == "new":
             y = self._own_memory(y, (op.args, op.kwargs))
         self._answer(op.outputs, y, y_dot)
