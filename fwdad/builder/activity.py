@@ -27,6 +27,8 @@ def _shadowed(v: Any) -> bool:
         return find_shadow(v) is not None
     if t is list or t is tuple:
         return any(_shadowed(item) for item in v)
+    if t is dict:
+        return any(_shadowed(item) for item in v.values())
     return False
 
 

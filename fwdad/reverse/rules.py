@@ -308,6 +308,8 @@ class Rules(Windows):
         def tangent(x: Any) -> Any:
             if isinstance(x, (list, tuple)):
                 return type(x)(tangent(item) for item in x)
+            if isinstance(x, dict):
+                return {key: tangent(item) for key, item in x.items()}
             if not self.structure.is_active(x):
                 return ZERO
             lanes = self.recorder.apply_typed(
@@ -324,7 +326,7 @@ class Rules(Windows):
         if any(isinstance(t, RecordingTangent) for _, t in walk(list(rest.values()))):
             message = f"the frule of {function_name(op.function)} has no tangent for an option"
             raise MissingRuleError(message, op.location)
-        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
+        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
         answer = written_down(rule, rule.body)(bound, given, **options)
         y, y_dot = checked(rule, answer, bound, 1)
         if rule.of_user:

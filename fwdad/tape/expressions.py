@@ -139,6 +139,9 @@ class Expressions:
             return f"({inner},)" if len(operand) == 1 else f"({inner})"
         if isinstance(operand, list):
             return f"[{', '.join(self.text(x) for x in operand)}]"
+        if type(operand) is dict:
+            items = (f"{self.text(key)}: {self.text(x)}" for key, x in operand.items())
+            return f"{{{', '.join(items)}}}"
         if isinstance(operand, slice):
             parts = (operand.start, operand.stop, operand.step)
             return f"slice({', '.join(self.text(x) for x in parts)})"

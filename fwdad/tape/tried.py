@@ -49,11 +49,13 @@ def check_on_samples(
             y = quietly(lambda g=given: rule.function(*g[0], **g[1]))
         except Exception:  # noqa: BLE001, S112  (it is not defined there)
             continue
-        for (_, now), (_, old) in zip(walk(given), walk(before), strict=True):
+        for (path, now), (_, old) in zip(walk(given), walk(before), strict=True):
             if isinstance(old, np.ndarray) and now.tobytes() != old.tobytes():
+                at, names = path[1], rule.binder.positional
+                name = names[at] if type(at) is int and at < len(names) else at
                 message = (
-                    f"{rule.name} writes into an argument, and its rule ({rule.origin}) does not "
-                    "say so: name the positions of what it writes, mutates=(…)"
+                    f"{rule.name} writes into its argument `{name}`, and its rule ({rule.origin}) "
+                    "does not say so: mutates=(…) has the positions of what is written"
                 )
                 raise RuleError(message, place)
         check_memory(rule, y, given, place)

@@ -151,7 +151,7 @@ class PushWhole(Whole):
     def _by_rule(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
         bound, options = self.rule.binder.bind(args, kwargs)
         tangents, _ = self.rule.binder.bind(*dots)
-        known = (Chunk, Zero, list, tuple)
+        known = (Chunk, Zero, list, tuple, dict)
         given = tuple([t if isinstance(t, known) else ZERO for t in tangents])
         answer = self.rule.body(bound, given, **options)
         return checked(self.rule, answer, bound, self.n, options)

@@ -305,10 +305,10 @@ def _as_double(value: Any) -> Any:
 
 
 CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
+    check_written,  # what writes into its arguments unasked changes what the others see
     check_primal,
     check_structure,
     check_inputs,
-    check_written,
     check_returned,
     check_aliasing,
     check_writeable,

@@ -320,3 +320,45 @@ def test_cotangents_that_pullbacks_return(mode, wrong):
 
     with pytest.raises(fwdad.ChunkMismatchError, match=r"the pullback of the rrule of .*double"):
         MODES[mode](lambda x: double(x), X)
+
+
+# -- arguments that are dicts
+
+
+DICT_MODES = {
+    "forward": lambda f, x: fwdad.jacobian(f, x, mode="forward"),
+    "grad": lambda f, x: fwdad.grad(f)(x),
+    "pullback": lambda f, x: fwdad.vjp(f, x)[1](1.0),
+    "traced jacfwd": lambda f, x: fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x),
+    "traced grad": lambda f, x: fwdad.jit(fwdad.grad(f), backend="numpy")(x),
+}
+
+
+@pytest.mark.parametrize("mode", DICT_MODES)
+@pytest.mark.parametrize("whole", [False, True])
+def test_tangents_of_dicts(mode, whole):
+    """The rule has them: a tape took them for zero, and forward mode went past the rule."""
+
+    def weighted(parts, c):
+        return np.sum(parts["w"] ** 2 * parts["rest"][0]) * c
+
+    @fwdad.frule(weighted)
+    def weighted_frule(primals, tangents):
+        (parts, c), (parts_dot, c_dot) = primals, tangents
+        if whole and float(c) > 100:
+            raise ValueError
+        w, rest = parts["w"], parts["rest"][0]
+        if isinstance(parts_dot, dict):
+            w_dot, rest_dot = parts_dot["w"], parts_dot["rest"][0]
+        else:
+            w_dot = rest_dot = ZERO
+        y_dot = (
+            10.0 * np.sum(2 * w * rest * w_dot + w**2 * rest_dot) * c
+        )  # no derivative of its own
+        return np.sum(w**2 * rest) * c, y_dot + np.sum(w**2 * rest) * c_dot
+
+    def f(x):
+        return weighted({"w": x, "rest": [x * 3.0], "name": "a"}, x[0])
+
+    want = 10.0 * 9.0 * X**2 * X[0] + np.array([3.0 * np.sum(X**3), 0.0])
+    np.testing.assert_allclose(DICT_MODES[mode](f, X), want, rtol=1e-13)

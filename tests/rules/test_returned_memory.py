@@ -313,5 +313,5 @@ def test_undeclared_writes_on_a_tape():
 
     for run in (fwdad.grad(f), fwdad.jit(f), fwdad.jit(fwdad.grad(f))):
         x = X.copy()
-        raises_rule_error(r"doubles writes into an argument.*mutates=", run, x)
+        raises_rule_error(r"doubles writes into its argument `x`.*mutates=", run, x)
         assert_array_equal(x, X)

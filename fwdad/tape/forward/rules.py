@@ -380,7 +380,7 @@ def _has_tangent(op: Apply) -> bool:
 
 def _tangent(t: Any) -> Any:
     """What a rule is given: not the values that stand in for parameters left out."""
-    return t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO
+    return t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO
 
 
 def _agrees(symbol: Symbol, t: Type) -> bool:
