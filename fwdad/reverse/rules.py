@@ -326,11 +326,7 @@ class Rules(Windows):
         if any(isinstance(t, RecordingTangent) for _, t in walk(list(rest.values()))):
             message = f"the frule of {function_name(op.function)} has no tangent for an option"
             raise MissingRuleError(message, op.location)
-        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
-        answer = written_down(rule, rule.body)(bound, given, **options)
-        y, y_dot = checked(rule, answer, bound, 1)
-        if rule.of_user:
-            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        y, y_dot = self._body(op, rule, (bound, given, options))
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         parts = [t for p, t in zip(values, parts, strict=True) if p is not None]
@@ -345,6 +341,16 @@ class Rules(Windows):
                 raise UntraceableError(message)
         x_bars = pull_back(outputs)
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
+
+    def _body(self, op: Apply, rule: Any, call: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        """What the body of a rule returns, looked at."""
+        bound, given, options = call
+        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
+        answer = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = checked(rule, answer, bound, 1)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        return y, y_dot
 
     def _whole(self, op: Apply, bars: list[Any], reason: Exception | str) -> None:
         """A rule that cannot be written down is run backwards as one operation."""
