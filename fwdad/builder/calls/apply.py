@@ -55,13 +55,15 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
         if type(t) is Undefined:
             t.use()
     answer = rule.body(primals, tangents, **rule.binder.default_options)
-    if type(answer) is tuple and len(answer) == 2 and not rule.of_user:
-        y, y_dot = answer
-        if type(y) is np.ndarray and type(y_dot) is Chunk:
-            if y_dot.shape == y.shape and y_dot.n == tag.n:
-                tag.largest = max(tag.largest, y.nbytes)
-                return Array(y, y_dot, tag, _viewed(y, args))
-    y, y_dot = checked(rule, answer, primals, tag.n)
+    if rule.of_user or type(answer) is not tuple or len(answer) != 2:
+        answer = checked(rule, answer, primals, tag.n)
+    y, y_dot = answer
+    if type(y) is np.ndarray and type(y_dot) is Chunk:
+        if y_dot.shape == y.shape and y_dot.n == tag.n:
+            tag.largest = max(tag.largest, y.nbytes)
+            return Array(y, y_dot, tag, _viewed(y, args))
+    if not rule.of_user:
+        y, y_dot = checked(rule, answer, primals, tag.n)
     return join(rule, y, y_dot, tag, args)
 
 
