@@ -100,7 +100,7 @@ def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
 
 def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
     """What an operator is given, if it has as many rows as it takes."""
-    shape = () if isinstance(v, Zero) else np.shape(plain(v))
+    shape: tuple[int, ...] = () if isinstance(v, Zero) else np.shape(plain(v))
     fits = len(shape) == 2 and shape[0] == n if columns else shape in ((n,), (n, 1))
     if not fits and not _is_sparse(v):
         wanted = f"({n}, K)" if columns else f"({n},)"

@@ -235,6 +235,7 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     name = f"build_frule({function_name(f)})"
 
     def ruled(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+        assert rule is not None
         n = check_given(name, primals, tangents)
         answer = rule.body(primals, tangents, **options)
         return answer if n is None else checked(rule, answer, primals, n, options)

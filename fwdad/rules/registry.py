@@ -328,7 +328,7 @@ def returning_contents(rule: Rule) -> Callable[..., Any]:
         args, kwargs = binder.unbind(given, options)
         return function(*args, **kwargs), *[given[k] for k in mutates]
 
-    del pure.__wrapped__  # type: ignore[attr-defined]  # it is not the same by another name
+    del pure.__wrapped__  # it is not the same by another name
     return pure
 
 
@@ -337,7 +337,7 @@ def share(a: np.ndarray, b: np.ndarray) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return bool(np.shares_memory(a, b, max_work=_EFFORT))
+        return bool(np.shares_memory(a, b, max_work=_EFFORT))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 

@@ -12,9 +12,9 @@ from fwdad.rules.contract import check_memory
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.quiet import quietly
-from fwdad.tape.ops import Operand, map_values, values_in
+from fwdad.tape.ops import Operand, Value, map_values, values_in
 from fwdad.tape.samples import sample_of
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Length, Symbol
 from fwdad.tape.types import Size
 
 _LENGTHS = (2, 24)  # a function may need more than two
@@ -43,7 +43,11 @@ def check_on_samples(
     hints = {d: d.hint for d in unknown if d.hint is not None}
     for length in _LENGTHS:
         sizes = {**dict.fromkeys(unknown, length), **hints}
-        given: Any = map_values(lambda v, s=sizes: sample_of(v.type, s, 0.75), [args, kwargs])
+
+        def sample(v: Value, sizes: dict[Size, int] = sizes) -> Any:
+            return sample_of(v.type, sizes, 0.75)
+
+        given: Any = map_values(sample, [args, kwargs])
         before = rebuild(given, lambda _, v: v.copy() if isinstance(v, np.ndarray) else v)
         try:
             y = quietly(lambda g=given: rule.function(*g[0], **g[1]))
@@ -86,7 +90,7 @@ def check_lengths_of(recorder: Any, rule: Rule, y: Any, y_dot: Any, place: Locat
     shape = y.shape if type(y) is Symbol else np.shape(y)
     for axis, (m, n) in enumerate(zip(y_dot.shape, shape, strict=True)):
         if m != n:
-            own, wanted = (x if type(x) is int else x.symbol for x in (m, n))
+            own, wanted = (x.symbol if isinstance(x, Length) else x for x in (m, n))
             message = (
                 f"{rule.place} returns a tangent that has along axis {axis} another length than "
                 "its value"

@@ -61,7 +61,7 @@ def compilers(behind: str = "") -> list[tuple[str, Callable[[Any], Any]]]:
 
 def called_by(trial: Trial) -> Callable[[Any], Any]:
     """A call of the trial's function as a program of the leaves of its arguments."""
-    rule = trial.writer or trial.rule
+    rule: Any = trial.writer or trial.rule
     call = trial.call_args([Primal(k) for k in range(len(trial.primals))])
     primals = list(copied(tuple(trial.primals)))
     return program_of(rule.function, call, primals, trial.paths, rule.mutates)

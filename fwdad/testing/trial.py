@@ -81,7 +81,8 @@ class Trial:
         self.paths = self._active_paths(argnums)
         self.leaves = [pick(self.primals, path) for path in self.paths]
         self.single = any(np.asarray(x).dtype in (np.float32, np.complex64) for x in self.leaves)
-        self.y = self.plain(copied(tuple(self.primals)))
+        of_user = self.rule is not None and self.rule.of_user  # which may write, unasked
+        self.y = self.plain(copied(tuple(self.primals)) if of_user else self.primals)
         self.widths = self._widths(chunk)
         self.seeds = {path: self.draw(path, max(self.widths)) for path in self.paths}
         self._runs: dict[Any, dict[Path, Any]] = {}
