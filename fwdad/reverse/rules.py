@@ -200,8 +200,6 @@ class Rules(Windows):
             return
         free_products(self.recorder.block.ops[mark[0] :])
         for v, x_bar in found:
-            if v.type.dtype.kind != "c" and getattr(x_bar, "dtype", v.type.dtype).kind == "c":
-                x_bar = self.recorder.apply(np.real, (x_bar,), {})  # what a cast has made complex
             self.add(v, x_bar)
 
     def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
