@@ -23,10 +23,12 @@ from typing import NamedTuple, TypeVar
 
 from fwdad.errors import (
     BoundsError,
+    ChunkMismatchError,
     FwdadError,
     InternalError,
     Location,
     PlaceNote,
+    RuleError,
     is_library_file,
     is_own_file,
     locate,
@@ -279,6 +281,11 @@ class Untraced:
         What the tape, or making it, has raised; None if there is none.
     refuse : callable, optional
         Called if it is the tape that is to blame: it need not be tried again.
+
+    Raises
+    ------
+    RuleError
+        If it is that: a broken promise is told, and not made good in another way.
     """
 
     def __init__(
@@ -287,6 +294,8 @@ class Untraced:
         error: Exception | None = None,
         refuse: Callable[[], None] | None = None,
     ) -> None:
+        if isinstance(error, RuleError):
+            raise error
         self.f = f
         self.error = error
         self.refuse = refuse
@@ -305,7 +314,8 @@ class Untraced:
         try:
             yield
         except Exception as own:  # whatever f raises, compared with what its tape has raised
-            if not _is_of_same_place(own, error):
+            # of a rule whose tangents do not fit its author is told
+            if not (_is_of_same_place(own, error) or isinstance(own, ChunkMismatchError)):
                 self._blame(error, own)
             raise
         self._blame(error)

@@ -367,6 +367,10 @@ class ChunkMismatchError(FwdadError, ValueError):
     refuses = False
 
 
+class RuleError(FwdadError, ValueError):
+    """A function does with memory what its rule does not say: it writes, or returns a view."""
+
+
 class NondeterministicFunctionError(FwdadError):
     """A function's value differs from one chunk of tangents, or from one call, to the next."""
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from fwdad.errors import SeedError, UnsupportedTypeError
+from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words
 from fwdad.one_run import OfOneRun
 from fwdad.tangents.composite import flatten, leaf_order
 from fwdad.tangents.plain import plain
 from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
+from fwdad.tangents.zero import Zero
 
 
 class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
@@ -44,6 +45,22 @@ class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
         n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
         m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
         super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
+
+    def matvec(self, x: Any) -> np.ndarray:
+        """The Jacobian times a direction."""
+        return super().matvec(_fitting(x, self.shape[1], "vector", columns=False))
+
+    def rmatvec(self, x: Any) -> np.ndarray:
+        """The adjoint times a cotangent."""
+        return super().rmatvec(_fitting(x, self.shape[0], "cotangent", columns=False))
+
+    def matmat(self, X: Any) -> np.ndarray:
+        """The Jacobian times the columns of a matrix."""
+        return super().matmat(_fitting(X, self.shape[1], "matrix of directions", columns=True))
+
+    def rmatmat(self, X: Any) -> np.ndarray:
+        """The adjoint times the columns of a matrix."""
+        return super().rmatmat(_fitting(X, self.shape[0], "matrix of cotangents", columns=True))
 
     def _matmat(self, v: np.ndarray) -> np.ndarray:
         rows = _numbers(v, "vector")
@@ -79,6 +96,22 @@ def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
         )
         raise UnsupportedTypeError(message)
     return dtype
+
+
+def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
+    """What an operator is given, if it has as many rows as it takes."""
+    shape: tuple[int, ...] = () if isinstance(v, Zero) else np.shape(plain(v))
+    fits = len(shape) == 2 and shape[0] == n if columns else shape in ((n,), (n, 1))
+    if not fits and not _is_sparse(v):
+        wanted = f"({n}, K)" if columns else f"({n},)"
+        came = f"of shape {shape}" if shape or np.isscalar(v) else f": {type_in_words(v)}"
+        message = f"a {what} of shape {wanted} is wanted, and one {came} came"
+        raise SeedError(message)
+    return v
+
+
+def _is_sparse(v: Any) -> bool:
+    return hasattr(v, "tocoo")
 
 
 def _numbers(v: np.ndarray, what: str) -> np.ndarray:

@@ -94,6 +94,7 @@ REGISTRY = {
     for name in (
         *("", ".registry", ".define", ".partials", ".adjoints", ".recording", ".containers"),
         ".reverse_rules",
+        ".contract",  # of rules, whichever they are
         ".lifter",  # of rules' functions, whatever they are
         ".by_position",  # of functions, whatever their rules
     )

@@ -232,7 +232,7 @@ MISTAKES = {
     "a rule that returns a number alone": (
         lambda: fwdad.derivative(third, 2.0),
         ValueError,
-        "third answers a float; it returns (y, y_dot)",
+        "returns a float; it returns (y, y_dot)",
     ),
     "argnums of a rule, beyond": (
         lambda: fwdad.frule(total, argnums=1)(third_frule),

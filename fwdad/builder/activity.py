@@ -30,6 +30,8 @@ def _shadowed(v: Any) -> bool:
         if NUMBERS:
             check_items(v)
         return any(_shadowed(item) for item in v)
+    if t is dict:
+        return any(_shadowed(item) for item in v.values())
     return False
 
 

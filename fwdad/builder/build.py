@@ -53,8 +53,9 @@ from fwdad.errors import (
 )
 from fwdad.put_back import EnteredTwice
 from fwdad.rules.containers import rebuild
+from fwdad.rules.contract import check_given, checked
 from fwdad.rules.define import set_builder
-from fwdad.rules.registry import find_rule, function_name
+from fwdad.rules.registry import Rule, find_rule, function_name
 from fwdad.rules.reverse_rules import set_forward
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import lanes_of, map_tree, unzip
@@ -359,12 +360,17 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         message = f"build_frule takes a function; {type_in_words(f)} came"
         raise UnsupportedTypeError(message)
     rule = find_rule(f)
-    if rule is not None:
-        return rule.body
+    name = f"build_frule({function_name(f)})"
+
+    def ruled(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+        assert rule is not None
+        n = check_given(name, primals, tangents)
+        answer = rule.body(primals, tangents, **options)
+        return answer if n is None else checked(rule, answer, primals, n, options)
 
     @public
     def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
-        n = lanes_of(tangents)
+        n = check_given(name, primals, tangents)
         if n is None:
             return call(f, *primals, **options), ZERO
         with Run(n) as run, run:
@@ -372,17 +378,14 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
             y = call(f, *duals, **options)
             return unzip(run.parts, y)
 
-    return built
+    return built if rule is None else ruled
 
 
 def _push_through_source(
-    function: Any,
-    primals: tuple[Any, ...],
-    tangents: tuple[Any, ...],
-    binder: Any,
-    options: dict[str, Any],
+    rule: Rule, primals: tuple[Any, ...], tangents: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Forward mode of a function that has an rrule and no frule."""
+    function = rule.function
     python = function if isinstance(function, types.FunctionType) else python_inside(function)
     source = None if python is None else lift(python)
     name = function_name(function)
@@ -390,11 +393,15 @@ def _push_through_source(
     ask += f"@fwdad.frule({name}). Forward mode "
     if source is None:
         raise MissingRuleError(ask + "finds no Python source of it either")
+    given = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
     try:
         with Run(lanes_of(tangents) or 1) as run, run:
-            duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
-            args, kwargs = binder.unbind(tuple(duals), options)
-            y, y_dot = unzip(run.parts, source(*args, **kwargs))
+            duals = [map_tree(run.dual, x, t) for x, t in zip(given, tangents, strict=True)]
+            args, kwargs = rule.binder.unbind(tuple(duals), options)
+            returned = source(*args, **kwargs)
+            if rule.mutates:
+                returned = (returned, *[duals[k] for k in rule.mutates])
+            y, y_dot = unzip(run.parts, returned)
     except (MissingRuleError, DualLeakError) as error:
         message = f"{ask}goes through its Python source, and meets: {error.msg}"
         raise MissingRuleError(message) from error

@@ -15,7 +15,13 @@ from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.hooks.subscripts import getitem
 from fwdad.builder.memory.shadow import owner_of
 from fwdad.builder.run import STATE
-from fwdad.errors import ChunkMismatchError, MissingRuleError, UnsupportedTypeError, type_in_words
+from fwdad.errors import (
+    ChunkMismatchError,
+    MissingRuleError,
+    RuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
 from fwdad.recorded.operations import own_copy
 from fwdad.recorded.tangent import Recorded
 from fwdad.rules.adjoints import transpose
@@ -127,7 +133,7 @@ class Pullback:
             return None
         x_bar = explicit(x_bar)
         raw = plain(x_bar)
-        if isinstance(raw, (list, tuple, dict)) or np.asarray(raw).dtype.kind not in "biufc":
+        if isinstance(raw, (list, tuple, dict, Chunk)) or np.asarray(raw).dtype.kind not in "biufc":
             self._refuse(path, type_in_words(raw), "an array or a number")
         given = np.asarray(raw)
         if given.shape != shape:
@@ -193,9 +199,10 @@ def run_reverse_rule(
     ------
     MissingRuleError
         If derivatives reach the function in another way than by its arguments.
+    RuleError
+        If the rule writes into an argument, or answers its memory.
     UnsupportedTypeError
-        If the rule writes into an argument, answers its memory, or what is neither
-        numbers nor arrays.
+        If the rule answers what is neither numbers nor arrays.
     ChunkMismatchError
         If the rule answers no pair of a value and a pullback.
     """
@@ -277,10 +284,10 @@ def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
             if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
                 message = (
                     f"{rule.place} writes into its argument "
-                    f"`{rule.binder.primal_name(path[0])}`: a function with an rrule writes into "
-                    "no argument, so let it answer what is new"
+                    f"`{rule.binder.primal_name(path[0])}`: a rule writes nothing. If the function "
+                    "does, say rrule(…, mutates=(…)), and return the new contents"
                 )
-                raise UnsupportedTypeError(message)
+                raise RuleError(message)
 
 
 def _is_no_window(rule: ReverseRule, y: Any, given: Any) -> None:
@@ -295,7 +302,7 @@ def _is_no_window(rule: ReverseRule, y: Any, given: Any) -> None:
                 f"{rule.place} answers memory of its argument: with an rrule a function answers "
                 "arrays of its own, so let both answer a copy"
             )
-            raise UnsupportedTypeError(message)
+            raise RuleError(message)
 
 
 def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:

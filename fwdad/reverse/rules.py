@@ -16,6 +16,7 @@ from fwdad.reverse.whole import PullWhole
 from fwdad.reverse.windows import Windows
 from fwdad.rules.adjoints import TRANSPOSES
 from fwdad.rules.containers import pick, rebuild, walk
+from fwdad.rules.contract import checked
 from fwdad.rules.lifter import written_down
 from fwdad.rules.recording import RecordingTangent, pull_back
 from fwdad.rules.registry import find_rule, function_name
@@ -35,6 +36,7 @@ from fwdad.tape.ops import Apply, Op, Value, is_array
 from fwdad.tape.scattering import is_scatter
 from fwdad.tape.stacks import new_stack, pop, push, stack_type, thin, top
 from fwdad.tape.symbol import Symbol, as_divisor, as_numpy_number
+from fwdad.tape.tried import check_lengths_of
 from fwdad.tape.types import ArrayType, Number
 
 
@@ -306,6 +308,8 @@ class Rules(Windows):
         def tangent(x: Any) -> Any:
             if isinstance(x, (list, tuple)):
                 return type(x)(tangent(item) for item in x)
+            if isinstance(x, dict):
+                return {key: tangent(item) for key, item in x.items()}
             if not self.structure.is_active(x):
                 return ZERO
             lanes = self.recorder.apply_typed(
@@ -322,8 +326,7 @@ class Rules(Windows):
         if any(isinstance(t, RecordingTangent) for _, t in walk(list(rest.values()))):
             message = f"the frule of {function_name(op.function)} has no tangent for an option"
             raise MissingRuleError(message, op.location)
-        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO for t in given)
-        y, y_dot = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = self._body(op, rule, (bound, given, options))
         values = list(y) if isinstance(y, (tuple, list)) else [y]
         parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
         parts = [t for p, t in zip(values, parts, strict=True) if p is not None]
@@ -338,6 +341,16 @@ class Rules(Windows):
                 raise UntraceableError(message)
         x_bars = pull_back(outputs)
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
+
+    def _body(self, op: Apply, rule: Any, call: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        """What the body of a rule returns, looked at."""
+        bound, given, options = call
+        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
+        answer = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = checked(rule, answer, bound, 1)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        return y, y_dot
 
     def _whole(self, op: Apply, bars: list[Any], reason: Exception | str) -> None:
         """A rule that cannot be written down is run backwards as one operation."""

@@ -5,6 +5,8 @@ Also what the way back of a product of vectors with matrices adds, where it does
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import DuplicateRuleError
+from fwdad.errors import PACKAGE, DuplicateRuleError
+from fwdad.rules.contract import check_cotangent
 from fwdad.rules.lapack import lapack
-from fwdad.rules.registry import function_name
+from fwdad.rules.registry import function_name, registering_place
 from fwdad.tangents.plain import plain
 
 TRANSPOSES: dict[Any, dict[int, Callable[..., Any]]] = {}
@@ -77,21 +80,43 @@ def transpose(
     ------
     DuplicateRuleError
         By the decorator, if the function has a transpose there and ``override`` is False.
+
+    Notes
+    -----
+    What a transpose returns is checked where it runs: shape and number of cotangents are those of
+    the argument and of ``y_bar``, and it is real where the argument is (``ChunkMismatchError``).
     """
+    origin = registering_place()
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
         known = TRANSPOSES.setdefault(function, {})
         if argnum in known and not override:
-            code = known[argnum].__code__
+            code = inspect.unwrap(known[argnum]).__code__
             message = (
                 f"{function_name(function)} has a transpose for argument {argnum} already, "
                 f"registered at {code.co_filename}:{code.co_firstlineno}"
             )
             raise DuplicateRuleError(message)
-        known[argnum] = body
+        of_user = not origin.startswith(PACKAGE)
+        known[argnum] = _checked(body, function, argnum, origin) if of_user else body
         return body
 
     return register
+
+
+def _checked(
+    body: Callable[..., Any], function: Any, argnum: int, origin: str
+) -> Callable[..., Any]:
+    """A user's transpose, whose answer is looked at each time."""
+    place = f"the transpose of {function_name(function)} for argument {argnum} ({origin})"
+
+    @functools.wraps(body)
+    def run(y_bar: Any, *values: Any, **options: Any) -> Any:
+        x_bar = body(y_bar, *values, **options)
+        check_cotangent(place, x_bar, values[argnum], y_bar)
+        return x_bar
+
+    return run
 
 
 def into(space: Space, x_bar: Any) -> Any:

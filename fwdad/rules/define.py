@@ -10,8 +10,16 @@ import numpy as np
 
 from fwdad.errors import MissingRuleError, UnsupportedTypeError, type_in_words
 from fwdad.rules.binding import Binder, binder_for
+from fwdad.rules.contract import check_given, checked
 from fwdad.rules.partials import NoDerivative, narrowed, partial_of
-from fwdad.rules.registry import Body, Rule, enter, find_rule, function_name
+from fwdad.rules.registry import (
+    Body,
+    Rule,
+    enter,
+    find_rule,
+    function_name,
+    positions_written,
+)
 from fwdad.rules.reverse_rules import RRULES
 from fwdad.tangents.chunk import LAWS, Chunk, map_lanes
 from fwdad.tangents.plain import plain
@@ -26,6 +34,7 @@ def frule(
     argnums: int | str | Sequence[int | str] | None = None,
     signature: str | None = None,
     mutates: Sequence[int] = (),
+    returns: str = "new",
     override: bool = False,
 ) -> Callable[[Body], Body]:
     """Register the decorated function as the forward rule of ``function``.
@@ -40,8 +49,12 @@ def frule(
     signature : str, optional
         The primal's signature, where Python cannot tell it: ``"(a, b, /, *, axis=-1)"``.
     mutates : sequence of int, optional
-        Positions of the primals that the function writes into. The rule itself writes nothing: it
-        answers ``(y, *new), (y_dot, *new_dot)`` with the new contents of these primals.
+        Positions of the primals that the function writes into, which must be arrays. The rule
+        itself writes nothing: it returns ``(y, *new), (y_dot, *new_dot)`` with the new contents of
+        these primals. In every mode such a call is a store of them.
+    returns : {"new", "view", "either"}, default "new"
+        Which memory the function returns, and its rule alike: new arrays, views of an argument, or
+        either, as the arguments are. It is checked whenever one of them is run with real arrays.
     override : bool, default False
         Replace a rule that exists.
 
@@ -56,9 +69,19 @@ def frule(
     UnsupportedTypeError
         If ``function`` is neither a function nor a name.
     ValueError
-        If ``argnums`` or ``mutates`` name no parameter, or ``signature`` is none.
+        If ``argnums`` or ``mutates`` name no parameter, or ``signature`` is none; if ``returns`` is
+        another word, or a function that writes returns views.
     DuplicateRuleError
         If ``function`` has a rule and ``override`` is False.
+
+    Notes
+    -----
+    Where the rule runs, its tangents are checked: each is a ``Chunk`` or ``ZERO``, as wide as those
+    that came, of the shape of its value, and real where that is (``ChunkMismatchError``). What it
+    says of memory is checked likewise (``RuleError``).
+
+    Derivatives of a view that is written into are not traced: reverse mode then records the
+    function as it runs, and ``jit`` raises. Let the function return a copy where that matters.
 
     Examples
     --------
@@ -75,6 +98,7 @@ def frule(
     if not callable(function) and not isinstance(function, str):
         message = f"frule takes a function, or its dotted name; {type_in_words(function)} came"
         raise UnsupportedTypeError(message)
+    _check_returns(returns, mutates)
 
     def register(body: Body) -> Body:
         if not callable(body):
@@ -89,11 +113,9 @@ def frule(
                 argnums,
                 late=isinstance(function, str),
             )
-            far = [] if isinstance(function, str) else _beyond(mutates, binder)
-            if far:
-                message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
-                raise ValueError(message)
-            return Rule(resolved, "frule", body, binder, mutates=tuple(mutates))
+            late = isinstance(function, str)
+            written = positions_written(mutates, None if late else binder)
+            return Rule(resolved, "frule", body, binder, mutates=written, returns=returns)
 
         enter(function, make, override=override)
         return body
@@ -101,12 +123,21 @@ def frule(
     return register
 
 
-def _beyond(mutates: Sequence[int], binder: Binder) -> list[int]:
-    return [k for k in mutates if not 0 <= k < len(binder.primals) and not binder.variadic_active]
+def _check_returns(returns: str, mutates: Any = ()) -> None:
+    if returns not in ("new", "view", "either"):
+        message = f'returns is "new", "view" or "either", not {returns!r}'
+        raise ValueError(message)
+    if mutates != () and returns != "new":
+        message = f"a function that writes (mutates={mutates!r}) must return new memory"
+        raise ValueError(message)
 
 
 def elementwise(
-    function: Any, *partials: Any, signature: str | None = None, override: bool = False
+    function: Any,
+    *partials: Any,
+    signature: str | None = None,
+    returns: str = "new",
+    override: bool = False,
 ) -> None:
     """Register an elementwise function by its partial derivatives.
 
@@ -116,10 +147,8 @@ def elementwise(
         A ufunc, or a function that acts element by element.
     *partials : callable or no_derivative
         One per argument; each takes all primals and then the output: ``lambda x, y: np.cos(x)``.
-    signature : str, optional
+    signature, returns, override
         See :func:`frule`.
-    override : bool, default False
-        Replace a rule that exists.
 
     Raises
     ------
@@ -143,6 +172,7 @@ def elementwise(
     >>> fwdad.jvp(softplus, np.zeros(2), np.ones(2))[1]
     array([0.5, 0.5])
     """
+    _check_returns(returns)
     for partial in partials:
         if not callable(partial) and not isinstance(partial, NoDerivative):
             message = f"a partial is a function of primals and y; {type_in_words(partial)} came"
@@ -172,7 +202,7 @@ def elementwise(
                     y_dot = y_dot + (term.broadcast_to(shape) if term.shape != shape else term)
             return y, narrowed(y_dot, y)
 
-        return Rule(resolved, "elementwise", body, binder, partials=partials)
+        return Rule(resolved, "elementwise", body, binder, partials=partials, returns=returns)
 
     enter(function, make, override=override)
 
@@ -182,6 +212,7 @@ def linear(
     *,
     argnums: int | str = 0,
     signature: str | None = None,
+    returns: str = "new",
     override: bool = False,
 ) -> None:
     """Register a function that is linear in one argument: the rule is the function itself.
@@ -193,7 +224,7 @@ def linear(
         otherwise it is applied lane by lane.
     argnums : int or str, default 0
         The parameter in which it is linear. The others must be inactive.
-    signature, override
+    signature, returns, override
         See :func:`frule`.
 
     Raises
@@ -215,7 +246,9 @@ def linear(
     >>> fwdad.jvp(rolled, np.array([1.0, 2.0]), np.array([0.0, 5.0]))[1]
     array([5., 0.])
     """
-    multilinear(function, argnums=(argnums,), signature=signature, override=override)
+    multilinear(
+        function, argnums=(argnums,), signature=signature, returns=returns, override=override
+    )
 
 
 def multilinear(
@@ -223,6 +256,7 @@ def multilinear(
     *,
     argnums: Sequence[int | str] = (0, 1),
     signature: str | None = None,
+    returns: str = "new",
     override: bool = False,
 ) -> None:
     """Register a function that is linear in each of several arguments, such as a product.
@@ -233,7 +267,7 @@ def multilinear(
         See :func:`linear`.
     argnums : sequence of int or str, default (0, 1)
         The parameters in which it is linear, each with the others fixed.
-    signature, override
+    signature, returns, override
         See :func:`frule`.
 
     Raises
@@ -241,6 +275,7 @@ def multilinear(
     DuplicateRuleError
         If the function has a rule and ``override`` is False.
     """
+    _check_returns(returns)
 
     def make(resolved: Any) -> Rule:
         binder = binder_for(
@@ -264,7 +299,8 @@ def multilinear(
             return y, y_dot
 
         kind = "linear" if count == 1 else "multilinear"
-        return Rule(resolved, kind, body, binder, linear_argnums=tuple(range(count)))
+        named = tuple(range(count))
+        return Rule(resolved, kind, body, binder, linear_argnums=named, returns=returns)
 
     enter(function, make, override=override)
 
@@ -320,7 +356,7 @@ def locally_constant(*functions: Any) -> None:
                 return resolved(*primals, **options), ZERO
 
             binder = Binder(function_name(resolved), _ANYTHING, ("args",))
-            return Rule(resolved, "constant", body, binder)
+            return Rule(resolved, "constant", body, binder, returns="new")
 
         enter(function, make, override=False)
 
@@ -370,8 +406,10 @@ def call_rule(
     bound, rest = rule.binder.bind(primals, options)
     if len(bound) != len(tangents):
         tangents = tangents + (ZERO,) * (len(bound) - len(tangents))
+    n = check_given(f"call_rule({rule.name})", bound, tangents)
     if function in RRULES:
         for t in tangents:
             if hasattr(t, "record"):
                 return t.record.run_rule(rule, rule.body, bound, tangents, rest)
-    return rule.body(bound, tangents, **rest)
+    answer = rule.body(bound, tangents, **rest)
+    return answer if n is None or not rule.of_user else checked(rule, answer, bound, n, rest)

@@ -7,13 +7,20 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import PACKAGE, DuplicateRuleError, UnsupportedTypeError, type_in_words
+from fwdad.errors import (
+    PACKAGE,
+    AliasedArgumentError,
+    DuplicateRuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
 from fwdad.rules.binding import Binder
+from fwdad.tangents.plain import plain
 
 Body = Callable[..., tuple[Any, Any]]
 
@@ -57,6 +64,14 @@ class Rule:
         File and line of the registration.
     stands_in : bool
         Whether it only stands for an frule that a function with an rrule does not have.
+    returns : str
+        Which memory the function returns: ``"new"``, ``"view"`` or ``"either"``.
+    of_user : bool
+        Whether somebody outside the library has registered it.
+    pure : callable or None
+        Of a function that writes: the one that returns the new contents instead.
+    contents : tuple of int
+        The primals whose new contents the body returns: also of the rule of that function.
     takes_arrays, takes_sequences : bool
         Whether NumPy makes arrays of lists among the primals, or of lists among their items.
     """
@@ -70,6 +85,10 @@ class Rule:
     mutates: tuple[int, ...] = ()
     origin: str = ""
     stands_in: bool = False
+    returns: str = "either"
+    of_user: bool = False
+    pure: Any = None
+    contents: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         module = getattr(self.function, "__module__", None) or "numpy"
@@ -129,14 +148,21 @@ class Rule:
         """The function's name as a user would write it."""
         return function_name(self.function)
 
+    @property
+    def place(self) -> str:
+        """The rule, with file and line of one that is not the library's: for messages."""
+        return f"the frule of {self.name}" + (f" ({self.origin})" if self.of_user else "")
+
 
 _LISTS = (list, tuple)
+_EFFORT = 10_000  # steps of NumPy's search for an element that two arrays share
 
 RULES: dict[Any, Rule] = {}
 _PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
 _NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
 _modules_seen = [0]
 _ON_CHANGE: list[Callable[[], None]] = []
+_ON_WRITER: list[Callable[[Rule], None]] = []
 
 
 def function_name(function: Any) -> str:
@@ -302,6 +328,7 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
         known = RULES.get(resolved)
         rule = make(resolved)
         rule.origin = origin
+        rule.of_user = not origin.startswith(PACKAGE)
         stood_in = known is not None and known.stands_in
         if known is not None and not override and not (stood_in and rule.kind == "frule"):
             message = (
@@ -309,14 +336,23 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
                 "say override=True to replace it"
             )
             raise DuplicateRuleError(message)
-        if known is not None and stood_in and (rule.kind != "frule" or rule.mutates):
+        if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
             message = (
                 f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
-                "beside it is an frule of a function that writes into no argument"
+                f"beside it is an frule with the same mutates={known.mutates!r}"
             )
             raise DuplicateRuleError(message)
         RULES[resolved] = rule
-        if not origin.startswith(PACKAGE):
+        if known is not None and known.pure is not None:
+            RULES.pop(known.pure, None)
+            _WRITER_OF.pop(known.pure, None)
+        if rule.mutates:
+            rule.contents = rule.mutates
+            rule.pure = pure = returning_contents(rule)
+            RULES[pure] = replace(rule, function=pure, mutates=(), pure=None, returns="new")
+            for action in _ON_WRITER:
+                action(rule)
+        if rule.of_user:
             changed()
 
     if not isinstance(function, str):
@@ -327,6 +363,83 @@ def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None
     else:
         _NAMED.add(function)
         when_imported(function, register)
+
+
+def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tuple[int, ...]:
+    """What ``mutates`` says; ValueError if these are no primals of a function."""
+    written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
+    if binder is not None and not binder.variadic_active:
+        if any(not 0 <= k < len(binder.primals) for k in written):
+            message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+            raise ValueError(message)
+    return written
+
+
+def returning_contents(rule: Rule) -> Callable[..., Any]:
+    """A function that writes, as one that returns ``(y, *new)`` and leaves its arguments alone."""
+    function, binder, mutates = rule.function, rule.binder, rule.mutates
+
+    @functools.wraps(function, updated=())
+    def pure(*args: Any, **kwargs: Any) -> Any:
+        primals, options = binder.bind(args, kwargs)
+        check_apart(rule, primals)
+        given = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
+        args, kwargs = binder.unbind(given, options)
+        return function(*args, **kwargs), *[given[k] for k in mutates]
+
+    del pure.__wrapped__  # it is not the same by another name
+    _WRITER_OF[pure] = rule
+    return pure
+
+
+_WRITER_OF: dict[Any, Rule] = {}
+
+
+def writer_of(function: Any) -> Rule | None:
+    """The rule of the writing function that a function does on copies; None of any other."""
+    return next((rule for pure, rule in _WRITER_OF.items() if pure is function), None)
+
+
+def share(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=_EFFORT))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
+    """Raise if a function is to write into what is no array, or what another argument views."""
+    arrays = {k: raw for k, x in enumerate(primals) if isinstance(raw := plain(x), np.ndarray)}
+    for k in rule.mutates:
+        if k not in arrays:
+            raise UnsupportedTypeError(writes_no_array(rule, k, primals[k]))
+        for j, other in arrays.items():
+            if j != k and share(arrays[k], other):
+                raise AliasedArgumentError(writes_shared(rule, k, j))
+
+
+def writes_no_array(rule: Rule, k: int, x: Any) -> str:
+    """The message for a number or list that a function is to write into."""
+    return (
+        f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
+        f"{rule.origin} says: that must be an array, and {type_in_words(plain(x))} came"
+    )
+
+
+def writes_shared(rule: Rule, k: int, j: int) -> str:
+    """The message for an array that a function writes, and that another argument views."""
+    return (
+        f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share memory with "
+        f"`{rule.binder.primal_name(j)}`: its rule takes them to be apart. Give it a copy"
+    )
+
+
+def when_writes(action: Callable[[Rule], None]) -> None:
+    """Call ``action(rule)`` whenever the rule of a function that writes is registered."""
+    _ON_WRITER.append(action)
 
 
 def when_changed(action: Callable[[], None]) -> None:
@@ -351,7 +464,7 @@ def changed() -> None:
 def registering_place() -> str:
     """The file and line that registers a rule."""
     frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
-    own = (__name__, "fwdad.rules.define", "fwdad.rules.reverse_rules")
+    own = (__name__, *(f"fwdad.rules.{name}" for name in ("define", "reverse_rules", "adjoints")))
     while frame.f_back is not None and frame.f_globals.get("__name__") in own:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

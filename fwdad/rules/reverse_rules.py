@@ -6,7 +6,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,16 @@ from fwdad.errors import (
 from fwdad.rules.binding import Binder, binder_for
 from fwdad.rules.containers import walk
 from fwdad.rules.recording import OpaqueTangentError, RecordingTangent
-from fwdad.rules.registry import RULES, Rule, changed, enter, function_name, registering_place
+from fwdad.rules.registry import (
+    RULES,
+    Rule,
+    changed,
+    enter,
+    function_name,
+    positions_written,
+    registering_place,
+    when_writes,
+)
 from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import ZERO, Zero
 
@@ -43,12 +52,15 @@ class ReverseRule:
         Splits a call into primals and options.
     origin : str
         File and line of the registration.
+    mutates : tuple of int
+        The primals that the function writes into.
     """
 
     function: Any
     body: ReverseBody
     binder: Binder
     origin: str
+    mutates: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:
@@ -67,6 +79,7 @@ def rrule(
     *,
     argnums: int | str | Sequence[int | str] | None = None,
     signature: str | None = None,
+    mutates: Sequence[int] = (),
     override: bool = False,
 ) -> Callable[[ReverseBody], ReverseBody]:
     """Register the decorated function as the reverse rule of ``function``.
@@ -74,13 +87,17 @@ def rrule(
     Parameters
     ----------
     function : callable
-        The primal: a function of your own, in Python or compiled, that writes into no argument
-        and answers arrays of its own.
+        The primal: a function of your own, in Python or compiled, that returns arrays of its own.
     argnums : int, str or sequence of these, optional
         The parameters that can be active, by position or name. Default: those without a default.
         They arrive in ``primals``; every other parameter arrives as a keyword option.
     signature : str, optional
         The primal's signature, where Python cannot tell it: ``"(a, b, /, *, axis=-1)"``.
+    mutates : sequence of int, optional
+        Positions of the primals that the function writes into, which must be arrays. The rule
+        itself writes nothing: it returns ``(y, *new), pullback`` with the new contents of these
+        primals, and the pullback takes cotangents ``(y_bar, *new_bar)``. What it answers for such a
+        primal is the cotangent of its old contents.
     override : bool, default False
         Replace a reverse rule that exists.
 
@@ -94,11 +111,14 @@ def rrule(
     Raises
     ------
     UnsupportedTypeError
-        If ``function`` is no function of Python or C, one of NumPy's, SciPy's or Python's own, one
-        that writes into an argument, or one made by code that is being differentiated.
+        If ``function`` is no function of Python or C, one of NumPy's, SciPy's or Python's own, or
+        one made by code that is being differentiated.
+    ValueError
+        If ``argnums`` or ``mutates`` name no parameter, or ``signature`` is none.
     DuplicateRuleError
-        If ``function`` has a reverse rule and ``override`` is False, or is registered as
-        elementwise, linear or constant: these are run backwards by what they say.
+        If ``function`` has a reverse rule and ``override`` is False, is registered as elementwise,
+        linear or constant, which are run backwards by what they say, or has an frule with another
+        ``mutates``.
 
     Notes
     -----
@@ -143,6 +163,7 @@ def rrule(
         )
         raise UnsupportedTypeError(message)
     binder = binder_for(function, function_name(function), signature, argnums)
+    written = positions_written(mutates, binder)
     origin = registering_place()
 
     def register(body: ReverseBody) -> ReverseBody:
@@ -163,20 +184,32 @@ def rrule(
                 "which says how it runs backwards; give it a transpose, or an frule beside an rrule"
             )
             raise DuplicateRuleError(message)
-        if forward is not None and forward.mutates:
+        if forward is not None and not forward.stands_in and forward.mutates != written:
             message = (
-                f"{function_name(function)} writes into an argument, as its frule at "
-                f"{forward.origin} says: a function with an rrule answers what is new instead"
+                f"the frule of {function_name(function)} at {forward.origin} says "
+                f"mutates={forward.mutates!r}, and the rrule mutates={written!r}"
             )
-            raise UnsupportedTypeError(message)
-        RRULES[function] = ReverseRule(function, body, binder, origin)
+            raise DuplicateRuleError(message)
+        RRULES[function] = ReverseRule(function, body, binder, origin, written)
         if forward is None or forward.stands_in:
             RULES.pop(function, None)
-            enter(function, lambda _: _standing_in(function, binder), override=False)
+            enter(function, lambda _: _standing_in(function, binder, written), override=False)
+        else:
+            _of_contents(forward)
         changed()
         return body
 
     return register
+
+
+def _of_contents(rule: Rule) -> None:
+    """Let the function that returns new contents have the rrule of the one that writes them."""
+    known = RRULES.get(rule.function)
+    if known is not None and rule.pure is not None:
+        RRULES[rule.pure] = replace(known, function=rule.pure, mutates=())
+
+
+when_writes(_of_contents)
 
 
 def set_forward(push: Callable[..., Any], is_lifted: Callable[[Any], bool]) -> None:
@@ -185,20 +218,20 @@ def set_forward(push: Callable[..., Any], is_lifted: Callable[[Any], bool]) -> N
     Parameters
     ----------
     push : callable
-        ``push(function, primals, tangents, binder, options) -> (y, y_dot)``.
+        ``push(rule, primals, tangents, options) -> (y, y_dot)``.
     is_lifted : callable
         Whether a function was made by code that is being differentiated.
     """
     _FORWARD[:] = [push, is_lifted]
 
 
-def _standing_in(function: Any, binder: Binder) -> Rule:
+def _standing_in(function: Any, binder: Binder, mutates: tuple[int, ...]) -> Rule:
     """What stands for the frule that a function with an rrule does not have."""
 
     def body(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
         if all(isinstance(t, Zero) for t in tangents):
             args, kwargs = binder.unbind(primals, options)
-            return function(*args, **kwargs), ZERO
+            return (rule.pure or function)(*args, **kwargs), ZERO
         if any(isinstance(t, RecordingTangent) for _, t in walk(tangents)):
             message = f"{function_name(function)} has an rrule and no frule to be written down"
             raise OpaqueTangentError(message)
@@ -208,9 +241,10 @@ def _standing_in(function: Any, binder: Binder) -> Rule:
         if not _FORWARD:
             message = f"{function_name(function)} has an rrule and no frule"
             raise MissingRuleError(message)
-        return _FORWARD[0](function, primals, tangents, binder, options)
+        return _FORWARD[0](rule, primals, tangents, options)
 
-    return Rule(function, "frule", body, binder, stands_in=True)
+    rule = Rule(function, "frule", body, binder, mutates=mutates, stands_in=True, returns="new")
+    return rule
 
 
 _OWN_WAYS = (

@@ -122,7 +122,7 @@ def imag_transpose(y_bar, val):
 @transpose(Chunk.astype)
 def astype_transpose(y_bar, x, dtype):
     """A cast is transposed by the cast back; a real x has a real cotangent."""
-    return y_bar.astype(x.dtype)
+    return into(x, y_bar).astype(x.dtype)
 
 
 @transpose(np.copy)

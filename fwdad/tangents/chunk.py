@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
+from fwdad.errors import (
+    ChunkMismatchError,
+    ChunkOperationError,
+    NonlinearTangentError,
+    type_in_words,
+)
 from fwdad.tangents.lanes import Lanes, add_term, index_lanes, is_basic
 from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import quietly
@@ -90,9 +95,12 @@ class Chunk:
 
     def __init__(self, lanes: Any) -> None:
         if not hasattr(lanes, "shape"):
-            lanes = np.asarray(lanes)
+            lanes = _as_lanes(lanes)
         if len(lanes.shape) == 0:
             message = "a Chunk needs an array of lanes, shape (N, *shape); a 0-d array came"
+            raise ChunkMismatchError(message)
+        if lanes.dtype.kind in "USmMV":
+            message = f"a Chunk needs lanes of floats; an array of dtype {lanes.dtype} came"
             raise ChunkMismatchError(message)
         self.n = lanes.shape[0]
         self.shape = tuple(lanes.shape[1:])
@@ -412,6 +420,15 @@ class Chunk:
         raise ChunkOperationError(message)
 
 
+def _as_lanes(lanes: Any) -> np.ndarray:
+    """Nested lists as an array."""
+    try:
+        return np.asarray(lanes)
+    except ValueError as error:
+        message = f"a Chunk needs an array of lanes, shape (N, *shape): {error}"
+        raise ChunkMismatchError(message) from error
+
+
 def _dtype_of(part: Any) -> Any:
     if part is None:
         return np.float16
@@ -455,10 +472,23 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     -------
     Chunk or ZERO
 
+    Raises
+    ------
+    ChunkMismatchError
+        If ``x_dot`` is no tangent, or what f returns has another shape for another lane.
+
     Notes
     -----
     Costs N calls of ``f``. Such a rule is opaque to reverse mode unless it has a transpose.
     """
-    if not isinstance(x_dot, Chunk):
+    if isinstance(x_dot, (Zero, Undefined)):
         return x_dot
-    return Chunk(np.stack([f(lane) for lane in x_dot.lanes]))
+    if not isinstance(x_dot, Chunk):
+        message = f"map_lanes takes a Chunk or ZERO; {type_in_words(x_dot)} came"
+        raise ChunkMismatchError(message)
+    rows = [f(lane) for lane in x_dot.lanes]
+    if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
+        shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)
+        message = f"map_lanes stacks arrays of one shape, one a lane; f returns {shapes}"
+        raise ChunkMismatchError(message)
+    return Chunk(np.stack(rows))

@@ -97,13 +97,31 @@ def add_tangents(a: Any, b: Any) -> Any:
 
     Raises
     ------
-    SeedError
-        If the structures differ.
+    SeedError, ChunkMismatchError
+        If the structures differ, or widths or shapes do.
     """
     if isinstance(a, Zero) or isinstance(b, Zero):
         return b if isinstance(a, Zero) else a
+    if a is None or b is None:
+        message = "add_tangents takes two tangents of one value; None came: say ZERO"
+        raise ChunkMismatchError(message)
     first, second, structure = _paired(a, b)
-    return unflatten(structure, [p + q for p, q in zip(first, second, strict=True)])
+    return unflatten(structure, [_sum(p, q) for p, q in zip(first, second, strict=True)])
+
+
+def _sum(p: Any, q: Any) -> Any:
+    """The sum of two tangents of one leaf: they have one shape."""
+    absorbing = (Zero, Undefined)
+    if not isinstance(p, absorbing) and not isinstance(q, absorbing) and type(p) not in _INNER:
+        shapes = [tuple(t.shape) if isinstance(t, Chunk) else np.shape(plain(t)) for t in (p, q)]
+        if q is None or isinstance(p, Chunk) != isinstance(q, Chunk) or shapes[0] != shapes[1]:
+            words = [repr(t) if isinstance(t, Chunk) else type_in_words(t) for t in (p, q)]
+            message = (
+                f"a sum of tangents of one value: {words[0]} and {words[1]} have the shapes "
+                f"{shapes[0]} and {shapes[1]}"
+            )
+            raise ChunkMismatchError(message)
+    return p + q
 
 
 def scale_tangent(factor: Any, a: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.rules.registry import find_rule
+from fwdad.tape.leaves import Leaves
 from fwdad.tape.ops import (
     Apply,
     Block,
@@ -49,7 +50,7 @@ _OWN = {
     "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
     "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
     "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
-    "element_place",
+    "element_place", "lie_apart",
 }  # fmt: skip
 _FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
 _LAYERS = ("fwdad.tangents.", "fwdad.tape.", "fwdad.tracing.")
@@ -134,6 +135,9 @@ def makes_its_own(function: Callable[..., Any]) -> bool:
         return function in _COPYING_METHODS
     if isinstance(function, Whole):
         return function.makes_its_own or makes_its_own(function.function)
+    rule = find_rule(function.function if isinstance(function, Leaves) else function)
+    if rule is not None and rule.of_user:
+        return rule.returns == "new"  # which is checked whenever it runs
     if (getattr(function, "__module__", None) or "").startswith("scipy."):
         return find_rule(function) is not None
     return _is_of_numpy(function) and not may_be_window(function)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.contract import watched
+from fwdad.tape.leaves import Leaves
 from fwdad.tape.names import shared_names
 from fwdad.tape.notation import ATOM, INFIX, LOWEST, PREFIX
 from fwdad.tape.ops import (
@@ -137,6 +139,9 @@ class Expressions:
             return f"({inner},)" if len(operand) == 1 else f"({inner})"
         if isinstance(operand, list):
             return f"[{', '.join(self.text(x) for x in operand)}]"
+        if type(operand) is dict:
+            items = (f"{self.text(key)}: {self.text(x)}" for key, x in operand.items())
+            return f"{{{', '.join(items)}}}"
         if isinstance(operand, slice):
             parts = (operand.start, operand.stop, operand.step)
             return f"slice({', '.join(self.text(x) for x in parts)})"
@@ -220,7 +225,7 @@ class Expressions:
         if key not in self._functions:
             short = self._unique(name if name.isidentifier() else "function")
             self._functions[key] = short
-            self.globals[short] = f
+            self.globals[short] = Leaves(watched(f.function)) if type(f) is Leaves else watched(f)
         return self._functions[key]
 
 

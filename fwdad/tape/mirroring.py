@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.rules.registry import share
 
 
 def window_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
@@ -58,6 +59,17 @@ def is_window(v: Any, base: Any) -> bool:
         What it answered, and of what.
     """
     return not v.size or np.may_share_memory(v, base)
+
+
+def lie_apart(a: Any, b: Any) -> bool:
+    """Whether two arrays have no element in common.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        Maybe views of one array.
+    """
+    return not share(a, b)
 
 
 def _window(mirrored: Any, held: Any) -> Any:

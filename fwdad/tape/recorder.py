@@ -9,15 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import AliasedArgumentError, UntraceableError
 from fwdad.rules.by_position import by_position, told_dtypes
-from fwdad.rules.registry import find_rule, function_name, out_name
+from fwdad.rules.registry import (
+    find_rule,
+    function_name,
+    out_name,
+    writes_no_array,
+    writes_shared,
+)
 from fwdad.tangents.shapes import same_shape
 from fwdad.tape.arrays import Arrays
 from fwdad.tape.call_form import tidy, with_named_out
 from fwdad.tape.leaves import Leaves
+from fwdad.tape.mirroring import lie_apart
 from fwdad.tape.ops import Apply
 from fwdad.tape.symbol import Symbol, UnknownText
+from fwdad.tape.tried import check_on_samples
+from fwdad.tape.types import BOOL
 
 
 def _dtype_of(x: Any) -> Any:
@@ -65,12 +74,17 @@ class Recorder(Arrays):
         known = STATIC.get(function)
         if known is not None:
             return known(*args, **kwargs)
+        rule = find_rule(function)
+        if rule is not None and rule.mutates:
+            return self._apply_writer(rule, args, kwargs)
         args, kwargs = with_named_out(function, args, kwargs)
         if kwargs.get("out") is not None:
             return self._apply_out(function, args, dict(kwargs))
         args, kwargs = self._with_arrays(function, *tidy(function, args, kwargs))
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
+        if rule is not None and rule.of_user:
+            check_on_samples(rule, inputs, options, self.place())
         found = self.infer(function, inputs, options)
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())
@@ -90,6 +104,26 @@ class Recorder(Arrays):
             function = Leaves(function)
         self.emit(Apply(function, inputs, options, outputs=tuple(values)))
         return made
+
+    def _apply_writer(self, rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that writes: one that returns the new contents, and a store of each of them."""
+        primals, _ = rule.binder.bind(args, kwargs)
+        arrays = {
+            k: self.as_symbol(x) for k, x in enumerate(primals)
+            if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)
+        }  # fmt: skip
+        for k in rule.mutates:
+            if k not in arrays:
+                raise UntraceableError(writes_no_array(rule, k, primals[k]), self.place())
+            for j, other in arrays.items():
+                if j != k and self.may_share(arrays[k].value, other.value):
+                    apart = self.apply_typed(lie_apart, (arrays[k], other), BOOL)
+                    message = writes_shared(rule, k, j)
+                    self.check(apart, AliasedArgumentError, (message,), self.place())
+        returned, *written = self.apply(rule.pure, args, kwargs)
+        for k, new in zip(rule.mutates, written, strict=True):
+            self.store(arrays[k], Ellipsis, new)
+        return returned
 
     def _cast_before(self, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """A ufunc without the options that all ufuncs have: its rule does not know them."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from fwdad.defects import blame, is_refusal, report
 from fwdad.errors import ChunkMismatchError, Location, Running, UntraceableError, message_of
+from fwdad.rules.contract import checked
 from fwdad.rules.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Undefined, Zero
@@ -155,10 +156,10 @@ class PushWhole(Whole):
     def _by_rule(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
         bound, options = self.rule.binder.bind(args, kwargs)
         tangents, _ = self.rule.binder.bind(*dots)
-        known = (Chunk, Zero, list, tuple)
-        return self.rule.body(
-            bound, tuple(t if isinstance(t, known) else ZERO for t in tangents), **options
-        )
+        known = (Chunk, Zero, list, tuple, dict)
+        given = tuple([t if isinstance(t, known) else ZERO for t in tangents])
+        answer = self.rule.body(bound, given, **options)
+        return checked(self.rule, answer, bound, self.n, options)
 
     def _built(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any]:
         """Through the builder: arguments are duals, or there is no rule to call."""

@@ -10,6 +10,8 @@ import numpy as np
 from fwdad.rules.containers import rebuild, walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.differences import directional
+from fwdad.testing.memory import check_returned, check_written
+from fwdad.testing.modes import check_modes
 from fwdad.testing.nested import check_second_order
 from fwdad.testing.results import (
     check_aliasing,
@@ -40,6 +42,7 @@ def check_frule(
     float32: bool = True,
     opaque: bool = False,
     second_order: bool = True,
+    modes: bool = True,
     **options: Any,
 ) -> None:
     """Check a function's forward rule at given arguments.
@@ -73,6 +76,8 @@ def check_frule(
         Accept a rule that looks into its lanes and has no transpose.
     second_order : bool, default True
         Also differentiate the pushforward.
+    modes : bool, default True
+        Also run a rule of your own on a tape, compiled (where Numba is installed) and backwards.
     **options
         Keyword arguments of ``f``. One that has the name of a setting above goes in as
         ``functools.partial(f, rtol=…)``.
@@ -89,7 +94,10 @@ def check_frule(
     result does, and is as writeable; derivatives agree with finite differences; the rule is
     linear in its tangents to 1e-11; the derivative of several arguments is the sum of their
     derivatives; a lane does not depend on its neighbours (bitwise for elementwise rules, 1e-13
-    otherwise); float32 stays float32.
+    otherwise); float32 stays float32. Of a rule of your own also: the function writes into the
+    arguments that ``mutates=`` names only, and what it returns is the memory that ``returns=``
+    says; a tape, compiled code and reverse mode give the same. The rule of a function that writes
+    is checked as that of the function that returns the new contents.
 
     Examples
     --------
@@ -103,6 +111,7 @@ def check_frule(
         "float32": float32,
         "opaque": opaque,
         "second_order": second_order,
+        "modes": modes,
     }
     for check in CHECKS:
         check(trial, settings)
@@ -116,9 +125,12 @@ def failing_checks(
     chunk: Sequence[int] = (1, 2, 3),
     **settings: Any,
 ) -> dict[str, str]:
-    """Run every check of :func:`check_frule` and answer the messages of those that fail."""
+    """Run every check of :func:`check_frule` and return the messages of those that fail.
+
+    Other modes are tried on request only: what is wrong eagerly is wrong there, too.
+    """
     trial = make_trial(f, args, options or {}, chunk, None, None)
-    settings = {"rtol": allowed(trial, None, None), "float32": True, **settings}
+    settings = {"rtol": allowed(trial, None, None), "float32": True, "modes": False, **settings}
     failures = {}
     for check in CHECKS:
         try:
@@ -293,9 +305,11 @@ def _as_double(value: Any) -> Any:
 
 
 CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
+    check_written,  # what writes into its arguments unasked changes what the others see
     check_primal,
     check_structure,
     check_inputs,
+    check_returned,
     check_aliasing,
     check_writeable,
     check_differences,
@@ -305,4 +319,5 @@ CHECKS: tuple[Callable[[Trial, Any], None], ...] = (
     check_float32,
     check_recording,
     check_second_order,
+    check_modes,
 )

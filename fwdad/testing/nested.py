@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.build import build_frule
-from fwdad.errors import FwdadError
+from fwdad.errors import FwdadError, RuleError
 from fwdad.rules.containers import Path
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import is_leaf as is_dual_leaf
@@ -78,6 +78,8 @@ def _nested(trial: Trial, inner: dict[Path, Any], outer: dict[Path, Any]) -> dic
     primals = trial.moved({})
     try:
         y, y_dot = build_frule(pushforward)(primals, trial.tangents(primals, outer))
+    except RuleError as error:
+        raise trial.failure("aliasing", error.msg) from error
     except FwdadError as error:
         what = f"{type(error).__name__}: {error.msg}"
         raise trial.failure("second order", what, "or say second_order=False") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ from fwdad.errors import FwdadError, MissingRuleError
 from fwdad.evaluators import jvp
 from fwdad.pullbacks import vjp
 from fwdad.rules.containers import Path, rebuild, walk
-from fwdad.rules.registry import Rule, function_name
+from fwdad.rules.registry import RULES, function_name
 from fwdad.rules.reverse_rules import RRULES
 from fwdad.testing.differences import directional
 from fwdad.testing.frules import LINEARITY_RTOL, allowed
+from fwdad.testing.memory import check_returned, check_written
+from fwdad.testing.modes import attempt, called_by, compilers, leaves_of
 from fwdad.testing.nested import SECOND_RTOL
+from fwdad.testing.programs import pulled
 from fwdad.testing.structure import copied, describe, is_leaf
 from fwdad.testing.trial import Trial
 
@@ -37,6 +41,7 @@ def check_rrule(
     reason: str | None = None,
     argnums: Sequence[int | str] | None = None,
     second_order: bool = True,
+    modes: bool = True,
     **options: Any,
 ) -> None:
     """Check a function's reverse rule at given arguments.
@@ -66,6 +71,8 @@ def check_rrule(
     second_order : bool, default True
         Also differentiate the pullback. This needs a rule whose calls have derivatives
         themselves; compiled code without a rule has none.
+    modes : bool, default True
+        Also pull cotangents back on a tape, and compiled where Numba is installed.
     **options
         Keyword arguments of ``f``.
 
@@ -83,7 +90,9 @@ def check_rrule(
     the pullback can be called again and answers the same bits; it is linear in its cotangent to
     1e-11, several parts of the value among them; it agrees with finite differences, for each
     part of the value and each argument by itself; K cotangents together answer what each answers
-    alone; its derivative agrees with finite differences of the pullback.
+    alone; its derivative agrees with finite differences of the pullback; the function writes into
+    the arguments that ``mutates=`` names only, and returns new arrays; a tape and compiled code
+    answer the same cotangents.
 
     Examples
     --------
@@ -102,6 +111,9 @@ def check_rrule(
     if rule is None:
         message = f"{function_name(f)} has no rrule: register one by @fwdad.rrule"
         raise MissingRuleError(message)
+    forward, pure = RULES[f], RULES[f].pure
+    if pure is not None:  # all but what it writes is that of the function of its new contents
+        f, rule = pure, RRULES[pure]
     trial = Trial(
         f,
         args,
@@ -109,9 +121,14 @@ def check_rrule(
         chunk=cotangents,
         rng=np.random.default_rng(0) if rng is None else rng,
         argnums=argnums,
-        rule=Rule(f, "frule", rule.body, rule.binder),
+        rule=replace(RULES[f], binder=rule.binder),
     )
-    settings = {"rtol": allowed(trial, rtol, reason), "second_order": second_order}
+    trial.writer = forward if forward.mutates else None
+    settings = {
+        "rtol": allowed(trial, rtol, reason),
+        "second_order": second_order,
+        "modes": modes,
+    }
     for check in CHECKS:
         check(_Pulls(trial), settings)
 
@@ -385,7 +402,35 @@ def _size(bar: Any, dot: Any) -> float:
     return float(np.sum(np.abs(bar) * np.abs(dot)))
 
 
+def check_memory(pulls: _Pulls, settings: Any) -> None:
+    """The function writes into no other argument than it says, and returns new memory."""
+    check_written(pulls.trial, settings)
+    check_returned(pulls.trial, settings)
+
+
+def check_modes(pulls: _Pulls, settings: Any) -> None:
+    """On a tape and compiled the same cotangents come back."""
+    trial = pulls.trial
+    if not settings["modes"]:
+        return
+    bars = pulls.draw()
+    want = pulls.at(trial.primals)[1](bars)
+    pull = pulled(called_by(trial))
+    for mode, run in compilers():
+        x_bars = attempt(trial, mode, run(pull), leaves_of(trial), pulls.in_structure(bars))
+        if x_bars is None:
+            continue
+        for path, x_bar in zip(trial.paths, x_bars, strict=True):
+            whole = x_bar[0] + 1j * x_bar[1] if type(x_bar) is list else x_bar
+            error = _largest(np.asarray(whole) - want[path])
+            rtol = SINGLE_RTOL if trial.single else LINEARITY_RTOL
+            if not error <= rtol * max(_largest(want[path]), 1.0):
+                what = f"the cotangent of {trial.primal_name(path)} is off by {error:.3g}"
+                trial.fail(mode, what, "recorded the rule gives something else")
+
+
 CHECKS: tuple[Callable[[_Pulls, Any], None], ...] = (
+    check_memory,
     check_structure,
     check_value,
     check_repeated,
@@ -393,4 +438,5 @@ CHECKS: tuple[Callable[[_Pulls, Any], None], ...] = (
     check_differences,
     check_together,
     check_second_order,
+    check_modes,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,7 @@ def check_transpose(
     if body is None:
         message = f"{trial.name} has no transpose for argument {argnum}"
         raise MissingTransposeError(message)
+    body = inspect.unwrap(body)  # what is looked at when it runs is looked at here
     x_dot = {path: trial.seeds[path][:1] for path in trial.paths}
     y_lanes = trial.run(x_dot)
     ((where, dy),) = y_lanes.items()

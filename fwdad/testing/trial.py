@@ -47,6 +47,12 @@ class Trial:
         The primals that are differentiated; by default all that have a tangent space.
     rule : Rule, optional
         What splits a call into primals and options; by default the registered rule of f.
+
+    Attributes
+    ----------
+    writer : Rule or None
+        The rule of a function that writes: then ``f`` and ``rule`` are those of the function that
+        returns the new contents.
     """
 
     def __init__(
@@ -60,9 +66,13 @@ class Trial:
         argnums: Sequence[int | str] | None = None,
         rule: Rule | None = None,
     ) -> None:
-        self.f, self.args, self.kwargs = f, args, options
         self.name = function_name(f)
         self.rule = find_rule(f) if rule is None else rule
+        self.writer = self.rule if self.rule is not None and self.rule.mutates else None
+        if self.writer is not None:  # all but what it writes is that of the new contents' function
+            f = self.writer.pure
+            self.rule = find_rule(f)
+        self.f, self.args, self.kwargs = f, args, options
         if self.rule is None:
             self.primals, self.options = args, options
         else:
@@ -71,7 +81,8 @@ class Trial:
         self.paths = self._active_paths(argnums)
         self.leaves = [pick(self.primals, path) for path in self.paths]
         self.single = any(np.asarray(x).dtype in (np.float32, np.complex64) for x in self.leaves)
-        self.y = self.plain(self.primals)
+        of_user = self.rule is not None and self.rule.of_user  # which may write, unasked
+        self.y = self.plain(copied(tuple(self.primals)) if of_user else self.primals)
         self.widths = self._widths(chunk)
         self.seeds = {path: self.draw(path, max(self.widths)) for path in self.paths}
         self._runs: dict[Any, dict[Path, Any]] = {}

@@ -9,6 +9,7 @@ import numpy as np
 
 from fwdad.builder.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError, type_in_words
+from fwdad.rules.registry import writer_of
 from fwdad.tape.infer import tells_by_source
 from fwdad.tape.ops import Operand, map_values
 from fwdad.tape.recorder import Recorder
@@ -33,6 +34,9 @@ def type_by_source(
     CannotInferError
         If its source cannot be read or traced.
     """
+    writer = writer_of(function)
+    if writer is not None:
+        function = writer.function
     python: Any = python_inside(function) or function
 
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
@@ -46,7 +50,11 @@ def type_by_source(
         recorder.capture = captures.array
         tracer.capture_container = captures.container
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
-        return _type(tracer.call_by_source(python, tuple(given), named))
+        y = _type(tracer.call_by_source(python, tuple(given), named))
+        if writer is None:
+            return y
+        primals, _ = writer.binder.bind(tuple(given), named)
+        return (y, *[_type(primals[k]) for k in writer.mutates])
 
     try:
         return until_traced(attempt)

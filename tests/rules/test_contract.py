@@ -10,7 +10,7 @@ import fwdad
 RULES = Path(fwdad.__file__).parent / "rules"
 # These carry rules out or hold them; a body stands in none of them.
 MACHINERY = {"__init__", "adjoints", "binding", "by_name", "define", "partials", "recording"}
-MACHINERY |= {"by_position", "registry"}
+MACHINERY |= {"by_position", "contract", "registry"}
 
 # What may be asked of a tangent: whether it is there, how it is nested, its shape and dtype.
 KINDS_OF_TANGENTS = {"Zero", "Undefined", "Chunk", "Space", "list", "tuple"}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import fwdad
 from fwdad.errors import NonlinearTangentError
 from fwdad.rules.define import call_rule
 from fwdad.tangents.chunk import Chunk
@@ -154,7 +155,7 @@ def test_transpose(case, argnum, rng):
 
 def test_the_same_operand_twice_gives_both_terms():
     x, x_dot = np.array([1.0, 2.0]), Chunk(np.eye(2))
-    y, y_dot = call_rule(np.einsum, ("i,i->", x, x), (None, x_dot, x_dot))
+    y, y_dot = call_rule(np.einsum, ("i,i->", x, x), (fwdad.ZERO, x_dot, x_dot))
     assert y == 5.0
     assert_allclose(y_dot.lanes, [2.0, 4.0], rtol=1e-15)
 

@@ -395,7 +395,7 @@ def test_no_cotangent_is_zero():
 def test_wrong_rules_are_refused():
     with pytest.raises(fwdad.ChunkMismatchError, match=r"returns \(y, pullback\)"):
         fwdad.grad(with_pullback(None))(X)
-    with pytest.raises(fwdad.UnsupportedTypeError, match="memory of its argument"):
+    with pytest.raises(fwdad.RuleError, match=r"memory of (its|an) argument"):
         fwdad.grad(with_pullback(lambda y_bar: (y_bar, None), value=np.ravel))(X)
     with pytest.raises(fwdad.UnsupportedTypeError, match="numbers and arrays"):
         fwdad.grad(with_pullback(lambda y_bar: (y_bar, None), value=lambda x: {1, 2}))(X)
@@ -408,7 +408,7 @@ def test_wrong_rules_are_refused():
     def doubled_rrule(primals):
         return doubled(*primals), lambda y_bar: (2 * y_bar,)
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match="writes into its argument `x`"):
+    with pytest.raises(fwdad.RuleError, match="writes into its argument `x`"):
         fwdad.grad(lambda x: np.sum(doubled(x.copy())))(X)
 
 

@@ -286,12 +286,12 @@ def test_the_corners_of_a_band_have_no_influence():
     ab, b = _band(draw.real, 1, 2, 5), draw.real(5)
     ab_dot = draw.real(1, 4, 5)
     want = call_rule(
-        sl.solve_banded, ((1, 2), ab, b), (None, Chunk(ab_dot), Chunk(np.zeros((1, 5))))
+        sl.solve_banded, ((1, 2), ab, b), (fwdad.ZERO, Chunk(ab_dot), Chunk(np.zeros((1, 5))))
     )[1].lanes
     for row, column in ((0, 0), (0, 1), (1, 0), (3, 4)):
         ab_dot[0, row, column] = np.nan
     got = call_rule(
-        sl.solve_banded, ((1, 2), ab, b), (None, Chunk(ab_dot), Chunk(np.zeros((1, 5))))
+        sl.solve_banded, ((1, 2), ab, b), (fwdad.ZERO, Chunk(ab_dot), Chunk(np.zeros((1, 5))))
     )[1].lanes
     assert_array_equal(got, want)
 

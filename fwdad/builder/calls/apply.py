@@ -19,10 +19,11 @@ from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, owner_of, untouched
 from fwdad.builder.run import Hiding, Tag
-from fwdad.errors import ChunkMismatchError, MissingRuleError, type_in_words
+from fwdad.errors import MissingRuleError, RuleError
+from fwdad.rules.contract import check_memory, checked
 from fwdad.rules.lifter import lifted
 from fwdad.rules.partials import as_numpy_numbers, own_partial
-from fwdad.rules.registry import Rule
+from fwdad.rules.registry import Rule, check_apart
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 from fwdad.tangents.quiet import QUIET, inside, quiet
@@ -54,12 +55,15 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
         if type(t) is Undefined:
             t.use()
     answer = rule.body(primals, tangents, **rule.binder.default_options)
-    if type(answer) is not tuple or len(answer) != 2:
-        check_pair(rule, answer)
+    if rule.of_user or type(answer) is not tuple or len(answer) != 2:
+        answer = checked(rule, answer, primals, tag.n)
     y, y_dot = answer
-    if type(y) is np.ndarray and type(y_dot) is Chunk and y_dot.shape == y.shape:
-        tag.largest = max(tag.largest, y.nbytes)
-        return Array(y, y_dot, tag, _viewed(y, args))
+    if type(y) is np.ndarray and type(y_dot) is Chunk:
+        if y_dot.shape == y.shape and y_dot.n == tag.n:
+            tag.largest = max(tag.largest, y.nbytes)
+            return Array(y, y_dot, tag, _viewed(y, args))
+    if not rule.of_user:
+        y, y_dot = checked(rule, answer, primals, tag.n)
     return join(rule, y, y_dot, tag, args)
 
 
@@ -83,10 +87,13 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             f"fwdad.stop_gradient({name})"
         )
         raise MissingRuleError(message)
-    if tag is None:
-        return rule.body(primals, (ZERO,) * len(primals), **options)[0]
     if OPAQUE:
         check_rule(rule, primals)
+    if rule.mutates:
+        check_apart(rule, primals)
+    if tag is None:
+        value = rule.body(primals, (ZERO,) * len(primals), **options)[0]
+        return _store_written(rule, bound, value) if rule.mutates else value
     pairs = [split(x, tag) for x in primals]
     inner = tuple(p for p, _ in pairs)
     tangents = tuple(t for _, t in pairs)
@@ -97,30 +104,22 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     body = lifted(rule.body) if nested else rule.body
     with Hiding(tag) if SHADOWED else _NOTHING:
         if tag.record is not None:
-            y, y_dot = tag.record.run_rule(rule, body, inner, tangents, options)
+            answer = tag.record.run_rule(rule, body, inner, tangents, options)
         else:
             answer = body(inner, tangents, **options)
-            check_pair(rule, answer)
-            y, y_dot = answer
+        y, y_dot = checked(rule, answer, inner, tag.n, options)
         if nested:
             (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
-    if not rule.mutates:
-        return value
+    return _store_written(rule, bound, value) if rule.mutates else value
+
+
+def _store_written(rule: Rule, bound: tuple[Any, ...], value: Any) -> Any:
+    """Store the new contents that the rule of a function that writes has returned."""
     returned, *written = value
     for position, new in zip(rule.mutates, written, strict=True):
         store.store(bound[position], Ellipsis, new)
     return returned
-
-
-def check_pair(rule: Rule, answer: Any) -> None:
-    """Raise if what an frule answers is no value with its tangent."""
-    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        message = (
-            f"the frule of {rule.name} answers {type_in_words(answer)}; it returns (y, y_dot), "
-            "with a Chunk or ZERO for each value"
-        )
-        raise ChunkMismatchError(message)
 
 
 def _as_array(x: Any, rule: Rule) -> Any:
@@ -135,32 +134,16 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
     if tag.record is not None:
         y_dot = tag.record.adopt(y_dot)
     if isinstance(y_dot, Zero):
-        return _unaliased(y, inputs)
+        return _unaliased(rule, y, inputs)
     if isinstance(y, (tuple, list)):
-        if not isinstance(y_dot, (tuple, list)) or len(y_dot) != len(y):
-            message = f"the frule of {rule.name} answers {len(y)} values and other tangents"
-            raise ChunkMismatchError(message)
         parts = [join(rule, p, t, tag, inputs) for p, t in zip(y, y_dot, strict=True)]
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
     if isinstance(y, dict):
         return {key: join(rule, y[key], y_dot[key], tag, inputs) for key in y}
     if isinstance(y_dot, Undefined):
         return Array(y, y_dot, tag) if isinstance(y, np.ndarray) else y_dot.use()
-    if not isinstance(y_dot, Chunk):
-        message = (
-            f"the frule of {rule.name} answers {type_in_words(y_dot)} as the tangent of a "
-            f"{type(y).__name__}; it returns (y, y_dot), with a Chunk or ZERO for each value"
-        )
-        raise ChunkMismatchError(message)
     if OWN and type(plain(y)) in OWN:
-        return make_opaque(y, y_dot, tag, f"the frule of {rule.name}")
-    shape = np.shape(plain(y))
-    if y_dot.shape != shape:
-        message = (
-            f"the frule of {rule.name} answers a tangent of shape {y_dot.shape} for a value of "
-            f"shape {shape}"
-        )
-        raise ChunkMismatchError(message)
+        return make_opaque(y, y_dot, tag, rule.place)
     if isinstance(y, np.ndarray):
         tag.largest = max(tag.largest, y.nbytes)
         return Array(y, y_dot, tag, _viewed(y, inputs))
@@ -197,9 +180,15 @@ def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
     return None
 
 
-def _unaliased(y: Any, inputs: tuple[Any, ...]) -> Any:
+def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
     """A value without a tangent must not be a window on memory that has one."""
     if type(y) is np.ndarray and _viewed(y, inputs) is not None:
+        if rule.of_user:
+            message = (
+                f"{rule.place} returns a view of an argument that carries a derivative, and ZERO "
+                "as its tangent: the tangent of a view is the same view of the argument's"
+            )
+            raise RuleError(message)
         return y.copy()
     return y
 
@@ -242,6 +231,8 @@ def _of_duals(
     y = primal(*primals)
     if y is NotImplemented:
         return y
+    if rule.of_user:
+        check_memory(rule, y, primals)
     # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
     numbers = as_numpy_numbers(primals, y)
     if type(y) is np.ndarray or isinstance(y, np.ndarray):

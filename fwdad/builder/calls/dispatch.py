@@ -156,10 +156,12 @@ _OWN_LIFTED = (
     os.path.join(PACKAGE, "rules") + os.sep,
     os.path.join(PACKAGE, "examples") + os.sep,
     os.path.join(PACKAGE, "reversible", "numbers.py"),
+    os.path.join(PACKAGE, "testing", "programs.py"),
 )
 _WRITES_DOWN = (  # what these make outlives the call: it must not be put back when the call ends
     os.path.join(PACKAGE, "rules", "recording.py"),
     os.path.join(PACKAGE, "rules", "binding.py"),
+    os.path.join(PACKAGE, "rules", "contract.py"),  # it looks at values without their tangents
 )
 
 
@@ -268,6 +270,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if symbol is not None:
                 return symbol.recorder.apply(f, args, kwargs)
             note_draw(f, args, kwargs)
+            numpy_calls.log_written(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")

@@ -40,15 +40,20 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if run is None:
         return
     rule = find_rule(f)
-    if rule is not None and rule.out_position is not None:
-        args, kwargs = named_out(rule, args, kwargs)
-    out = kwargs.get("out")
-    targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
-    try:
-        written = WRITERS.get(f, ()) if rule is None else rule.mutates
-    except TypeError:
-        written = ()
-    targets.extend(args[k] for k in written if k < len(args))
+    if rule is not None and rule.mutates:  # positions among the primals
+        primals, _ = rule.binder.bind(args, kwargs)
+        targets = [plain(primals[k]) for k in rule.mutates]
+    else:
+        if rule is not None and rule.out_position is not None:
+            args, kwargs = named_out(rule, args, kwargs)
+        out = kwargs.get("out")
+        targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
+        if rule is None:
+            try:
+                written = WRITERS.get(f, ())
+            except TypeError:
+                written = ()
+            targets.extend(args[k] for k in written if k < len(args))
     for target in targets:
         if type(target) is np.ndarray:
             run.writes(target)
@@ -56,6 +61,8 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply a rule; an ``out`` receives the result, tangents included."""
+    if rule.mutates:  # what it calls `out` is a primal
+        return apply.apply_rule(rule, args, kwargs)
     args, kwargs = named_out(rule, args, kwargs)
     out = kwargs.get("out")
     combine = _INITIAL.get(rule.function)

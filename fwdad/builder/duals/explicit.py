@@ -40,7 +40,7 @@ def explicit(x: Any) -> Any:
 
 
 def with_explicit(values: Any) -> Any:
-    """Make the tangents in the memory of arrays explicit, also inside lists."""
+    """Make the tangents in the memory of arrays explicit, also inside lists and dicts."""
     if not SHADOWED:
         return values
     made = []
@@ -51,6 +51,8 @@ def with_explicit(values: Any) -> Any:
         elif (t is list or t is tuple) and x:
             items = with_explicit(x)
             x = t(items)
+        elif t is dict and x:
+            x = dict(zip(x, with_explicit(x.values()), strict=True))
         made.append(x)
     return tuple(made)
 

@@ -40,13 +40,16 @@ def top_tag(values: Any, top: Tag | None = None) -> Tag | None:
 
 
 def split(x: Any, tag: Tag) -> tuple[Any, Any]:
-    """A value's primal and tangent with respect to one call; lists are split item by item."""
+    """A value's primal and tangent with respect to one call; containers are split by item."""
     t = type(x)
     if t is Scalar or t is Array:
         return (x.p, x.t) if x.tag is tag else (x, ZERO)
     if (t is list or t is tuple) and top_tag(x) is not None:
         pairs = [split(item, tag) for item in x]
         return t(p for p, _ in pairs), t(d for _, d in pairs)
+    if t is dict and top_tag(x.values()) is not None:
+        both = {key: split(item, tag) for key, item in x.items()}
+        return {k: p for k, (p, _) in both.items()}, {k: d for k, (_, d) in both.items()}
     if OPAQUE and t in OPAQUE and x.tag is tag:
         return x.p, x.t
     return x, ZERO

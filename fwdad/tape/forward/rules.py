@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError, is_library_file
+from fwdad.rules.containers import rebuild
+from fwdad.rules.contract import checked, view_is_written
 from fwdad.rules.lifter import written_down
 from fwdad.rules.registry import find_rule, function_name
 from fwdad.tangents.chunk import Chunk
@@ -22,9 +24,10 @@ from fwdad.tape.forward.placing import place_lanes, pushed_places
 from fwdad.tape.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
 from fwdad.tape.forward.state import AgainError
 from fwdad.tape.free_sums import hand_on
-from fwdad.tape.ops import Apply, Value, values_in
+from fwdad.tape.ops import Apply, Value, is_array, values_in
 from fwdad.tape.stacks import new_stack, pop, push, thin, top
 from fwdad.tape.symbol import Length, Symbol, as_divisor, as_numpy_number
+from fwdad.tape.tried import check_lengths_of
 from fwdad.tape.types import ArrayType, Number, Type
 from fwdad.tape.whole import PushWhole, Whole
 from fwdad.tape.whole_numbers import check_derivatives_fit
@@ -70,11 +73,21 @@ class Rules(Memory):
         elif op.function in PASSING or _is_number_class(op.function):
             self._convert(op)
         else:
+            self._refuse_written_view(op)
             self._by_rule(op)
             self._bound_terms(op)
         self._look_through(op)
         self._settled(op)
         hand_on(op, block.ops[first:])
+
+    def _refuse_written_view(self, op: Apply) -> None:
+        """Refuse what a user's function may return as a view, if that memory is written."""
+        rule = find_rule(ruled_function(op))
+        if rule is None or not rule.of_user or rule.returns == "new":
+            return
+        if any(self.memory.get(v, {v}) & self.written for v in op.outputs if is_array(v)):
+            message = view_is_written(rule)
+            raise UntraceableError(message, op.location)
 
     def _bound_terms(self, op: Apply) -> None:
         """Multiply a number's tangent out that is a sum of many lanes.
@@ -182,10 +195,24 @@ class Rules(Memory):
         dots, named = self._dots_of(op)
         bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
         given, _ = rule.binder.bind(dots, named)
-        y, y_dot = written_down(rule, rule.body)(
-            bound, tuple(_tangent(t) for t in given), **options
-        )
+        answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
+        y, y_dot = checked(rule, answer, bound, self.n)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        if rule.of_user and rule.returns == "new":
+            y = self._own_memory(y, (op.args, op.kwargs))
         self._answer(op.outputs, y, y_dot)
+
+    def _own_memory(self, y: Any, given: Any) -> Any:
+        """What a rule has returned, as new arrays: its function returns new ones."""
+        before = {self._here(v).value for v in values_in(given)}
+
+        def own(_path: Any, x: Any) -> Any:
+            if type(x) is Symbol and x.is_array and self.recorder.owners(x.value) & before:
+                return self.recorder.apply(np.ndarray.copy, (x,), {})
+            return x
+
+        return rebuild(y, own)
 
     def _dots_of(self, op: Apply) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The tangents of a call's arguments."""
@@ -353,7 +380,7 @@ def _has_tangent(op: Apply) -> bool:
 
 def _tangent(t: Any) -> Any:
     """What a rule is given: not the values that stand in for parameters left out."""
-    return t if isinstance(t, (Chunk, Zero, list, tuple)) else ZERO
+    return t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO
 
 
 def _agrees(symbol: Symbol, t: Type) -> bool:

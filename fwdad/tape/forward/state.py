@@ -217,6 +217,8 @@ class State:
             return found
         if isinstance(x, (list, tuple)) and any(self.is_active(v) for v in values_in(x)):
             return type(x)(self.tangent_of(item) for item in x)
+        if isinstance(x, dict) and any(self.is_active(v) for v in values_in(x)):
+            return {key: self.tangent_of(item) for key, item in x.items()}
         return ZERO
 
     def is_active(self, v: Value) -> bool:
