@@ -10,12 +10,13 @@ into. What is *opaque*, as C code's own state is, cannot be kept on a tape.
 from __future__ import annotations
 
 import array
-import datetime
+import datetime as dt
 import decimal
 import enum
 import fractions
 import functools
 import operator
+import random
 import re
 import sys
 import threading
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.build import generator_state
 from fwdad.errors import is_library_file, with_article
 from fwdad.tape.types import number_type
 from fwdad.tracing.slots import attributes_of, slots_of
@@ -57,10 +59,11 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _CONSTANTS = (
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented),
     slice, range, type, types.FunctionType, types.ModuleType, types.CodeType, types.GenericAlias,
-    fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta,
-    datetime.tzinfo, re.Pattern, re.Match, enum.Enum, np.dtype, np.generic, np.finfo, np.iinfo,
+    fractions.Fraction, decimal.Decimal, dt.date, dt.time, dt.timedelta,
+    dt.tzinfo, re.Pattern, re.Match, enum.Enum, np.dtype, np.generic, np.finfo, np.iinfo,
     typing.TypeVar, type(np._NoValue), *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
           "keys", "values", "items")  # fmt: skip
 _BASES = (list, dict, tuple, set, frozenset, deque)
@@ -112,6 +115,8 @@ def kind_of(x: Any) -> int:
         return max(FIELDS, kind_of(x.__self__))
     if t is functools.partial:
         return CONSTANT  # what it holds is looked at where it is called
+    if isinstance(x, _GENERATORS):
+        return FIELDS  # drawing is refused in its own words
     if t.__module__.startswith("fwdad.") or is_callable_of_library(x):
         return CONSTANT
     if _reader(t) is not None:
@@ -139,15 +144,18 @@ def has_fields(cls: Any) -> bool:
     return bool(cls.__basicsize__ == object.__basicsize__ + own)
 
 
-def contents(x: Any) -> Hashable:
+def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
     """All that can be read of an object, as a key that is equal as long as nothing changes.
+
+    The arrays that were met are appended to ``arrays``.
 
     Raises
     ------
     OpaqueError
         If it holds something that cannot be looked into, or too much.
     """
-    return _Reading().of(x)
+    reading = _Reading([] if arrays is None else arrays)
+    return reading.of(x)
 
 
 def is_users(cls: Any) -> bool:
@@ -161,7 +169,8 @@ def is_users(cls: Any) -> bool:
 class _Reading:
     """One look at all that hangs on an object."""
 
-    def __init__(self) -> None:
+    def __init__(self, arrays: list[Any]) -> None:
+        self.arrays = arrays
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []  # an address means one object as long as the object is there
         self.classes: set[type] = set()
@@ -219,6 +228,7 @@ class _Reading:
         if x.dtype.hasobject:
             return (Same(type(x)), x.dtype.str, x.shape, *map(self.of, x.ravel().tolist()))
         self.count(x.nbytes, x)
+        self.arrays.append(x)
         extra = self._fields(x) if type(x) is not np.ndarray else ()
         return (Same(type(x)), x.dtype.str, x.dtype.names, x.shape, x.tobytes(), extra)
 
@@ -243,7 +253,8 @@ class _Reading:
                 inner = getattr(value, "__func__", value)
                 if isinstance(value, property):
                     inner = (value.fget, value.fset)
-                if name.startswith("__") and not isinstance(inner, types.FunctionType):
+                described = hasattr(type(inner), "__get__")  # by C code, if not by a function
+                if (described or name[:2] == "__") and not isinstance(inner, types.FunctionType):
                     found.append((name, Same(inner)))
                 else:
                     found.append((name, self.of(inner)))
@@ -342,7 +353,7 @@ def _of_frame(reading: _Reading, x: Any) -> Hashable:
 
 
 def _of_generator(reading: _Reading, x: Any) -> Hashable:
-    return reading.of(x.get_state(legacy=False))
+    return reading.of(generator_state(x))
 
 
 _READERS: dict[type, Any] = {
@@ -356,11 +367,11 @@ _READERS: dict[type, Any] = {
     bytearray: _of_buffer,
     types.MappingProxyType: _of_mapping,
     BaseException: _of_exception,
-    np.random.RandomState: _of_generator,
+    **dict.fromkeys(_GENERATORS, _of_generator),
     functools.partial: lambda reading, x: _items(reading, (x.func, x.args, x.keywords)),
 }
 _OF_PANDAS = {"Series": _of_series, "DataFrame": _of_frame, "Index": _of_index}
-_WHOLE = (_of_series, _of_frame, _of_index)  # beside which attributes say nothing
+_WHOLE = (_of_generator, _of_series, _of_frame, _of_index)  # beside which attributes say nothing
 
 
 def _reader(cls: Any) -> Any:

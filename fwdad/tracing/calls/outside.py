@@ -25,7 +25,7 @@ from fwdad.tracing.guarded import (
     is_users,
     kind_of,
 )
-from fwdad.tracing.slots import original
+from fwdad.tracing.slots import class_attribute, original
 from fwdad.tracing.syntax.attributes import Attributes
 from fwdad.tracing.syntax.merge import mutables
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -73,6 +73,7 @@ class Outside(Attributes):
         self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
         self.guarded: set[Any] = set()  # their places
         self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
+        self.read_arrays: list[np.ndarray] = []  # inside of them
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
 
     def captured(self, x: Any, path: Any, name: str) -> Any:
@@ -122,7 +123,7 @@ class Outside(Attributes):
     def guard_class(self, cls: type, name: str, found: Any) -> None:
         """Note what a class of the user's holds by a name."""
         cls = original(cls)
-        if is_users(cls):
+        if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
 
     def guard_contents(self, x: Any, name: str) -> None:
@@ -136,7 +137,7 @@ class Outside(Attributes):
     def contents_of(self, x: Any, name: str) -> Any:
         """All that an object holds."""
         try:
-            return contents(x)
+            return contents(x, self.read_arrays)
         except OpaqueError as found:
             self._refuse_opaque(found, name)
 
