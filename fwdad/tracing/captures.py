@@ -43,6 +43,8 @@ def fetch(path: Any) -> Any:
         return _inside(where[0], where[1])
     if kind == "attribute":
         return getattr(where[0], where[1], UNBOUND)
+    if kind == "asked":
+        return hasattr(where[0], where[1])
     if kind == "class":
         return class_attribute(where[0], where[1])
     if kind == "method":

@@ -166,6 +166,14 @@ def is_users(cls: Any) -> bool:
     return not is_library_file(getattr(module, "__file__", None) or "")
 
 
+def is_library_module(x: types.ModuleType) -> bool:
+    """Whether a module is Python's, an installed package's or our own."""
+    file = getattr(x, "__file__", None)
+    if file is None:
+        return getattr(x, "__name__", "").partition(".")[0] in sys.stdlib_module_names
+    return is_library_file(file)
+
+
 class _Reading:
     """One look at all that hangs on an object."""
 
@@ -278,9 +286,7 @@ class _Reading:
                 continue
             value = f.__globals__[name]
             read.append((name, self.of(value)))
-            if isinstance(value, types.ModuleType) and not is_library_file(
-                getattr(value, "__file__", None) or "<frozen"
-            ):
+            if isinstance(value, types.ModuleType) and not is_library_module(value):
                 read += [self.of(vars(value)[n]) for n in names if n in vars(value)]
         options = (self.of(f.__defaults__), self.of(f.__kwdefaults__))
         return (Same(f), Same(code), options, tuple(cells), tuple(read))

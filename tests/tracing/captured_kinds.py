@@ -180,7 +180,7 @@ whole_kind("deque_summed", lambda: collections.deque([1.0], 3), sum, lambda d: d
 whole_kind("counter_total", lambda: collections.Counter("aab"), lambda c: c.total(),
            lambda c: c.update("b"))  # fmt: skip
 whole_kind("dict_get", lambda: Dict(a=1.0), lambda d: d.get("b", 3.0), lambda d: d.update(b=4.0))
-whole_kind("list_sorted", lambda: List([2.0, 1.0]), lambda a: sorted(a)[0], lambda a: a.append(0.5))
+whole_kind("list_sorted", lambda: List([2.0, 1.0]), lambda a: sorted(a)[1], lambda a: a.append(0.5))
 
 
 class List(list):
@@ -339,7 +339,7 @@ def vars_of(o, **held):
 class Rates:
     rate = 2.0
     mode = "a"
-    table = [2.0]
+    table = [2.0]  # noqa: RUF012
 
     @classmethod
     def of_class(cls):
@@ -464,7 +464,7 @@ def keyword_default_replaced():
 
 @kind
 def default_list():
-    def helper(a=[2.0]):  # noqa: B006
+    def helper(a=[2.0]):
         return a[0]
 
     return lambda: helper(), lambda: helper.__defaults__[0].__setitem__(0, 3.0)
@@ -472,7 +472,7 @@ def default_list():
 
 @kind
 def default_deque():
-    def helper(a=collections.deque([2.0])):  # noqa: B008
+    def helper(a=collections.deque([2.0])):
         return a[0]
 
     return lambda: helper(), lambda: helper.__defaults__[0].appendleft(3.0)
@@ -480,7 +480,7 @@ def default_deque():
 
 @kind
 def default_array():
-    def helper(a=np.array([2.0])):  # noqa: B008
+    def helper(a=np.array([2.0])):
         return a[0]
 
     return lambda: helper(), lambda: helper.__defaults__[0].fill(3.0)
@@ -548,7 +548,7 @@ def callback_of_c_code():
     def key(v):
         return v * held[0]
 
-    return lambda: sorted([1.0, -2.0], key=key)[0], lambda: held.__setitem__(0, -1.0)
+    return lambda: max([1.0, -2.0], key=key), lambda: held.__setitem__(0, -1.0)
 
 
 @kind

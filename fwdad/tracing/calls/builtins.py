@@ -65,7 +65,10 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
     if not isinstance(o, Closure) and not tracer.recorder.is_own(getattr(o, "__dict__", None)):
-        return hasattr(o, name)
+        found = hasattr(o, name)
+        if isinstance(name, str) and not isinstance(o, (Closure, Method)):
+            tracer.guard(("asked", o, name), found)
+        return found
     try:
         tracer.attribute(o, name)
     except AlwaysRaises as raised:

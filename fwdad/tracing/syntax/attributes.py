@@ -17,7 +17,7 @@ from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
-from fwdad.tracing.guarded import is_users
+from fwdad.tracing.guarded import is_library_module, is_users
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.slots import class_attribute, is_stand_in, may_have, original
 from fwdad.tracing.syntax import growing, growing_use
@@ -46,7 +46,7 @@ class Attributes:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
             found = self.native(getattr, o, name)
-            if is_library_file(getattr(o, "__file__", None) or "<frozen"):
+            if is_library_module(o):
                 return found
             return self.captured(found, ("attribute", o, name), name)
         if isinstance(o, SuperOf):
@@ -155,7 +155,8 @@ class Attributes:
                 self.guard_class(o, name, class_attribute(o, name))
             return value
         if own:  # what the object holds by this name later is another value: its class's is meant
-            o = next((t for t in type(o).__mro__ if t.__dict__.get(name, o) is value), o)
+            of = original(type(o))
+            o = of if getattr(of, name, o) is value else o
         return self.captured(value, ("attribute", o, name), name)
 
     def _dict_beside_slots(self, o: Any) -> NoReturn:
