@@ -251,6 +251,6 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if type(x) is not np.ndarray:
         message = f"{type_in_words(x)} cannot be traced: give a plain array"
         raise UntraceableError(message, place)
-    if x.dtype.kind in "mM":
+    if x.dtype.kind not in "biufc":
         message = f"an array of dtype {x.dtype} cannot be traced"
         raise UntraceableError(message, place)

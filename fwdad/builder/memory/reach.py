@@ -56,9 +56,12 @@ def check_reach(f: Any, values: Any) -> None:
 def is_foreign(f: Any) -> bool:
     """Whether C code is of a package that may read the memory of arrays in its own way."""
     owner = getattr(f, "__self__", None)
+    of = getattr(f, "__objclass__", None)
+    if of is not None:
+        return holds_state(of)
     if owner is None or isinstance(owner, types.ModuleType):
         module = getattr(f, "__module__", None) or getattr(owner, "__name__", None) or ""
-        return module.partition(".")[0] not in _SAFE
+        return module.partition(".")[0] not in ("", *_SAFE)
     return holds_state(owner if isinstance(owner, type) else type(owner))
 
 
@@ -107,10 +110,15 @@ class _Search:
     def find(self, x: Any, depth: int) -> Any:
         """What holds such memory, or None: an array, a buffer, an object that does not tell."""
         t = type(x)
-        if isinstance(x, _LEAVES) or id(x) in self.seen or len(self.seen) > _MOST:
+        if (
+            hasattr(t, "__fwdad_tag__")
+            or isinstance(x, _LEAVES)
+            or id(x) in self.seen
+            or len(self.seen) > _MOST
+        ):
             return None
         self.seen[id(x)] = x
-        if isinstance(x, np.ndarray):
+        if issubclass(t, np.ndarray):  # not a dual, which C code cannot read
             if x.dtype.hasobject:
                 return self._among(x.ravel().tolist(), depth)
             return x if _carries(x) else None
