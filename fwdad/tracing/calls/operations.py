@@ -61,10 +61,10 @@ class OperationCalls(Outside):
             return UnknownText(self.location())
         if not symbolic:
             self.refuse_impure(f)
-        if not symbolic and (not makes_arrays(f) or is_computed(f)):
             read = () if isinstance(owner, types.ModuleType) else (owner,)
             for x in (*args, *kwargs.values(), *read):
                 self.read_whole(x)
+        if not symbolic and (not makes_arrays(f) or is_computed(f)):
             found = self.native(lambda: f(*args, **kwargs))
             self.check_unchanged(f)
             return self.constants(found) if makes_arrays(f) else self.made(found)
