@@ -33,6 +33,7 @@ whole.install(call, build_frule)
 
 _KEPT = 256  # specialisations of one function
 _REWRITTEN = 16
+_OF_ONE_KIND = 32  # tapes for arguments of one kind, when what is read from outside changes
 _OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
 
 
@@ -227,6 +228,8 @@ class Jitted(Carrier):
         if len(self._table) >= _KEPT:
             self._table.clear()
         held = self._table.setdefault(flat.key, [])
+        if len(held) >= _OF_ONE_KIND:
+            held.clear()
         general = self._wide(held, flat)
         if general is None:
             equal = not self._tried_equal(held, flat)
@@ -245,6 +248,10 @@ class Jitted(Carrier):
         self.traces += 1
         self.last = made
         return made
+
+    def tapes_beside(self, made: Specialisation) -> int:
+        """How many tapes there are for arguments of the same kind as those of one."""
+        return len(self._table.get(made.tape.key, ()))
 
     @staticmethod
     def _tried_equal(held: list[Specialisation], flat: Flattened) -> bool:

@@ -24,6 +24,7 @@ from fwdad.errors import (
     NoOutputError,
     SeedError,
     UnsupportedTypeError,
+    UntraceableError,
 )
 from fwdad.jitted import Jitted
 from fwdad.rules.registry import when_changed
@@ -33,6 +34,7 @@ from fwdad.tracing.syntax.loops import WithoutWarnings
 
 _KEPT = 256
 _SINGLE_KEPT = 16  # tapes of closures, methods and objects
+_MOST_OF_ONE_KIND = 16  # tapes of a function for arguments of one kind
 _MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
 
 
@@ -217,7 +219,11 @@ def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: An
 def found(held: Jitted, args: Any, kwargs: Any) -> Any:
     """The specialisation for some arguments, its inputs, and their containers."""
     with WithoutWarnings() as silent, silent:
-        return held.find(args, kwargs)
+        at = held.find(args, kwargs)
+    if held.tapes_beside(at[0]) > _MOST_OF_ONE_KIND:
+        message = "what it reads from outside is another at each call: tracing it does not pay"
+        raise UntraceableError(message)
+    return at
 
 
 def hindrance(tape: Any, leaves: list[Any]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError, type_in_words, with_article
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.types import ArrayType, Size, Type, number_type
+from fwdad.tracing.guarded import CONSTANT, OpaqueError, Same, contents, kind_of
 from fwdad.tracing.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
 
 Build = Callable[[list[Any], dict[int, Any]], Any]
@@ -71,11 +72,7 @@ class Flattened:
         if isinstance(x, (set, bytearray, types.GeneratorType)):
             message = f"{type_in_words(x)} as an argument cannot be traced: give a list or an array"
             raise UntraceableError(message)
-        try:
-            hash(x)
-        except TypeError:
-            return ("id", id(x)), lambda _, __: x
-        return ("static", type(x), x), lambda _, __: x
+        return static_key(x), lambda _, __: x
 
     def _leaf(self, x: Any) -> tuple[Hashable, Build]:
         if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
@@ -129,6 +126,21 @@ class Flattened:
     def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
         made = [self._take(item) for item in items]
         return tuple(key for key, _ in made), [build for _, build in made]
+
+
+def static_key(x: Any) -> Hashable:
+    """What a tape is specialised on for what is neither a number, an array nor a container."""
+    try:
+        if kind_of(x) > CONSTANT:
+            return ("contents", Same(x), contents(x))
+    except OpaqueError as found:
+        message = f"an argument is, or holds, {found.why}: it cannot be traced"
+        raise UntraceableError(message) from None
+    try:
+        hash(x)
+    except TypeError:
+        return Same(x)
+    return ("static", type(x), x)
 
 
 def refuse_attributes(x: Any, place: Location | None = None) -> None:
@@ -239,6 +251,6 @@ def refuse_subclass(x: Any, place: Any = None) -> None:
     if type(x) is not np.ndarray:
         message = f"{type_in_words(x)} cannot be traced: give a plain array"
         raise UntraceableError(message, place)
-    if x.dtype.kind in "mM":
+    if x.dtype.kind not in "biufc":
         message = f"an array of dtype {x.dtype} cannot be traced"
         raise UntraceableError(message, place)

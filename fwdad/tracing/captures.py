@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,8 @@ from fwdad.tracing.arguments import (
     leaf_type,
     refuse_subclass,
 )
-from fwdad.tracing.slots import attributes_of
+from fwdad.tracing.guarded import OpaqueError, contents, held_by_partial
+from fwdad.tracing.slots import attributes_of, class_attribute
 
 _CAPTURED_AT_MOST = 512
 
@@ -34,12 +36,40 @@ def fetch(path: Any) -> Any:
     if kind == "item":
         return where[0].get(where[1], UNBOUND)
     if kind == "structure":
-        return Flattened((where[0],), {}).key
+        try:
+            return Flattened((where[0],), {}).key
+        except UntraceableError:
+            return UNBOUND
     if kind == "inside":
         return _inside(where[0], where[1])
     if kind == "attribute":
         return getattr(where[0], where[1], UNBOUND)
+    if kind == "asked":
+        return hasattr(where[0], where[1])
+    if kind == "class":
+        return class_attribute(where[0], where[1])
+    if kind == "method":
+        held = getattr(where[0], "__dict__", ())
+        return UNBOUND if where[1] in held else class_attribute(type(where[0]), where[1])
+    if kind == "contents":
+        return _contents(fetch(where[0]))
+    if kind == "defaults":
+        return held_by_partial(functools.partial(where[0], **(where[0].__kwdefaults__ or {})))
+    if kind == "partial":
+        return held_by_partial(where[0])
     return where[0]
+
+
+COMPARED = ("structure", "contents", "partial", "defaults")
+"""Kinds of places of which what is there is compared by value; at all others it is the object."""
+
+
+def _contents(x: Any) -> Any:
+    """What an object holds, UNBOUND if nobody can tell any more."""
+    try:
+        return contents(x)
+    except OpaqueError:
+        return UNBOUND
 
 
 def _inside(x: Any, keys: tuple[Any, ...]) -> Any:

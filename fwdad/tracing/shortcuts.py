@@ -7,11 +7,13 @@ written for that tape: a call costs no loop and no object of ours.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fwdad.tracing.captures import COMPARED, fetch
 from fwdad.tracing.tape import Tape
 
 AGAIN = object()
@@ -68,7 +70,8 @@ def shortcut(
         if place is None:
             return None
         namespace[f"held{k}"] = held
-        checks += [f"if {place} is not held{k}:", "    return again"]
+        differs = "!=" if path[0] in COMPARED else "is not"
+        checks += [f"if {place} {differs} held{k}:", "    return again"]
     for k, pair in enumerate(tape.same_objects):
         places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
         if None in places:
@@ -127,6 +130,13 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
         return f"{name}[{where[1]!r}]"
     if kind == "attribute":
         return f"getattr({name}, {where[1]!r})"
+    if kind == "class" and isinstance(getattr(*where, None), types.FunctionType):
+        return f"getattr({name}, {where[1]!r})"
+    if kind == "method":
+        return f"getattr({name}, {where[1]!r}).__func__"
+    if kind in (*COMPARED, "class", "asked"):
+        namespace["fetch"], namespace[name] = fetch, path
+        return f"fetch({name})"
     return {"cell": f"{name}.cell_contents", "object": name}.get(kind)
 
 

@@ -95,6 +95,14 @@ def stand_in(cls: Any) -> type:
     return made
 
 
+def class_attribute(t: type, name: str) -> Any:
+    """What a class or its bases hold under a name, not bound; None if nothing."""
+    for cls in t.__mro__:
+        if name in cls.__dict__:
+            return cls.__dict__[name]
+    return None
+
+
 def may_have(cls: type, name: str) -> bool:
     """Whether an object of a stand-in can have an attribute of its own by a name."""
     of = original(cls)

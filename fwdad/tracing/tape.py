@@ -15,7 +15,7 @@ from fwdad.tape.picture import draw_program
 from fwdad.tape.show import show_program
 from fwdad.tape.symbol import UNBOUND
 from fwdad.tracing.arguments import Flattened, leaf_key
-from fwdad.tracing.captures import Capture, fetch
+from fwdad.tracing.captures import COMPARED, Capture, fetch
 from fwdad.tracing.results import Results
 
 
@@ -106,7 +106,7 @@ class Tape:
         """Whether the functions that it calls, and names of one array, are those of the trace."""
         for path, held in self.object_guards:
             now = fetch(path)
-            if now is not held and not (path[0] == "structure" and now == held):
+            if now is not held and not (path[0] in COMPARED and now == held):
                 return False
         return all(fetch(a) is fetch(b) for a, b in self.same_objects)
 

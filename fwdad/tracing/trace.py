@@ -6,8 +6,10 @@ import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from fwdad.defects import for_programs
-from fwdad.errors import UnsupportedTypeError, note_place, type_in_words
+from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.alias import written_parameters
 from fwdad.tape.contents import may_be_option
@@ -185,6 +187,12 @@ def _trace(
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)
     program = _program(f, recorder)
+    alone = frozenset(
+        k
+        for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
+        if held or p in recorder.alone
+    )
+    _check_read_whole(tracer, captures, alone, len(inputs))
     return Tape(
         program,
         captures.found,
@@ -196,15 +204,25 @@ def _trace(
         flat.key,
         recorder.split,
         recorder.prints,
-        frozenset(
-            k
-            for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
-            if held or p in recorder.alone
-        ),
+        alone,
         frozenset(k for k, p in enumerate(program.block.params) if p in recorder.copied),
         recorder.cut,
         same_objects=captures.same,
     )
+
+
+def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -> None:
+    """Refuse to write into what code without a source has read through an object."""
+    for k in alone:
+        written = captures.found[k - first].fetch() if k >= first else None
+        for a in tracer.read_arrays if isinstance(written, np.ndarray) else ():
+            if np.may_share_memory(a, written):
+                message = (
+                    "an array is written that an object from outside holds, too, and code without "
+                    "a source has read that object: a tape cannot follow that. Pass the array on, "
+                    "or make the object of it inside the function"
+                )
+                raise UntraceableError(message, tracer.returned)
 
 
 def _settle_lengths(recorder: Recorder) -> None:

@@ -21,6 +21,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.hooks.method_calls import method
 from fwdad.builder.memory.containers import CONTAINER_METHODS
 from fwdad.builder.memory.draws import log_drawn_into, note_generator
+from fwdad.builder.memory.reach import check_reach, is_foreign
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.errors import UnsupportedTypeError
@@ -57,6 +58,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not is_active((*args, *kwargs.values())):
         if SHADOWED and f is not np.frombuffer:
             protocols.check_buffers(args)
+            if is_foreign(f):
+                check_reach(f, (owner, *args, *kwargs.values()))
         numpy_calls.log_written(f, args, kwargs)
         return f(*with_bound_callbacks(f, args), **kwargs)
     if is_hashable(f) and f in TRANSPARENT:

@@ -13,7 +13,9 @@ import numpy as np
 from fwdad.builder.activity import is_active, is_inert
 from fwdad.builder.calls import effectful, numpy_calls, protocols
 from fwdad.builder.calls.dispatch import HANDLERS, call, is_hashable, on_call
+from fwdad.builder.calls.missing import missing_rule
 from fwdad.builder.duals.explicit import explicit, with_explicit
+from fwdad.builder.memory.reach import check_reach, holds_state
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.errors import is_library_file
 from fwdad.tangents.namespaces import namespace_of
@@ -41,6 +43,11 @@ def call_class(
             return numpy_calls.call_scalar_type(cls, args)
         if SHADOWED:
             protocols.check_buffers(args)
+        if holds_state(cls):
+            if is_active((*args, *kwargs.values())):
+                raise missing_rule(cls, args, kwargs)
+            if SHADOWED:
+                check_reach(cls, (*args, *kwargs.values()))
         return cls(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
     values = (*args, *kwargs.values())
     module = getattr(init if has_init else new, "__code__", None)

@@ -22,6 +22,7 @@ from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
+from fwdad.builder.memory.reach import check_objects, check_reach, holds_state
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
@@ -197,6 +198,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if SHADOWED:
         args = protocols.all_as_numpy_reads(args)
         kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
+        check_objects(f, args)
     else:
         args = protocols.made_arrays(args)
     special = HANDLERS.get(f)
@@ -231,7 +233,11 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
-    args = protocols.all_as_numpy_reads(args) if SHADOWED else protocols.made_arrays(args)
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
+        check_objects(f, args)
+    else:
+        args = protocols.made_arrays(args)
     return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
 
 
@@ -288,6 +294,8 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     note_draw(f, args, kwargs)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
         raise missing_rule(f, args, kwargs)
+    if SHADOWED and holds_state(type(f)):
+        check_reach(f, (f, *args, *kwargs.values()))
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
 
 

@@ -267,3 +267,25 @@ for _function in (math.fsum, math.prod):
 @handler(itertools.chain.from_iterable)
 def _from_iterable(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     return itertools.chain.from_iterable(hooks.iterate(row) for row in hooks.iterate(args[0]))
+
+
+@handler(np.broadcast)
+def _broadcast(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return Broadcast(args) if is_active(args) else np.broadcast(*args, **kwargs)
+
+
+class Broadcast:
+    """``np.broadcast`` of arrays that carry tangents: its shape, and its items one by one."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        whole = np.broadcast(*(plain(explicit(a)) for a in args))
+        self.shape, self.size, self.numiter = whole.shape, whole.size, whole.numiter
+        self.nd = self.ndim = whole.ndim
+        parts = [call(np.ravel, call(np.broadcast_to, a, self.shape)) for a in args]
+        self._items = zip(*(hooks.iterate(part) for part in parts), strict=True)
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._items)

@@ -326,11 +326,6 @@ def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return np.size(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
 
 
-@handler(np.broadcast)
-def _broadcast(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
-    return np.broadcast(*primal_part(args))
-
-
 def _strided(function: Any) -> None:
     """Views with strides of their own: of memory, whose tangents are then found by address."""
 

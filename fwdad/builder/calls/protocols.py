@@ -9,6 +9,7 @@ the hooks ask them first, and C code is given what they answer.
 from __future__ import annotations
 
 import array
+import ctypes
 import types
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,11 @@ KNOWN = {
 """Types of which C code reads nothing by way of the user's own methods."""
 
 BUFFERS = (memoryview, array.array, bytearray)
+
+
+def is_buffer(t: type) -> bool:
+    """Whether objects of a class show memory as plain numbers."""
+    return t in BUFFERS or issubclass(t, ctypes.Array)
 
 
 def in_python(t: type, name: str) -> bool:

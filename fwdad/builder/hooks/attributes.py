@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.activity import is_active
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals import attributes as dual_attributes
 from fwdad.builder.duals import methods, opaque
@@ -16,9 +17,10 @@ from fwdad.builder.duals.array import Array, wrap
 from fwdad.builder.duals.dual import OPAQUE, leak
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.memory import stale
+from fwdad.builder.memory.reach import check_reach, holds_state
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.run import STATE
-from fwdad.errors import DualLeakError
+from fwdad.errors import DualLeakError, with_article
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -55,6 +57,8 @@ def _attr(o: Any, name: str) -> Any:
         if name in held and not hasattr(kind, "__set__"):
             return held[name]
         return call(get, found, o, t)
+    if SHADOWED and kind is types.GetSetDescriptorType and holds_state(t):
+        check_reach(found, (o,))
     return getattr(o, name)
 
 
@@ -130,6 +134,12 @@ def set_attr(value: Any, o: Any, name: str) -> None:
             run.log_namespace(o, name)
         setattr(o, name, value)
         return
+    if (
+        holds_state(t)
+        and is_active((value,))
+        and not isinstance(getattr(o, "__dict__", None), dict)
+    ):
+        raise DualLeakError(leak(f"what {with_article(t.__name__)} holds in C", value))
     if run is not None:
         if isinstance(o, random.Random):  # its attributes are its state, which is not put back
             run.note_generator(o)

@@ -16,6 +16,7 @@ from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.hooks.known_types import PLAIN
 from fwdad.builder.lifting.lift import LIFTED
 from fwdad.builder.memory import stale, store
+from fwdad.builder.memory.reach import check_reach
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow, none_written
 from fwdad.errors import DualLeakError, is_library_file
 
@@ -30,8 +31,10 @@ def iterate(o: Any) -> Any:
     if t is types.GeneratorType:
         check_generator(o)
         return o
-    if SHADOWED and t in protocols.BUFFERS:
+    if SHADOWED and protocols.is_buffer(t):
         protocols.check_buffer(o)
+    if SHADOWED and t is np.broadcast:
+        check_reach(t.__iter__, ([it.base for it in o.iters],))
     if t is np.ndarray:
         return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
     if t is np.flatiter:

@@ -24,6 +24,7 @@ from fwdad.builder.hooks.subscripts import check_key, getitem, setitem
 from fwdad.builder.memory import stale
 from fwdad.builder.memory.containers import CONTAINER_METHODS, CONTAINERS, log_container
 from fwdad.builder.memory.draws import note_generator
+from fwdad.builder.memory.reach import check_reach
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.rules.registry import RULES
@@ -59,8 +60,11 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
             args = _read_by_method(name, args)
         return methods.call_method(o, name, args, kwargs)
     if t is np.ndarray:
-        if SHADOWED and args:
-            args = _read_by_method(name, args)
+        if SHADOWED:
+            if o.dtype.hasobject:
+                check_reach(getattr(o, name), (o,))
+            if args:
+                args = _read_by_method(name, args)
         return methods.call_plain_method(o, name, args, kwargs)
     if args and type(args[0]) in KEYS and isinstance(o, dict) and name in _LOOKUPS:
         check_key(o, args[0])

@@ -26,6 +26,7 @@ from fwdad.builder.hooks.iteration import iterate
 from fwdad.builder.hooks.known_types import NATIVE, has_python
 from fwdad.builder.memory import store
 from fwdad.builder.memory.containers import CONTAINERS, log_container
+from fwdad.builder.memory.reach import check_objects
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.builder.run import STATE
@@ -84,6 +85,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             a = _as_operand(a)
         if SHADOWED:
             a, b = explicit(a), explicit(b)
+            check_objects(function, (a, b))
             if t not in NATIVE or u not in NATIVE:
                 a, b = _read_by_arrays(a, b, forward, reflected)
         if has_python(t, forward) or has_python(u, reflected):

@@ -55,7 +55,7 @@ def getitem(o: Any, index: Any) -> Any:
         return o[index]
     if t is np.flatiter:
         return flat.flat_load(o, index)
-    if SHADOWED and t in protocols.BUFFERS:
+    if SHADOWED and protocols.is_buffer(t):
         protocols.check_buffer(o)
     if isinstance(o, dict):
         if type(index) in KEYS:

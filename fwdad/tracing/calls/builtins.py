@@ -67,7 +67,10 @@ def has_attribute(tracer: Any, o: Any, name: str) -> bool:
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
     if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
-        return hasattr(o, name)
+        found = hasattr(o, name)
+        if isinstance(name, str) and not isinstance(o, (Closure, Method)):
+            tracer.guard(("asked", o, name), found)
+        return found
     try:
         tracer.attribute(o, name)
     except AlwaysRaises as raised:

@@ -18,9 +18,11 @@ from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
 from fwdad.tracing.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
+from fwdad.tracing.guarded import held_by_partial
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.numpy_sources.table import SOURCES
-from fwdad.tracing.syntax.attributes import BoundArrayMethod, class_attribute
+from fwdad.tracing.slots import class_attribute
+from fwdad.tracing.syntax.attributes import BoundArrayMethod
 from fwdad.tracing.syntax.control import branch
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -58,6 +60,7 @@ class Calls(ClassCalls):
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
         if isinstance(f, functools.partial):
+            self.guard(("partial", f), held_by_partial(f))
             given = {key: self.bound_outside(x, key) for key, x in f.keywords.items()}
             first = [self.bound_outside(x, "a") for x in f.args]
             return self.call(f.func, (*first, *args), {**given, **kwargs})
@@ -99,6 +102,7 @@ class Calls(ClassCalls):
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
             method = class_attribute(type(f), "__call__")
             if isinstance(method, types.FunctionType):
+                self.guard_class(type(f), "__call__", method)
                 return self.call(method, (f, *args), kwargs)
             return self.call_native(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
@@ -109,7 +113,8 @@ class Calls(ClassCalls):
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
-        fresh = isinstance(f, np.ufunc) or f in _FRESH  # `np.array(a.flat)` is a window on a
+        # `np.array(a.flat)` is a window on a
+        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and f in _FRESH)
         if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
 
             def array(x: Any) -> Any:

@@ -20,8 +20,7 @@ from fwdad.tape.symbol import UnknownText
 from fwdad.tracing.arguments import traced_object
 from fwdad.tracing.calls.inline import InlineCalls
 from fwdad.tracing.calls.kinds import CONTAINERS, mentions_symbols
-from fwdad.tracing.slots import has_slots
-from fwdad.tracing.syntax.attributes import class_attribute
+from fwdad.tracing.slots import class_attribute, has_slots
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.syntax.texts import known_part
 
@@ -83,6 +82,8 @@ class ClassCalls(InlineCalls):
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText(self.location(), known_part(args[0]) if args else "…")
         self.refuse_impure(cls)
+        for x in (*args, *kwargs.values()):
+            self.read_whole(x)
         try:
             made = self.native(lambda: cls(*args, **kwargs))
         except AlwaysRaises as raised:

@@ -33,6 +33,7 @@ from fwdad.tracing.calls.operations import OperationCalls
 from fwdad.tracing.calls.purity import is_of_files, is_trusted
 from fwdad.tracing.calls.recursion import RecursionFound, call_program
 from fwdad.tracing.calls.tables import MANAGED
+from fwdad.tracing.guarded import held_by_partial
 from fwdad.tracing.numpy_sources.table import SOURCES
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
@@ -119,6 +120,8 @@ class InlineCalls(OperationCalls):
             owner=cells_of(f).get("__class__"),
         )
         options = (f.__defaults__ or (), f.__kwdefaults__ or {})
+        if not library:
+            self._guard_function(f)
         try:
             bound = self._bind(source.node, *options, args, kwargs)
         except AlwaysRaises:
@@ -131,6 +134,15 @@ class InlineCalls(OperationCalls):
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _guard_function(self, f: types.FunctionType) -> None:
+        """Note a function's code and its defaults, which can be replaced as they stand."""
+        self.guard(("attribute", f, "__code__"), f.__code__)
+        if f.__defaults__:
+            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+        if f.__kwdefaults__:
+            kept = functools.partial(f, **f.__kwdefaults__)
+            self.guard(("defaults", f), held_by_partial(kept))
 
     def _is_own_object(self, args: Any) -> bool:
         """Whether a method is called on an object that the traced program has made.

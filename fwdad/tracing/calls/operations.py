@@ -29,6 +29,7 @@ from fwdad.tracing.calls.kinds import (
 from fwdad.tracing.calls.outside import Outside
 from fwdad.tracing.calls.purity import is_impure
 from fwdad.tracing.calls.ufunc_at import updated_at
+from fwdad.tracing.captures import fetch
 from fwdad.tracing.syntax.texts import text_of_method
 
 # C code that trusts the index arrays that it is given
@@ -66,10 +67,21 @@ class OperationCalls(Outside):
             return UnknownText(self.location())
         if not symbolic:
             self.refuse_impure(f)
-        if not symbolic and not makes_arrays(f):
-            return self.made(self.native(lambda: f(*args, **kwargs)))
-        if not symbolic and is_computed(f):
-            return self.constants(self.native(lambda: f(*args, **kwargs)))
+            read = () if isinstance(owner, types.ModuleType) else (owner,)
+            if not (getattr(f, "__module__", None) or "").startswith("fwdad."):
+                for x in (*args, *kwargs.values(), *read):
+                    self.read_whole(x)
+            if makes_arrays(f) and any(id(x) in self.compared for x in args[:1]):
+                found = self.native(lambda: f(*args, **kwargs))  # may be memory of the object
+                self.check_unchanged(f)
+                held = isinstance(found, np.ndarray) and type(found) is np.ndarray
+                if held and any(np.may_share_memory(found, a) for a in self.read_arrays):
+                    return self.recorder.as_symbol(found)
+                return self.constants(found)
+        if not symbolic and (not makes_arrays(f) or is_computed(f)):
+            found = self.native(lambda: f(*args, **kwargs))
+            self.check_unchanged(f)
+            return self.constants(found) if makes_arrays(f) else self.made(found)
         if not symbolic and not is_pure(f):  # it runs once, with the values that it is given
             return self._computed(f, args, kwargs)
         if writes(f):
@@ -86,6 +98,16 @@ class OperationCalls(Outside):
             return self.recorder.apply(f, args, kwargs)
         message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
         raise UntraceableError(message, self.location())
+
+    def check_unchanged(self, f: Any) -> None:
+        """What changes an object from outside must be called whenever the program runs."""
+        for path, held in self.guards:
+            if path[0] == "contents" and fetch(path) != held:
+                message = (
+                    f"{function_name(f)} changes {type_in_words(fetch(path[1]))} that existed "
+                    "before the call: a tape cannot do that"
+                )
+                raise UntraceableError(message, self.location())
 
     def constants(self, found: Any) -> Any:
         """What is computed when the program is traced; arrays are made anew whenever it runs."""

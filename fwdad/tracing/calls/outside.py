@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import types
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
-from fwdad.tangents.namespaces import namespace_of
+from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
-from fwdad.tape.types import number_type
 from fwdad.tracing.calls.kinds import mentions_symbols
+from fwdad.tracing.captures import fetch
+from fwdad.tracing.guarded import (
+    CONTAINER,
+    CONTENTS,
+    FIELDS,
+    INPUT,
+    OPAQUE,
+    OpaqueError,
+    contents,
+    is_users,
+    kind_of,
+)
+from fwdad.tracing.slots import class_attribute, original
 from fwdad.tracing.syntax.attributes import Attributes
 from fwdad.tracing.syntax.merge import mutables
 from fwdad.tracing.syntax.raising import AlwaysRaises
@@ -23,6 +36,17 @@ def _is_of_trace(x: Any) -> bool:
     if isinstance(x, (list, tuple, dict)):
         return any(map(_is_of_trace, x.values() if isinstance(x, dict) else x))
     return not isinstance(x, np.ndarray) and mentions_symbols(x)
+
+
+def _items(x: Any) -> Any:
+    """What a container of Python's holds."""
+    if isinstance(x, dict):
+        return (*x.keys(), *x.values())
+    return x if isinstance(x, (list, tuple, set, frozenset, deque)) else ()
+
+
+def _is_users_function(x: Any) -> bool:
+    return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
 
 class Outside(Attributes):
@@ -47,20 +71,97 @@ class Outside(Attributes):
         self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
         self.capture_container: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
         self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
+        self.guarded: set[Any] = set()  # their places
+        self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
+        self.read_arrays: list[np.ndarray] = []  # inside of them
+        self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
 
     def captured(self, x: Any, path: Any, name: str) -> Any:
         """A value of the world outside: numbers and arrays become inputs of the tape."""
         if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
             return x  # our own objects' options
-        if number_type(x) is not None and not isinstance(x, bool):
+        kind = kind_of(x)
+        if kind == INPUT:
             return self.capture_value(x, path, name)
-        if isinstance(x, np.ndarray):
-            return self.capture_value(x, path, name)
-        if path[0] != "attribute" or name in (namespace_of(path[1]) or ()):
-            self.guards.append((path, x))
-        if type(x) in (list, dict) or (isinstance(x, tuple) and mutables(x)):
+        self.check_kept(x, kind, name)
+        if path[0] == "attribute" and fetch(path) is not x:  # C code makes it at each access
+            self.guard(("contents", path), self.contents_of(x, name))
+        else:
+            self.guard(path, x)
+        return self._kept(x, kind, path, name)
+
+    def check_kept(self, x: Any, kind: int, name: str) -> None:
+        """Refuse an object of which no tape can tell whether it has changed."""
+        if kind == OPAQUE:
+            self._refuse_opaque(OpaqueError(x), name)
+
+    def _refuse_opaque(self, found: OpaqueError, name: str) -> NoReturn:
+        message = (
+            f"`{name}` from outside is, or holds, {found.why}: a tape cannot tell whether it has "
+            "changed. Read what is wanted of it before the call, and pass that as an argument"
+        )
+        raise UntraceableError(message, self.location())
+
+    def _kept(self, x: Any, kind: int, path: Any, name: str) -> Any:
+        """An object from outside, as the trace sees it, that is guarded by identity."""
+        if kind == CONTAINER or (isinstance(x, tuple) and mutables(x)):
             return self.capture_container(x, path, name)
+        if kind == CONTENTS:
+            self.guard_contents(x, name)
+        owner = getattr(x, "__self__", None) if type(x) is types.BuiltinFunctionType else None
+        if type(owner) is np.ndarray:
+            return self.attribute(owner, x.__name__)
         return x
+
+    def guard(self, path: Any, x: Any) -> None:
+        """Note what must be found in a place whenever the tape runs."""
+        place = tuple([p if isinstance(p, str) else id(p) for p in path])
+        if place not in self.guarded:
+            self.guarded.add(place)
+            self.guards.append((path, x))
+
+    def guard_class(self, cls: type, name: str, found: Any) -> None:
+        """Note what a class of the user's holds by a name."""
+        cls = original(cls)
+        if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
+            self.guard(("class", cls, name), found)
+
+    def guard_contents(self, x: Any, name: str) -> None:
+        """Note all that an object holds, which code without a source reads."""
+        path = ("object", x)
+        if id(x) not in self.compared:
+            self.compared[id(x)] = x
+            self.guard(("contents", path), self.contents_of(x, name))
+            self.kept_paths.append(path)
+
+    def contents_of(self, x: Any, name: str) -> Any:
+        """All that an object holds."""
+        try:
+            return contents(x, self.read_arrays)
+        except OpaqueError as found:
+            self._refuse_opaque(found, name)
+
+    def read_whole(self, x: Any) -> None:
+        """Code without a source is about to read an argument: what is not of the trace is compared.
+
+        Parameters
+        ----------
+        x : object
+            The argument, or an item of one.
+        """
+        kind = kind_of(x)
+        if kind == INPUT or mentions_symbols(x):
+            return
+        held = getattr(x, "__dict__", None)
+        if self.recorder.is_own(x) or (held is not None and self.recorder.is_own(held)):
+            items = held.values() if held is not None else ()
+            for item in (*items, *_items(x)):
+                self.read_whole(item)
+        elif isinstance(x, tuple):
+            for item in x:
+                self.read_whole(item)
+        elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
+            self.guard_contents(x, type(x).__name__)
 
     def force(self, x: Any) -> Any:
         """The value of a symbol as it was in the example; the tape assumes it from now on."""
@@ -91,6 +192,8 @@ class Outside(Attributes):
         own = any(map(self.recorder.is_own, x if isinstance(x, tuple) else (x,)))
         if own or _is_of_trace(x):
             return x
-        if type(x) in (list, dict) or (isinstance(x, tuple) and mutables(x)):
-            return self.capture_container(x, ("object", x), name)
-        return x
+        kind = kind_of(x)
+        if kind == INPUT:
+            return x
+        self.check_kept(x, kind, name)
+        return self._kept(x, kind, ("object", x), name)

@@ -18,8 +18,9 @@ from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
 from fwdad.tape.types import Number
+from fwdad.tracing.guarded import is_library_module, is_users
 from fwdad.tracing.numpy_sources.row_by_row import Flat
-from fwdad.tracing.slots import is_stand_in, may_have, original
+from fwdad.tracing.slots import class_attribute, is_stand_in, may_have, original
 from fwdad.tracing.syntax import growing, growing_use
 from fwdad.tracing.syntax.frame import Closure, Method
 from fwdad.tracing.syntax.iterators import CLASSES, Iterator, Range
@@ -46,7 +47,7 @@ class Attributes:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
             found = self.native(getattr, o, name)
-            if is_library_file(getattr(o, "__file__", None) or "<frozen"):
+            if is_library_module(o):
                 return found
             return self.captured(found, ("attribute", o, name), name)
         if isinstance(o, SuperOf):
@@ -93,6 +94,14 @@ class Attributes:
             raise UntraceableError(message, self.location())
         raise AlwaysRaises(AttributeError, (f"'function' object has no attribute {name!r}",))
 
+    def guard(self, path: Any, x: Any) -> None:
+        """Note what must be found in a place whenever the tape runs."""
+        raise NotImplementedError
+
+    def guard_class(self, cls: type, name: str, found: Any) -> None:
+        """Note what a class of the user's holds by a name."""
+        raise NotImplementedError
+
     def attribute_of_iterator(self, o: Any, name: str) -> Any:
         """``send`` and the like of a generator."""
         raise NotImplementedError
@@ -107,6 +116,8 @@ class Attributes:
         found = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.is_own(held)
+        if isinstance(found, _BINDING):
+            self.guard_class(type(o), name, found)
         if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
             return self.call(found.fget, (o,), {})
         read = None if isinstance(o, type) else self.python_method(found, "__get__")
@@ -127,6 +138,8 @@ class Attributes:
         if name == "__dict__" and own:
             return held
         if isinstance(found, types.FunctionType) and not isinstance(o, type):
+            if not own and is_users(type(o)):
+                self.guard(("method", o, name), found)
             return Method(found, o)
         if read is not None:
             return self.call(read, (found, o, type(o)), {})
@@ -139,9 +152,12 @@ class Attributes:
         else:
             value = self.native(getattr, o, name)
         if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+            if isinstance(o, type):
+                self.guard_class(o, name, class_attribute(o, name))
             return value
         if own:  # what the object holds by this name later is another value: its class's is meant
-            o = next((t for t in type(o).__mro__ if t.__dict__.get(name, o) is value), o)
+            of = original(type(o))
+            o = of if getattr(of, name, o) is value else o
         return self.captured(value, ("attribute", o, name), name)
 
     def _dict_beside_slots(self, o: Any) -> NoReturn:
@@ -301,6 +317,7 @@ class SuperOf:
         for cls in order[order.index(self.cls) + 1 :]:
             if name in cls.__dict__:
                 found = cls.__dict__[name]
+                tracer.guard_class(cls, name, found)
                 if isinstance(found, property):
                     return tracer.call(found.fget, (self.owner,), {})
                 if isinstance(found, staticmethod):  # __new__ is one
@@ -356,13 +373,8 @@ def class_of(x: Any) -> type:
     return t.dtype.type
 
 
-def class_attribute(t: type, name: str) -> Any:
-    """What a class or its bases hold under a name, not bound; None if nothing."""
-    for cls in t.__mro__:
-        if name in cls.__dict__:
-            return cls.__dict__[name]
-    return None
-
+_BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.cached_property)
+"""What a class holds that becomes another object when it is asked for."""
 
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 _EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}

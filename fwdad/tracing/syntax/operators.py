@@ -119,7 +119,10 @@ class Operators(Conditions):
         if isinstance(x, growing.Items):
             return None
         found = getattr(type(x), name, None)
-        return found if isinstance(found, types.FunctionType) and type(x) is not Symbol else None
+        if type(x) is Symbol or not isinstance(found, types.FunctionType):
+            return None
+        self.guard_class(type(x), name, found)
+        return found
 
     def native(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call something on known values; what it raises is raised by the program."""
