@@ -58,12 +58,12 @@ class Called(States):
             self.recorder.store(Symbol(v, self.recorder), Ellipsis, x)
 
     def _back(self, ops: list[Any], results: list[Any]) -> None:
-        writer, state, op, cloner = self.writer, self.state, self.op, Cloner({})
+        writer, state, op, cloner = self.writer, self.state, self.op, Cloner({}, again=True)
         structure = writer.structure
         outside = list(dict.fromkeys((*state.free_arrays, *state.free_written)))
         params: list[Value] = [*state.free_numbers, *outside]
         active = [*(True for _ in state.free_numbers), *(v in state.free_arrays for v in outside)]
-        block = Block(params, [cloner.op(inner) for inner in ops])
+        block = Block(params, cloner.ops(ops))
         block.results = [cloner.operand(r) for r in results]
         bars = [
             writer.take(v) if k in state.numbers or k in state.arrays else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from fwdad.reverse.recursion import Recursion
 from fwdad.reverse.region import Region, bar_dtype, zero_number
-from fwdad.tape.ops import Block, Branch, Check, Loop, Missing, Operand, Value, is_array
+from fwdad.tape.ops import Block, Branch, Check, Effect, Loop, Missing, Operand, Value, is_array
 from fwdad.tape.passes.rewrite import defined_by
 from fwdad.tape.symbol import Symbol
 
@@ -35,6 +35,9 @@ class Control(Recursion):
 
     def _check(self, _op: Check) -> None:
         """What held on the way forward holds."""
+
+    def _effect(self, _op: Effect) -> None:
+        """What was put out on the forward pass is not put out again."""
 
     def _of_own_dtype(self, v: Value, bar: Any) -> Any:
         """The cotangent of an array in its dtype: that of a real part is real so far."""

@@ -110,7 +110,7 @@ class Rerun(States):
 
     def _iterations(self, source: Loop, low: Any, high: Any, initial: list[Any]) -> Loop:
         """Some iterations of the loop, from a state."""
-        recorder, cloner = self.recorder, Cloner({})
+        recorder, cloner = self.recorder, Cloner({}, again=True)
         it, body = Value(INT, "at"), Block()
         params = [cloner.fresh(p) for p in source.carried]
         outer, recorder.block = recorder.block, body
@@ -120,7 +120,7 @@ class Rerun(States):
             cloner.mapping[source.body.params[0]] = self._counter(it, start, step)
         recorder.block = outer
         tested = [] if source.test is None else source.test.ops
-        body.ops.extend(cloner.op(inner) for inner in (*tested, *source.body.ops))
+        body.ops.extend(cloner.ops([*tested, *source.body.ops]))
         body.params = [it, *params]
         body.results = [cloner.operand(r) for r in source.body.results[: len(params)]]
         outputs = tuple(Value(p.type, p.name) for p in params)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fwdad.tape.ops import Block, Loop, Op, Operand, Program, Value, map_values
+from fwdad.tape.ops import Block, Effect, Loop, Op, Operand, Program, Value, map_values
 
 
 def copied(program: Program) -> Program:
@@ -31,10 +31,13 @@ class Cloner:
     ----------
     mapping : dict
         What stands for values that are known already.
+    again : bool
+        Whether the copy runs once more what has run: it puts nothing out.
     """
 
-    def __init__(self, mapping: dict[Value, Operand]) -> None:
+    def __init__(self, mapping: dict[Value, Operand], *, again: bool = False) -> None:
         self.mapping = mapping
+        self.again = again
         self.origin: dict[Op, Op] = {}  # of the new operations
 
     def operand(self, operand: Operand) -> Operand:
@@ -50,9 +53,13 @@ class Cloner:
     def block(self, block: Block) -> Block:
         """A block, its parameters and operations."""
         made = Block(params=[self.fresh(p) for p in block.params])
-        made.ops = [self.op(op) for op in block.ops]
+        made.ops = self.ops(block.ops)
         made.results = [self.operand(r) for r in block.results]
         return made
+
+    def ops(self, ops: list[Op]) -> list[Op]:
+        """Operations in their order."""
+        return [self.op(op) for op in ops if not (self.again and isinstance(op, Effect))]
 
     def op(self, op: Op) -> Op:
         """One operation with the blocks inside it."""
@@ -61,7 +68,7 @@ class Cloner:
             # the condition sees the parameters of the body
             params = [self.fresh(p) for p in op.body.params]
             test = None if op.test is None else self.block(op.test)
-            body = Block(params, [self.op(inner) for inner in op.body.ops])
+            body = Block(params, self.ops(op.body.ops))
             body.results = [self.operand(r) for r in op.body.results]
             fields.update(body=body, test=test, exec_count=self.fresh(op.exec_count))
         else:

@@ -184,6 +184,16 @@ class Apply(Op):
 
 
 @dataclass(eq=False)
+class Effect(Apply):
+    """A call that puts something out: made each time the program comes there, and in order."""
+
+    @property
+    def pure(self) -> bool:
+        """It is seen outside: kept."""
+        return False
+
+
+@dataclass(eq=False)
 class Load(Op):
     """``a[index]``: an element, a view (basic index), or a copy (fancy index)."""
 

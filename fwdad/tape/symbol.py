@@ -237,16 +237,21 @@ class UnknownText(str):
     ----------
     place : Location or None
         Where the user makes it.
+    recipe : tuple or None
+        A function and what it makes the text of, once the numbers are known.
     """
 
-    __slots__ = ("place",)
+    __slots__ = ("place", "recipe")
 
     place: Location | None
+    recipe: tuple[Any, ...] | None
 
-    def __new__(cls, place: Location | None, text: str = "…") -> Self:
+    def __new__(
+        cls, place: Location | None, text: str = "…", recipe: tuple[Any, ...] | None = None
+    ) -> Self:
         """A text to come; what is known of it, with ``…`` in the place of the rest."""
         made = super().__new__(cls, text)
-        made.place = place
+        made.place, made.recipe = place, recipe
         return made
 
     def __bool__(self) -> bool:

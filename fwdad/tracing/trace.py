@@ -37,6 +37,7 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     numbers,
     numpy_helpers,
     objects,
+    outputs,
     vectorize,
     writers,
 )

@@ -17,6 +17,7 @@ from fwdad.tape.ops import (
     Branch,
     Call,
     Check,
+    Effect,
     Loop,
     Missing,
     Operand,
@@ -33,6 +34,9 @@ class Control(Rules):
     """Pushes branches, loops and calls of programs forward."""
 
     def _check(self, op: Check) -> None:
+        self._copy(op)
+
+    def _effect(self, op: Effect) -> None:
         self._copy(op)
 
     def _branch(self, op: Branch) -> None:

@@ -18,6 +18,7 @@ from fwdad.tape.ops import (
     Branch,
     Call,
     Check,
+    Effect,
     Load,
     Loop,
     Op,
@@ -131,6 +132,8 @@ class _Numbering:
         return not (first in self._escaping and second in self._escaping)
 
     def _key(self, op: Op) -> Hashable:
+        if isinstance(op, Effect):
+            return None
         if isinstance(op, Check):
             return (Check, key_of(op.condition))
         if isinstance(op, Apply) and not op.mutated:

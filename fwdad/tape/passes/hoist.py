@@ -23,6 +23,7 @@ from fwdad.tape.ops import (
     Branch,
     Call,
     Check,
+    Effect,
     Load,
     Loop,
     Missing,
@@ -137,7 +138,7 @@ class _Hoister:
         if writes(op, self.roots) or reads(op, self.roots) & written:
             return False
         inner = [op, *(i for b in op.blocks() for i in walk(b))]
-        if any(isinstance(i, (Check, Call, Loop)) for i in inner):
+        if any(isinstance(i, (Check, Call, Effect, Loop)) for i in inner):
             return False
         arrays = [v for i in inner for v in i.outputs if is_array(v)]
         kept = self._written | self._escaping

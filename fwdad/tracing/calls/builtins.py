@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls.tables import CALLED, builtin
@@ -46,18 +45,6 @@ def _type(tracer: Any, x: Any, *rest: Any) -> Any:
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: cls)
     return class_of(x)
-
-
-@builtin(print)
-def _print(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Output is not part of the tape."""
-    tracer.recorder.prints = True
-
-
-@builtin(warnings.warn, warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
-def _warn(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Nor are warnings; a library's are no reason to record a run instead."""
-    tracer.recorder.prints |= not is_library_file(tracer.frame.filename)
 
 
 def has_attribute(tracer: Any, o: Any, name: str) -> bool:

@@ -17,6 +17,7 @@ from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
 from fwdad.tracing.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.tracing.calls.outputs import append, emit, puts_out
 from fwdad.tracing.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.tracing.guarded import held_by_partial
 from fwdad.tracing.numpy_sources.row_by_row import Flat
@@ -85,6 +86,8 @@ class Calls(ClassCalls):
             return handle(self, *args, **kwargs)
         if type(f) in CALLED:
             return CALLED[type(f)](self, f, args, kwargs)
+        if puts_out(f):
+            return emit(self, f, args, kwargs)
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
@@ -149,6 +152,11 @@ class Calls(ClassCalls):
         if type(f.__self__) in METHODS_OF:
             return METHODS_OF[type(f.__self__)](self, f, args, kwargs)
         return self.call(f.__func__, (f.__self__, *args), kwargs)
+
+    def appended_outside(self, items: Any, x: Any) -> None:
+        """``items.append(x)`` of a list from outside: done whenever the program runs."""
+        self.append_outside(items)
+        emit(self, functools.partial(append, items), (x,), {})
 
     def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
         """A function of NumPy's without a rule: what it is in Python, in line."""

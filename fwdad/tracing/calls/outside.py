@@ -29,6 +29,7 @@ from fwdad.tracing.slots import class_attribute, original
 from fwdad.tracing.syntax.attributes import Attributes
 from fwdad.tracing.syntax.merge import mutables
 from fwdad.tracing.syntax.raising import AlwaysRaises
+from fwdad.tracing.syntax.symbols import AppendedTo
 
 
 def _is_of_trace(x: Any) -> bool:
@@ -47,6 +48,16 @@ def _items(x: Any) -> Any:
 
 def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
+
+
+def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
+    """Whether a container is, or holds, one of some lists."""
+    if any(x is w for w in wanted):
+        return True
+    if id(x) in seen or not isinstance(x, (list, tuple, dict, deque)):
+        return False
+    seen.add(id(x))
+    return any(_holds(item, wanted, seen) for item in (x.values() if isinstance(x, dict) else x))
 
 
 class Outside(Attributes):
@@ -75,6 +86,9 @@ class Outside(Attributes):
         self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
         self.read_arrays: list[np.ndarray] = []  # inside of them
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
+        self.appends = False  # whether the list that is looked up is appended to
+        self.appended: list[Any] = []  # lists from outside that are
+        self.containers: list[Any] = []  # lists and dicts from outside that are read
 
     def captured(self, x: Any, path: Any, name: str) -> Any:
         """A value of the world outside: numbers and arrays become inputs of the tape."""
@@ -88,7 +102,26 @@ class Outside(Attributes):
             self.guard(("contents", path), self.contents_of(x, name))
         else:
             self.guard(path, x)
+        if self.appends and type(x) in (list, deque):
+            return AppendedTo(x)
         return self._kept(x, kind, path, name)
+
+    def append_outside(self, x: Any) -> None:
+        """Note that a list from outside is appended to, when the program runs: it is not read."""
+        if not any(x is known for known in self.appended):
+            self.appended.append(x)
+        self._check_not_read()
+
+    def _check_not_read(self) -> None:
+        """Refuse to read what the program appends to: it would be what was there before."""
+        if self.appended and any(_holds(c, self.appended, set()) for c in self.containers):
+            message = (
+                f"{type_in_words(self.appended[-1])} from outside is appended to, and is read, "
+                "too: a tape cannot do both. Pass it as an argument, or leave one of the two out"
+            )
+            raise UntraceableError(message, self.location())
+
+    # -- objects
 
     def check_kept(self, x: Any, kind: int, name: str) -> None:
         """Refuse an object of which no tape can tell whether it has changed."""
@@ -105,6 +138,8 @@ class Outside(Attributes):
     def _kept(self, x: Any, kind: int, path: Any, name: str) -> Any:
         """An object from outside, as the trace sees it, that is guarded by identity."""
         if kind == CONTAINER or (isinstance(x, tuple) and mutables(x)):
+            self.containers.append(x)
+            self._check_not_read()
             return self.capture_container(x, path, name)
         if kind == CONTENTS:
             self.guard_contents(x, name)
@@ -131,6 +166,8 @@ class Outside(Attributes):
         path = ("object", x)
         if id(x) not in self.compared:
             self.compared[id(x)] = x
+            self.containers.append(x)
+            self._check_not_read()
             self.guard(("contents", path), self.contents_of(x, name))
             self.kept_paths.append(path)
 

@@ -23,7 +23,7 @@ from fwdad.rules.registry import function_name
 from fwdad.rules.reverse_rules import RRULES
 from fwdad.tape.alias import memory, memory_of, written_parameters
 from fwdad.tape.forward import push_block
-from fwdad.tape.ops import Apply, Block, Program, Value, is_array, values_in
+from fwdad.tape.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
 from fwdad.tape.passes import inline, optimise, split_arrays
 from fwdad.tape.passes.rewrite import all_inside, all_used, written_outside
 from fwdad.tape.symbol import Symbol
@@ -145,7 +145,7 @@ class Differentiated:
         if not block.results and tree([]) is None:
             raise NoOutputError(returned_nothing(function_name(self.f)))
         width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
-        apart = not written_outside(block)
+        apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
         if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
             made = push_in_chunks(recorder, block, own, tangents, n, width)
             if made is not None:

@@ -26,8 +26,8 @@ from fwdad.tracing.syntax.iterators import (
 )
 from fwdad.tracing.syntax.operators import Operators
 from fwdad.tracing.syntax.raising import AlwaysRaises
-from fwdad.tracing.syntax.symbols import Maybe, Poison
-from fwdad.tracing.syntax.texts import known_part
+from fwdad.tracing.syntax.symbols import AppendedTo, Maybe, Poison
+from fwdad.tracing.syntax.texts import joined, known_part
 
 
 class Expressions(Operators):
@@ -328,15 +328,19 @@ class Expressions(Operators):
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts, unknown = [], False
+        made: list[Any] = []  # what the text is made of when the program runs
         for part in node.values:
             if isinstance(part, ast.Constant):
                 parts.append(str(part.value))
+                made.append(parts[-1])
                 continue
             assert isinstance(part, ast.FormattedValue)
             value = self.evaluate(part.value)
             if mentions_symbols(value):
                 unknown = True
                 parts.append(known_part(value))
+                given = self.eval_JoinedStr(part.format_spec) if part.format_spec else ""  # type: ignore[arg-type]
+                made.append((value, part.conversion, given))
                 continue
             convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
             converted = convert(value)
@@ -344,18 +348,38 @@ class Expressions(Operators):
             if mentions_symbols(spec):
                 unknown = True
                 parts.append("…")
+                made.append((value, part.conversion, spec))
                 continue
             parts.append(format(converted, spec))
+            made.append(parts[-1])
         text = "".join(parts)
-        return UnknownText(self.location(), text) if unknown else text
+        return UnknownText(self.location(), text, (joined, *made)) if unknown else text
+
+    def _appended_to(self, node: ast.Call) -> Any:
+        """The list from outside of ``history.append(x)``; None of any other call."""
+        f = node.func
+        if not isinstance(f, ast.Attribute) or f.attr != "append" or len(node.args) != 1:
+            return None
+        if node.keywords or not isinstance(f.value, (ast.Name, ast.Attribute)):
+            return None
+        outer, self.appends = self.appends, True
+        try:
+            owner = self.evaluate(f.value)
+        finally:
+            self.appends = outer
+        return owner.items if isinstance(owner, AppendedTo) else None
 
     def eval_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
             return self.super()
         if self._is_sum_of_generator(node):
             return self._sum(node)
-        f = self.evaluate(node.func)
+        outside = self._appended_to(node)
+        f = self.evaluate(node.func) if outside is None else outside.append
         args = self._items(node.args)
+        if outside is not None:
+            self.at(node)
+            return self.appended_outside(outside, *args)
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)

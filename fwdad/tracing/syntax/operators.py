@@ -41,7 +41,8 @@ class Operators(Conditions):
             return self.native(lambda: interpolated(a, b, self.location()))
         if isinstance(a, UnknownText) or isinstance(b, UnknownText):
             if function is operator.add and isinstance(a, str) and isinstance(b, str):
-                return UnknownText(self.location(), known_part(a) + known_part(b))
+                text = known_part(a) + known_part(b)
+                return UnknownText(self.location(), text, (operator.add, a, b))
             self.refuse_text()
         if isinstance(a, growing.Items) or isinstance(b, growing.Items):
             return growing_use.operated(self, function, a, b)

@@ -80,3 +80,10 @@ class Poison(Held):
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
+
+
+class AppendedTo:
+    """A list from outside, where it is looked up to be appended to."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import Location
@@ -15,6 +17,17 @@ _OF_CHARACTERS = {
     *("swapcase", "title", "upper", "zfill"),
 }
 _CONVERSION = re.compile(r"%(?P<flags>[-#0 +]*\d*(?:\.\d+)?)(?P<kind>[a-zA-Z%])")
+
+
+def joined(*parts: Any) -> str:
+    """An f-string: texts, and values with their conversion and format."""
+    return "".join(
+        part if isinstance(part, str) else format(_CONVERSIONS[part[1]](part[0]), part[2])
+        for part in parts
+    )
+
+
+_CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda x: x, 115: str, 114: repr, 97: ascii}
 
 
 class _Unknown:
@@ -53,7 +66,8 @@ def formatted(
     named = {
         key: _Unknown(known_part(a)) if mentions_symbols(a) else a for key, a in kwargs.items()
     }
-    return UnknownText(place, known_part(text).format(*given, **named))
+    recipe = None if kwargs else (str.format, text, *args)
+    return UnknownText(place, known_part(text).format(*given, **named), recipe)
 
 
 def interpolated(text: str, values: Any, place: Location | None) -> str:
@@ -61,8 +75,9 @@ def interpolated(text: str, values: Any, place: Location | None) -> str:
     left = list(values) if type(values) is tuple else [values]
     conversions = list(_CONVERSION.finditer(known_part(text)))
     taken = [c for c in conversions if c["kind"] != "%"]
+    recipe = (_modulo, text, *left) if type(values) is tuple else (operator.mod, text, values)
     if len(taken) != len(left):
-        return UnknownText(place)
+        return UnknownText(place, recipe=recipe)
 
     def say(found: re.Match[str]) -> str:
         if found["kind"] == "%":
@@ -70,7 +85,11 @@ def interpolated(text: str, values: Any, place: Location | None) -> str:
         value = left.pop(0)
         return known_part(value) if mentions_symbols(value) else found[0] % (value,)
 
-    return UnknownText(place, _CONVERSION.sub(say, known_part(text)))
+    return UnknownText(place, _CONVERSION.sub(say, known_part(text)), recipe)
+
+
+def _modulo(text: str, *values: Any) -> str:
+    return text % values
 
 
 def text_of_method(text: str, name: str, args: Any, kwargs: Any, place: Location | None) -> str:
