@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fwdad.builder.duals.dual import was_left
+from fwdad.builder.memory import stale
 from fwdad.defects import for_programs
 from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
 from fwdad.rules.registry import function_name
@@ -42,7 +44,7 @@ from fwdad.tracing.calls import (  # noqa: F401  (install themselves)
     writers,
 )
 from fwdad.tracing.calls.kinds import mentions_symbols
-from fwdad.tracing.captures import Captures
+from fwdad.tracing.captures import Capture, Captures
 from fwdad.tracing.derivatives import evaluators  # noqa: F401  (installs itself)
 from fwdad.tracing.results import Results
 from fwdad.tracing.syntax.interpreter import Interpreter
@@ -188,6 +190,8 @@ def _trace(
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)
     program = _program(f, recorder)
+    if program.quiet:
+        _refuse_left(captures.found, program)
     alone = frozenset(
         k
         for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
@@ -224,6 +228,14 @@ def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -
                     "or make the object of it inside the function"
                 )
                 raise UntraceableError(message, tracer.returned)
+
+
+def _refuse_left(found: list[Capture], program: Program) -> None:
+    """Refuse a derivative that reads what an earlier one has left outside, and does not write."""
+    first = len(program.block.params) - len(found)
+    for c, written in zip(found, program.written[first:], strict=True):
+        if not written and stale.is_left(c.fetch()):
+            raise UntraceableError(was_left(f"`{c.value.name}`"))
 
 
 def _settle_lengths(recorder: Recorder) -> None:

@@ -172,6 +172,17 @@ def check_number(x: Any) -> None:
         raise StaleValueError(was_left(f"a number ({x!r})"))
 
 
+def is_left(x: Any) -> bool:
+    """Whether a number or an array from outside holds what an earlier call has left."""
+    if type(x) in NUMBER_TYPES:
+        known = NUMBERS.get(id(x))
+        return known is not None and known[0] is x
+    if not ARRAYS or type(x) is not np.ndarray or not x.size:
+        return False
+    left = ARRAYS.get(id(x if x.base is None else owner_of(x)))
+    return left is not None and left.is_stale(x, Ellipsis)
+
+
 def any_left(items: Any) -> bool:
     """Whether a number among some items is one that an earlier call has left."""
     return not NUMBERS.keys().isdisjoint(map(id, items))
