@@ -118,6 +118,8 @@ class Run(EnteredTwice):
         As above.
     before : UndoLog or None
         What the world is set to for this run.
+    drawn : dict
+        The generators, and to which states they are set for it.
     given : tuple
         The caller's arguments of f: what f writes into them does not stay.
     overwritten : dict
@@ -140,6 +142,7 @@ class Run(EnteredTwice):
     ) -> None:
         self.stays = stays
         self.before: UndoLog | None = None
+        self.drawn: dict[int, tuple[Any, Any]] = {}
         self._keeps = keeps
         self.effects = Effects(journal, repeats=repeats, silent=silent)
         self.tag = tag or Tag(n, eager=eager and STATE.run is None)
@@ -163,6 +166,9 @@ class Run(EnteredTwice):
         errors.NOTE.sink = self.errors
         if self.before is not None:
             self.log.go_back_to(self.before)
+        for o, state in self.drawn.values():
+            self.note_generator(o)
+            set_generator_state(o, state)
 
     def __exit__(self, kind: type[BaseException] | None = None, *_details: object) -> None:
         if kind is not None:
@@ -287,15 +293,18 @@ class Repeated:
     def __init__(self) -> None:
         self._journal: Journal = []
         self._found = UndoLog()
+        self._generators: dict[int, tuple[Any, Any]] = {}
 
     def first(self) -> Run:
         """The run whose effects stay."""
-        return Run(1, journal=self._journal, keeps=self._found)
+        run = Run(1, journal=self._journal, keeps=self._found)
+        self._generators = run.generators
+        return run
 
     def again(self) -> Run:
         """A later one, of which nothing stays."""
         run = Run(1, stays=False, repeats=True, journal=self._journal)
-        run.before = self._found
+        run.before, run.drawn = self._found, self._generators
         return run
 
 

@@ -84,6 +84,8 @@ def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return f(*args, **kwargs)
     if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
         return method(owner, f.__name__, *args, **kwargs)
+    if t.__module__ in effectful.IN_C:
+        return effectful.effect(f, args, kwargs)
     if effectful.is_file(owner):
         return effectful.file_method(f, args, kwargs, owner)
     if f.__name__ == "__reduce_ex__":  # in C it would call the user's __reduce__ unlifted

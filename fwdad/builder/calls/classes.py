@@ -31,6 +31,8 @@ def call_class(
         return special(args, kwargs)
     if effectful.puts_out(cls):
         return effectful.effect(cls, args, kwargs)
+    if effectful.drives_coroutines(cls):
+        return cls(*args, **kwargs)
     meta_call = type(cls).__call__
     if by_metaclass and isinstance(meta_call, types.FunctionType):
         return call(meta_call, cls, *args, **kwargs)

@@ -100,6 +100,8 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             return f(*args, **kwargs)
         if effectful.puts_out(f):
             return effectful.effect(f, args, kwargs)
+        if effectful.drives_coroutines(f):
+            return f(*args, **kwargs)
         if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
             return f(*args, **kwargs)
         if str(f.__globals__.get("__name__")).startswith("numba.") and is_active(

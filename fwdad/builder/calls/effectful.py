@@ -82,6 +82,16 @@ def _puts_out(module: str) -> bool:
     return module.partition(".")[0] in PACKAGES
 
 
+@functools.cache
+def _drives(module: str) -> bool:
+    return module.partition(".")[0] in ("asyncio", "selectors")
+
+
+def drives_coroutines(f: Any) -> bool:
+    """Whether a function is of an event loop: it runs coroutines, which are lifted, as it is."""
+    return _drives(getattr(f, "__module__", None) or "")
+
+
 def puts_out(f: Any) -> bool:
     """Whether a Python function of a library, or a class, is of a package that puts things out."""
     return _puts_out(getattr(f, "__module__", None) or "")

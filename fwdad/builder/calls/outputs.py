@@ -31,7 +31,7 @@ def _as_effect(*functions: Any) -> None:
         HANDLERS[function] = functools.partial(effect, function)
 
 
-_as_effect(input, os.putenv, os.unsetenv)
+_as_effect(input, type(os.environ).__setitem__, type(os.environ).__delitem__)
 
 
 @handler(print)

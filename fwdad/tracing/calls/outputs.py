@@ -58,6 +58,8 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
             raise UntraceableError(message, tracer.location())
         made, *parts = x.recipe
         return (render, made, *[_operand(tracer, function, part) for part in parts])
+    if is_file(x):
+        return x
     if type(x) is Symbol or not mentions_symbols(x):
         return tracer.recorder.operand(x)
     if type(x) in (tuple, list):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fwdad.builder.calls.effectful import is_file
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.symbol import UNBOUND, Symbol
@@ -97,6 +98,9 @@ class Outside(Attributes):
         kind = kind_of(x)
         if kind == INPUT:
             return self.capture_value(x, path, name)
+        if is_file(x):  # it is written to only
+            self.guard(path, x)
+            return x
         self.check_kept(x, kind, name)
         if path[0] == "attribute" and fetch(path) is not x:  # C code makes it at each access
             self.guard(("contents", path), self.contents_of(x, name))

@@ -1,0 +1,113 @@
+"""Under jit what is put out is put out at each call, with real values, in the program's order."""
+
+import collections
+import contextlib
+import io
+import logging
+
+import numpy as np
+import pytest
+
+import fwdad
+
+X = np.array([1.0, 2.0, 3.0])
+SEEN, LATEST = [], collections.deque(maxlen=2)
+LOGGER = logging.getLogger("tests.world.compiled")
+
+WAYS = {
+    "jit": lambda f: fwdad.jit(f),
+    "jit, numpy": lambda f: fwdad.jit(f, backend="numpy"),
+    "jit(grad)": lambda f: fwdad.jit(fwdad.grad(f)),
+    "jit(grad), numpy": lambda f: fwdad.jit(fwdad.grad(f), backend="numpy"),
+    "jit(jacfwd)": lambda f: fwdad.jit(fwdad.jacfwd(f, chunk=1)),
+    "jit(hessian)": lambda f: fwdad.jit(lambda x: fwdad.hessian(f, x)),
+    "jit(grad(checkpoint))": lambda f: fwdad.jit(fwdad.grad(fwdad.checkpoint(f))),
+    "trace": lambda f: fwdad.trace(f, X),
+}
+
+
+def in_loops_and_branches(x):
+    print("begins", x, end=";\n")
+    total = np.sum(x) * 0.0
+    for k in range(3):
+        if x[k] > 1.5:
+            print(f"{k}: {x[k]:.2f} {total!s:>8}", "%.3e" % x[k])  # noqa: UP031
+            SEEN.append((k, x[k]))
+        total = total + helper(x[k])
+    print("{} and {:.1f}".format("total", total))
+    LATEST.append(x * 2.0)
+    return total
+
+
+def helper(v):
+    LOGGER.info("helper of %s", v)
+    SEEN.append(v)
+    return v * v
+
+
+def seen_by(run, points):
+    SEEN.clear()
+    LATEST.clear()
+    out, log = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(log)
+    LOGGER.handlers[:], LOGGER.propagate = [handler], False
+    LOGGER.setLevel(logging.INFO)
+    with contextlib.redirect_stdout(out):
+        for x in points:
+            run(x)
+    kept = [np.asarray(v).tolist() for v in SEEN], [a.tolist() for a in LATEST]
+    return out.getvalue(), log.getvalue(), kept
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_in_order_at_each_call(way):
+    points = [X, X[::-1].copy(), 0.5 * X, X]
+    g = way(in_loops_and_branches)
+    assert seen_by(g, points) == seen_by(in_loops_and_branches, points)
+
+
+def test_tracing_puts_nothing_out():
+    assert seen_by(lambda x: fwdad.trace(in_loops_and_branches, x), [X]) == ("", "", ([], []))
+
+
+def test_a_list_that_is_also_read_is_refused():
+    def f(x):
+        SEEN.append(x[0])
+        return np.sum(x) * len(SEEN)
+
+    def g(x):
+        last = SEEN[-1] if SEEN else 0.0
+        SEEN.append(x[0])
+        return np.sum(x) * last
+
+    SEEN[:] = [1.0]
+    for h in (f, g):
+        with pytest.raises(fwdad.errors.UntraceableError, match="appended to, and is read"):
+            fwdad.jit(h)(X)
+    assert SEEN == [1.0]
+
+
+def test_arrays_that_are_appended_are_copies():
+    def f(x):
+        u = x * 1.0
+        SEEN.append(u)
+        y = u * 3.0
+        return np.sum(y * y)
+
+    SEEN.clear()
+    g = fwdad.jit(fwdad.grad(f))
+    for k in (1.0, 2.0, 3.0):
+        g(k * X)
+    assert [a.tolist() for a in SEEN] == [(k * X).tolist() for k in (1.0, 2.0, 3.0)]
+
+
+def test_what_is_not_known_to_be_put_out_only_is_refused():
+    def opened(x):
+        with open("never", "w") as file:  # noqa: PTH123
+            file.write("a")
+        return np.sum(x)
+
+    for f in (opened, lambda x: np.sum(x) + (input() == "a"), lambda x: np.save("never", x) or x):
+        with pytest.raises(fwdad.errors.UntraceableError) as caught:
+            fwdad.jit(f)(X)
+        assert caught.value.filename == __file__

@@ -1,0 +1,258 @@
+"""What an earlier derivative call has left outside has lost its derivative: reading it raises."""
+
+import gc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+
+import fwdad
+from fwdad.builder.memory import stale
+from tests.world.transforms import V
+
+X = np.array([1.0, 2.0, 3.0])
+WAYS = {
+    "grad": lambda f, x: fwdad.grad(f)(x),
+    "forward": lambda f, x: fwdad.jacobian(f, x, mode="forward"),
+    "chunks": lambda f, x: fwdad.jacobian(f, x, mode="forward", chunk=2),
+    "one direction": lambda f, x: fwdad.jvp(f, x, V[:3])[1],
+    "vjp": lambda f, x: fwdad.vjp(f, x)[1](1.0),
+}
+LAST_X, LAST_F = None, None
+
+
+class Kept:
+    pass
+
+
+def by_attribute():
+    kept = Kept()
+    kept.x = None
+
+    def f(x):
+        if kept.x is not None and np.array_equal(x, kept.x):
+            return kept.f
+        kept.f = np.sum(x**2)
+        kept.x = x
+        return kept.f
+
+    return f
+
+
+def by_global_names():
+    global LAST_X, LAST_F
+    LAST_X, LAST_F = None, None
+
+    def f(x):
+        global LAST_X, LAST_F
+        first = x[0]
+        if LAST_X is not None and first == LAST_X:
+            return LAST_F
+        LAST_X, LAST_F = first, np.sum(x**2)
+        return LAST_F
+
+    return f
+
+
+def by_key():
+    table = {}
+
+    def f(x):
+        key = round(float(fwdad.stop_gradient(x[0])), 5)
+        if key not in table:
+            table[key] = np.sum(x**2)
+        return table[key]
+
+    return f
+
+
+def by_history():
+    history = []
+
+    def f(x):
+        history.append(np.sum(x**2))
+        return min(history)
+
+    return f
+
+
+def in_a_work_array():
+    last, value = np.zeros(3), np.zeros(1)
+
+    def f(x):
+        if (last == x).all():
+            return value[0] * 1.0
+        last[:] = x
+        value[0] = np.sum(x**2)
+        return value[0]
+
+    return f
+
+
+MEMOS = [by_attribute, by_global_names, by_key, by_history]
+
+
+@pytest.mark.parametrize("second", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("first", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("make", MEMOS, ids=lambda make: make.__name__)
+def test_a_kept_result(make, first, second):
+    f = make()
+    first(f, X)
+    with pytest.raises(fwdad.StaleValueError, match="stop_gradient") as caught:
+        second(f, X)
+    assert caught.value.filename == __file__
+    assert_allclose(f(X), 14.0)  # the plain function may
+
+
+@pytest.mark.parametrize("second", ["forward", "chunks", "one direction"])
+@pytest.mark.parametrize("first", ["forward", "chunks", "one direction"])
+def test_a_kept_result_in_a_work_array(first, second):
+    f = in_a_work_array()
+    WAYS[first](f, X)
+    with pytest.raises(fwdad.StaleValueError):
+        WAYS[second](f, X)
+
+
+def guess_of_an_array():
+    kept = Kept()
+    kept.u = np.ones(3)
+
+    def f(x):
+        u = fwdad.stop_gradient(kept.u) * 0.0 + x
+        for _ in range(3):
+            u = u - (u * u - x) / (2.0 * u)
+        kept.u = u
+        return np.sum(u)
+
+    return f
+
+
+def guess_of_a_number():
+    kept = Kept()
+    kept.u = 1.0
+
+    def f(x):
+        u = 0.0 * fwdad.stop_gradient(kept.u) + x[0]
+        kept.u = u
+        return u * np.sum(x)
+
+    return f
+
+
+def guess_that_is_kept_as_a_constant():
+    kept = Kept()
+    kept.u = 1.0
+
+    def f(x):
+        u = 0.0 * kept.u + x[0]
+        kept.u = fwdad.stop_gradient(u)
+        return u * np.sum(x)
+
+    return f
+
+
+def work_arrays_histories_and_counters():
+    kept = Kept()
+    kept.u, kept.calls, kept.history = np.zeros(5), 0, []
+
+    def f(x):
+        kept.calls += 1
+        kept.u[1:4] = x
+        kept.u[1:4] *= 2.0
+        value = np.sum(kept.u[2:] - kept.u[:-2]) + np.sum(kept.u**2)
+        kept.history.append(value)
+        kept.history.append(x.copy())
+        kept.result = kept.u * 3.0
+        return value + np.sum(kept.result) + 0.0 * len(kept.history) + 0.0 * kept.calls
+
+    return f
+
+
+def whole_work_array():
+    work = np.zeros((3, 3))
+
+    def f(x):
+        work.fill(0.0)
+        np.fill_diagonal(work, x)
+        np.copyto(work[0], x)
+        np.multiply(work, 2.0, out=work)
+        return np.sum(work**2)
+
+    return f
+
+
+HARMLESS = [guess_of_an_array, guess_of_a_number, guess_that_is_kept_as_a_constant,
+            work_arrays_histories_and_counters, whole_work_array]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", HARMLESS, ids=lambda make: make.__name__)
+def test_guesses_work_arrays_histories_and_counters(make):
+    expected = fwdad.jacobian(make(), X, mode="forward")
+    f = make()
+    for _ in range(2):
+        for name, way in WAYS.items():
+            found = way(f, X)
+            wanted = expected @ V[:3] if name == "one direction" else expected
+            assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_what_is_given_is_no_kept_result():
+    kept = Kept()
+
+    def f(x):
+        kept.u, kept.k = x * 2.0, x[0]
+        return np.sum(kept.u)
+
+    def g(x, u, k):
+        return np.sum(x * u) * k
+
+    fwdad.grad(f)(X)
+    for mode in ("forward", "reverse"):
+        found = fwdad.jacobian(g, X, args=(kept.u, kept.k), mode=mode)
+        assert_array_equal(found, kept.u * kept.k)
+
+
+def test_what_is_changed_outside_is_a_constant():
+    kept = Kept()
+    kept.u = np.zeros(3)
+
+    def f(x):
+        value = np.sum(kept.u * x)
+        kept.u[:] = x
+        return value
+
+    assert_array_equal(fwdad.jacobian(f, X, mode="forward"), np.zeros(3))
+    with pytest.raises(fwdad.StaleValueError):
+        fwdad.jacobian(f, X, mode="forward")
+    kept.u[:] = 7.0
+    assert_array_equal(fwdad.jacobian(f, X, mode="forward"), np.full(3, 7.0))
+
+
+def test_objectives_of_scipy():
+    def rosenbrock(x):
+        rosenbrock.calls += 1
+        rosenbrock.seen.append(x.copy())
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    rosenbrock.calls, rosenbrock.seen = 0, []
+    found = minimize(fwdad.value_and_grad(rosenbrock), np.zeros(3), jac=True)
+    assert found.success
+    assert rosenbrock.calls == len(rosenbrock.seen) == found.nfev
+    assert all(type(x) is np.ndarray for x in rosenbrock.seen)
+    assert_allclose(rosenbrock.seen[-1], np.ones(3), atol=1e-4)
+
+
+def test_tables_do_not_grow_with_what_is_gone():
+    def f(x):
+        f.last = [x[0] * k for k in range(100)]
+        f.array = x * 2.0
+        return x[0]
+
+    gc.collect()
+    before = len(stale.ARRAYS)
+    for _ in range(40):
+        fwdad.jvp(f, X, V[:3])
+    gc.collect()
+    assert len(stale.NUMBERS) < 3000
+    assert len(stale.ARRAYS) <= before + 1
