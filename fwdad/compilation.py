@@ -80,7 +80,9 @@ def jit(
     lengths, lengths 0 and 1 apart. What it had to assume beyond that (a length, an axis that is an
     argument) is checked at each call, and traced anew if it does not hold.
 
-    Output (``print``) is not part of the tape.
+    What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
+    ``append`` to a list from outside that it does not read) is put out at each call, in order, by
+    Python between the compiled pieces. Other effects raise ``UntraceableError``.
 
     A function under ``numba.njit`` may call it, or be given it. The tape is then chosen by the
     types of the arguments when the caller is compiled, and by their lengths when it runs. Where a
