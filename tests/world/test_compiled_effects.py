@@ -107,7 +107,25 @@ def test_what_is_not_known_to_be_put_out_only_is_refused():
             file.write("a")
         return np.sum(x)
 
-    for f in (opened, lambda x: np.sum(x) + (input() == "a"), lambda x: np.save("never", x) or x):
+    for f in (opened, lambda x: np.sum(x) + (input() == "a"), lambda x: x.tofile("never") or x):
         with pytest.raises(fwdad.errors.UntraceableError) as caught:
             fwdad.jit(f)(X)
         assert caught.value.filename == __file__
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_files_of_numpy(way, tmp_path):
+    binary, text, archive = tmp_path / "a.npy", str(tmp_path / "b.txt"), tmp_path / "c.npz"
+
+    def f(x):
+        np.save(binary, x)
+        np.savetxt(text, 2.0 * x)
+        np.savez(archive, x=x * 3.0)
+        return np.sum(x * x)
+
+    g = way(f)
+    for k in (1.0, 2.0):
+        g(k * X)
+        np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), k * X)
+        np.testing.assert_array_equal(np.loadtxt(tmp_path / "b.txt"), 2.0 * k * X)
+        np.testing.assert_array_equal(np.load(tmp_path / "c.npz")["x"], 3.0 * k * X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import types
 import warnings
 from collections.abc import Callable
@@ -60,6 +61,8 @@ def _operand(tracer: Any, function: Any, x: Any) -> Any:
         return (render, made, *[_operand(tracer, function, part) for part in parts])
     if is_file(x):
         return x
+    if isinstance(x, os.PathLike):
+        return os.fspath(x)
     if type(x) is Symbol or not mentions_symbols(x):
         return tracer.recorder.operand(x)
     if type(x) in (tuple, list):
@@ -89,6 +92,16 @@ def puts_out(f: Any) -> bool:
     if isinstance(function, types.FunctionType):
         return function.__module__ == "logging" and function.__name__ in _OF_LOGGERS
     return type(f) is types.BuiltinMethodType and f.__name__ in _OF_FILES and is_file(f.__self__)
+
+
+def _writes_a_file(function: Callable[..., Any]) -> None:
+    @builtin(function)
+    def write(tracer: Any, *args: Any, **kwargs: Any) -> None:
+        emit(tracer, function, args, kwargs)
+
+
+for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
+    _writes_a_file(_function)
 
 
 @builtin(logging.getLogger)
