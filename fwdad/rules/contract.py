@@ -208,7 +208,7 @@ def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
 
 def check_chunk(rule: Rule, y: Any, y_dot: Chunk, n: int) -> None:
     """Check width, shape and dtype of the tangent of one value that a rule returns."""
-    if y_dot.n != n:
+    if not same_shape((y_dot.n,), (n,)):
         message = f"{rule.place} returns a tangent of {y_dot.n} lanes, where {n} were given"
         raise ChunkMismatchError(message)
     fault = _misfit(y, y_dot)

@@ -325,7 +325,7 @@ def polygamma_frule(primals, tangents):
     if not isinstance(n_dot, Zero):
         ORDER()
     y = scipy.special.polygamma(n, x)
-    return y, fit(x_dot * scipy.special.polygamma(n + 1, x), y)
+    return y, fit(x_dot * scipy.special.polygamma(np.add(n, 1), x), y)
 
 
 @frule("scipy.special.multigammaln", argnums="a")
@@ -345,7 +345,8 @@ def zeta_frule(primals, tangents, **options):
         ORDER()
     if isinstance(q_dot, Zero):  # also Riemann's function, for which q is None
         return y, ZERO
-    return y, fit(-x * scipy.special.zeta(x + 1, q) * q_dot, y)
+    slope = np.negative(x) * scipy.special.zeta(np.add(x, 1), q)
+    return y, fit(slope * q_dot, y)
 
 
 # -- incomplete gamma and beta functions: the densities of their distributions (8.8.13, 8.17.2)

@@ -30,6 +30,7 @@ import numpy as np
 
 from fwdad.builder.build import generator_state
 from fwdad.errors import is_library_file, with_article
+from fwdad.tape.purity import FACTORS
 from fwdad.tape.types import number_type
 from fwdad.tracing.slots import attributes_of, slots_of
 
@@ -117,11 +118,16 @@ def kind_of(x: Any) -> int:
         return CONSTANT  # what it holds is looked at where it is called
     if isinstance(x, _GENERATORS):
         return FIELDS  # drawing is refused in its own words
-    if t.__module__.startswith("fwdad.") or is_callable_of_library(x):
+    if _is_unchanging(t) or is_callable_of_library(x):
         return CONSTANT
     if _reader(t) is not None:
         return CONTENTS
     return FIELDS if has_fields(t) else OPAQUE
+
+
+def _is_unchanging(cls: type) -> bool:
+    """Whether no object of a class changes: our own, and factors that C code keeps."""
+    return cls.__module__.startswith("fwdad.") or cls.__name__ in FACTORS
 
 
 def is_callable_of_library(x: Any) -> bool:
@@ -214,7 +220,7 @@ class _Reading:
             return (t, *map(self.of, x))
         if isinstance(x, type) and is_users(x):
             return self._class(x)
-        if isinstance(x, _CONSTANTS) or t.__module__.startswith("fwdad."):
+        if isinstance(x, _CONSTANTS) or _is_unchanging(t):
             return Same(x)
         if is_callable_of_library(x):
             inner = getattr(x, "__wrapped__", None) or getattr(x, "py_func", None)

@@ -320,9 +320,9 @@ def test_most_of_what_is_active_is_found_at_once(monkeypatch):
     attempts = []
     run = push._Pushforward.run
 
-    def counted(self, given):
+    def counted(self, given, **options):
         attempts.append(self)
-        return run(self, given)
+        return run(self, given, **options)
 
     monkeypatch.setattr(push._Pushforward, "run", counted)
     x, v = np.array([0.4, 0.7, -0.3]), np.array([1.0, -0.5, 0.3])

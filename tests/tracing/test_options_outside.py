@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 from numpy.testing import assert_allclose
 
 import fwdad
@@ -71,6 +72,33 @@ def test_options(case, way):
     compiled = fwdad.jit(fwdad.grad(loss))(x)
     assert_allclose(np.vdot(compiled, direction), np.sum(weights * y_dot), **near)
     assert_allclose(np.tensordot(fwdad.jit(fwdad.jacfwd(f))(x), direction, x.ndim), y_dot, **near)
+
+
+def test_the_first_argument_is_no_option_whatever_its_name():
+    def f(x, k):
+        s = np.identity(x.shape[0]) @ x
+        for n in range(k):
+            s = s + scipy.special.polygamma(n, x)
+        return s
+
+    x, h = np.array([0.6, 1.3, 2.1]), 1e-6
+    compiled = fwdad.jit(fwdad.jacfwd(f), backend="numpy")
+    for k in (1, 3):
+        want = (f(x + h, k) - f(x - h, k)) / (2 * h)
+        assert_allclose(compiled(x, k) @ np.ones(3), want, rtol=1e-7)
+
+
+@pytest.mark.parametrize("function", [scipy.special.polygamma, scipy.special.zeta])
+def test_orders_in_a_list(function):
+    x, h = np.array([0.6, 1.3, 2.1]), 1e-6
+
+    def f(x):
+        return function([2, 3, 4], x)
+
+    want = (f(x + h) - f(x - h)) / (2 * h)
+    assert_allclose(fwdad.jvp(f, x, np.ones(3))[1], want, rtol=1e-7)
+    assert_allclose(fwdad.jacrev(f)(x) @ np.ones(3), want, rtol=1e-7)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(x) @ np.ones(3), want, rtol=1e-7)
 
 
 def test_arrays_of_axes_are_compared_at_each_call():

@@ -149,7 +149,9 @@ class OperationCalls(Outside):
 
         made = {key: told(key, value) for key, value in kwargs.items()}
         if any(type(a) in _OPTIONS for a in args):
-            names = positional(f) or _NAMES.get(f, ())
+            names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
+            if names and names[0] not in SHAPES:  # what a function is of is no option of it
+                names = (None, *names[1:])
             args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
         return args, made
 

@@ -151,7 +151,7 @@ class Differentiated:
             if made is not None:
                 return *made, tree
         given = list(zip(own, tangents, strict=True))
-        primals, lanes = push_block(recorder, block, n, given, stays=True)
+        primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
         return primals, lanes, tree
 
     def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
@@ -176,7 +176,12 @@ class Differentiated:
         own, lent = self.apart(block, own), [] if lends else self.lent(block)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
-            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree), stays=True
+            self.tracer.recorder,
+            block,
+            own,
+            active,
+            lambda leaves: seeds(leaves, tree),
+            stays=self.stays,
         )
         bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
@@ -279,6 +284,13 @@ class Differentiated:
             recorder.emit(Apply(function, (x.value,), outputs=(param,)))
         recorder.adopt(block.ops)
         raise raised
+
+    def stays(self, v: Value) -> bool:
+        """Whether what f writes into an array stays: into one that it is given it does not."""
+        recorder = self.tracer.recorder
+        own = recorder.owners(v)
+        given = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        return all(own.isdisjoint(recorder.owners(x)) for x in given)
 
     def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
         """The arguments, none of them a value that f also reads from outside, or is given twice.

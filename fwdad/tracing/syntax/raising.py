@@ -37,6 +37,8 @@ class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, 
         self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
     ) -> None:
         super().__init__(exception)
+        if isinstance(exception, BaseException):  # it is the program that raises it
+            exception.__traceback__ = None
         self.exception = exception
         self.arguments = arguments
         self.location = location
