@@ -128,7 +128,7 @@ class Pullback(Overwriting):
         begin: Callable[[Pullback], None] = lambda _: None,
         *,
         alike: bool = False,
-        stays: bool = False,
+        stays: Callable[[Value], bool] | None = None,
     ) -> list[Any]:
         """Write the way back.
 
@@ -140,8 +140,8 @@ class Pullback(Overwriting):
             Called with this, before; it may say where cotangents are kept.
         alike : bool
             Whether each cotangent has its result's shape, whatever the types say.
-        stays : bool
-            Whether the arrays from outside are left as the program leaves them.
+        stays : callable, optional
+            Which of the arrays from outside are left as the program leaves them.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Pullback(Overwriting):
         sink_updates(back)
         recorder.block, recorder.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
-        left = recorder.left_outside(self.outside) if stays else []
+        left = recorder.left_outside(self.outside, stays) if stays else []
         forward = [*before, *self.stacks, *source.ops, *later, *left]
         outer_block.ops[:] = [*forward, *turned, *back.ops]
         return found
@@ -239,7 +239,7 @@ def pull_block(
     active: list[bool],
     seeds: Any,
     *,
-    stays: bool = False,
+    stays: Callable[[Value], bool] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Write a block and the block backwards.
 
@@ -255,8 +255,8 @@ def pull_block(
         Which parameters are differentiated with respect to.
     seeds : callable
         Called with the results' symbols; answers their cotangents, None for those without.
-    stays : bool
-        Whether the arrays from outside are left as the block leaves them.
+    stays : callable, optional
+        Which of the arrays from outside are left as the block leaves them.
 
     Returns
     -------

@@ -180,6 +180,9 @@ class UndoLog:
                 owner = owner_of(x)
                 if id(owner) in self._arrays:
                     part._arrays[id(owner)] = self._arrays.pop(id(owner))
+                    shadow = SHADOWED.get(id(owner))  # of calls around this one, kept as arrays are
+                    if shadow is not None:
+                        found.extend(b for b in shadow.lanes.values() if isinstance(b, np.ndarray))
                 if x.dtype.kind == "O":
                     found.extend(x.flat)
                 continue

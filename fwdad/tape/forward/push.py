@@ -8,7 +8,7 @@ of a loop or branch is multiplied out. Arrays that active values are stored into
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def push_block(
     facts: Facts | None = None,
     *,
     together: Sequence[int] = (),
-    stays: bool = False,
+    stays: Callable[[Value], bool] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Write a block with n tangents beside its values.
 
@@ -128,8 +128,8 @@ def push_block(
         Filled with what is found.
     together : sequence of int
         Which parameters may be one memory, as :class:`Program` says it.
-    stays : bool
-        Whether the arrays from outside are left as the block leaves them.
+    stays : callable, optional
+        Which of the arrays from outside are left as the block leaves them.
 
     Returns
     -------
@@ -166,7 +166,9 @@ class _Pushforward(Control):
     that most of what is missing is found at once; then all is written again.
     """
 
-    def run(self, given: list[tuple[Symbol, Any]], *, stays: bool) -> tuple[list[Any], list[Any]]:
+    def run(
+        self, given: list[tuple[Symbol, Any]], *, stays: Callable[[Value], bool] | None
+    ) -> tuple[list[Any], list[Any]]:
         outer = self.recorder.place
         self.recorder.place = lambda: (self._op and self._op.location) or outer()
         for p, (symbol, tangent) in zip(self.block.params, given, strict=True):
@@ -191,7 +193,7 @@ class _Pushforward(Control):
         results = self.block.results
         found = [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
         if stays:
-            self.recorder.block.ops += self.recorder.left_outside(copies)
+            self.recorder.block.ops += self.recorder.left_outside(copies, stays)
         return found
 
     def _fresh_copy(self, v: Value) -> None:

@@ -151,7 +151,7 @@ class Differentiated:
             if made is not None:
                 return *made, tree
         given = list(zip(own, tangents, strict=True))
-        primals, lanes = push_block(recorder, block, n, given, stays=True)
+        primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
         return primals, lanes, tree
 
     def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
@@ -176,7 +176,12 @@ class Differentiated:
         own, lent = self.apart(block, own), [] if lends else self.lent(block)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
-            self.tracer.recorder, block, own, active, lambda leaves: seeds(leaves, tree), stays=True
+            self.tracer.recorder,
+            block,
+            own,
+            active,
+            lambda leaves: seeds(leaves, tree),
+            stays=self.stays,
         )
         bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
@@ -317,11 +322,20 @@ class Differentiated:
         made = tree.tangent(leaves)
         return made[0] if self.has_aux else made
 
+    def stays(self, v: Value) -> bool:
+        """Whether an array from outside is left as f leaves it: it is no memory of an argument."""
+        own = self.tracer.recorder.owners(v)
+        return all(own.isdisjoint(others) for others in self._owners_of_arguments())
+
+    def _owners_of_arguments(self) -> list[set[Value]]:
+        recorder = self.tracer.recorder
+        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        return [recorder.owners(v) for v in arrays]
+
     def _check_apart(self, written: list[Value]) -> None:
         """Raise if f writes into an argument that is memory of another one: it has a copy."""
         recorder = self.tracer.recorder
-        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
-        owners = [recorder.owners(v) for v in arrays]
+        owners = self._owners_of_arguments()
         for v in written:
             own = recorder.owners(v)
             if sum(not own.isdisjoint(others) for others in owners) > 1:

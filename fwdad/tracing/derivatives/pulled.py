@@ -71,7 +71,7 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
     lent = at.lent(block)
     left: dict[Value, Value] = {}
     found = write_block(tracer.recorder, block, own, left)
-    tracer.recorder.block.ops += tracer.recorder.left_outside(left)
+    tracer.recorder.block.ops += tracer.recorder.left_outside(left, at.stays)
     return made_of(at, tree(at.in_own_memory(found, lent)))
 
 
