@@ -19,6 +19,7 @@ import numpy as np
 from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.plain import plain
 
 MISSING = object()
 _PURGE_AT = 512
@@ -177,6 +178,7 @@ class UndoLog:
                 continue
             seen.add(id(x))
             if isinstance(x, np.ndarray):
+                x = plain(x)  # a dual of a call around this one
                 owner = owner_of(x)
                 if id(owner) in self._arrays:
                     part._arrays[id(owner)] = self._arrays.pop(id(owner))
