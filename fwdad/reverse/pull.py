@@ -141,7 +141,7 @@ class Pullback(Overwriting):
         alike : bool
             Whether each cotangent has its result's shape, whatever the types say.
         stays : callable, optional
-            Whether an array from outside is left as the program leaves it; else it is as it was.
+            Which of the arrays from outside are left as the program leaves them.
 
         Returns
         -------
@@ -173,9 +173,8 @@ class Pullback(Overwriting):
         sink_updates(back)
         recorder.block, recorder.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
-        left = [] if stays is None else [v for v in self.outside if stays(v)]
-        kept = recorder.left_outside({v: self.outside[v] for v in left})
-        forward = [*before, *self.stacks, *source.ops, *later, *kept]
+        left = recorder.left_outside(self.outside, stays) if stays else []
+        forward = [*before, *self.stacks, *source.ops, *later, *left]
         outer_block.ops[:] = [*forward, *turned, *back.ops]
         return found
 
@@ -257,7 +256,7 @@ def pull_block(
     seeds : callable
         Called with the results' symbols; answers their cotangents, None for those without.
     stays : callable, optional
-        Whether an array from outside is left as the block leaves it; else it is as it was.
+        Which of the arrays from outside are left as the block leaves them.
 
     Returns
     -------

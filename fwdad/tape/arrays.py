@@ -222,12 +222,16 @@ class Arrays(Writer):
             value = self.apply(np.where, (where, value, a), {})
         self.store(a, Ellipsis, value)
 
-    def left_outside(self, copies: dict[Value, Value]) -> list[Op]:
-        """The operations that leave arrays as their copies, on which a program ran, are."""
+    def left_outside(self, copies: dict[Value, Value], stays: Callable[[Value], bool]) -> list[Op]:
+        """The operations that leave the arrays that ``stays`` names as their copies are.
+
+        A program ran on the copies.
+        """
         outer, self.block = self.block, Block()
         try:
             for v, copy in copies.items():
-                self.store(Symbol(v, self), Ellipsis, Symbol(copy, self))
+                if stays(v):
+                    self.store(Symbol(v, self), Ellipsis, Symbol(copy, self))
             return self.block.ops
         finally:
             self.block = outer

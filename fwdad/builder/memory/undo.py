@@ -19,6 +19,7 @@ import numpy as np
 from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
 from fwdad.errors import AliasedArgumentError
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.plain import plain
 
 MISSING = object()
 _PURGE_AT = 512
@@ -177,9 +178,13 @@ class UndoLog:
                 continue
             seen.add(id(x))
             if isinstance(x, np.ndarray):
+                x = plain(x)  # a dual of a call around this one
                 owner = owner_of(x)
                 if id(owner) in self._arrays:
                     part._arrays[id(owner)] = self._arrays.pop(id(owner))
+                    shadow = SHADOWED.get(id(owner))  # of calls around this one, kept as arrays are
+                    if shadow is not None:
+                        found.extend(b for b in shadow.lanes.values() if isinstance(b, np.ndarray))
                 if x.dtype.kind == "O":
                     found.extend(x.flat)
                 continue

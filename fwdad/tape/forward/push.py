@@ -129,7 +129,7 @@ def push_block(
     together : sequence of int
         Which parameters may be one memory, as :class:`Program` says it.
     stays : callable, optional
-        Whether an array from outside is left as the block leaves it; else it is as it was.
+        Which of the arrays from outside are left as the block leaves them.
 
     Returns
     -------
@@ -192,9 +192,8 @@ class _Pushforward(Control):
             raise AgainError
         results = self.block.results
         found = [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
-        if stays is not None:
-            left = {v: copy for v, copy in copies.items() if stays(v)}
-            self.recorder.block.ops += self.recorder.left_outside(left)
+        if stays:
+            self.recorder.block.ops += self.recorder.left_outside(copies, stays)
         return found
 
     def _fresh_copy(self, v: Value) -> None:

@@ -80,7 +80,7 @@ class InlineCalls(OperationCalls):
             if not isinstance(method, types.FunctionType):
                 message = f"{function_name(f)} has no Python source"
                 raise UntraceableError(message, self.location())
-            f, args = method, (f, *args)
+            f, args = method.__wrapped__ if method.__code__ is DOOR else method, (f, *args)
         library = is_library_file(f.__code__.co_filename)
         if f.__code__ is _MANAGER_CODE:
             return MANAGED[0](self, f, args, kwargs)

@@ -285,13 +285,6 @@ class Differentiated:
         recorder.adopt(block.ops)
         raise raised
 
-    def stays(self, v: Value) -> bool:
-        """Whether what f writes into an array stays: into one that it is given it does not."""
-        recorder = self.tracer.recorder
-        own = recorder.owners(v)
-        given = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
-        return all(own.isdisjoint(recorder.owners(x)) for x in given)
-
     def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
         """The arguments, none of them a value that f also reads from outside, or is given twice.
 
@@ -329,11 +322,20 @@ class Differentiated:
         made = tree.tangent(leaves)
         return made[0] if self.has_aux else made
 
+    def stays(self, v: Value) -> bool:
+        """Whether an array from outside is left as f leaves it: it is no memory of an argument."""
+        own = self.tracer.recorder.owners(v)
+        return all(own.isdisjoint(others) for others in self._owners_of_arguments())
+
+    def _owners_of_arguments(self) -> list[set[Value]]:
+        recorder = self.tracer.recorder
+        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        return [recorder.owners(v) for v in arrays]
+
     def _check_apart(self, written: list[Value]) -> None:
         """Raise if f writes into an argument that is memory of another one: it has a copy."""
         recorder = self.tracer.recorder
-        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
-        owners = [recorder.owners(v) for v in arrays]
+        owners = self._owners_of_arguments()
         for v in written:
             own = recorder.owners(v)
             if sum(not own.isdisjoint(others) for others in owners) > 1:

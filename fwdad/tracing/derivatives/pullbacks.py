@@ -56,9 +56,8 @@ class Point(OfTrace):
         self.block, own_copies = self._apart(block)
         left: dict[Value, Value] = {}
         found = write_block(recorder, self._block(), [self._copy(x) for x in self.given], left)
-        recorder.block.ops += recorder.left_outside(
-            {v: left[own_copies[v]] for v in outside if at.stays(v)}
-        )
+        copies = {v: left[own_copies[v]] for v in outside}
+        recorder.block.ops += recorder.left_outside(copies, at.stays)
         self.primals: list[Any] = found
         places = self.tree(list(range(len(found))))
         at.differentiated(self.tree, len(found))  # raises if nothing comes beside y

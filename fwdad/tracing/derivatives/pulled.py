@@ -71,9 +71,7 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
     lent = at.lent(block)
     left: dict[Value, Value] = {}
     found = write_block(tracer.recorder, block, own, left)
-    tracer.recorder.block.ops += tracer.recorder.left_outside(
-        {v: copy for v, copy in left.items() if at.stays(v)}
-    )
+    tracer.recorder.block.ops += tracer.recorder.left_outside(left, at.stays)
     return made_of(at, tree(at.in_own_memory(found, lent)))
 
 
