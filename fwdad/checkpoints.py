@@ -17,7 +17,7 @@ from fwdad.recorded.segments import run_segment
 from fwdad.recorded.surroundings import NotRepeatableError
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
-from fwdad.tracebacks import leave, public
+from fwdad.tracebacks import public
 from fwdad.tracing.calls.sealing import sealed
 from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.loops import TraceWarning
@@ -34,13 +34,10 @@ class Checkpointed(Carrier):
         self.snapshots = snapshots
         self.memory = memory
 
+    @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        try:
-            return _called(self.__wrapped__, self.snapshots, self.memory, args, kwargs)
-        except BaseException as error:
-            leave(error)
-            raise
+        return _called(self.__wrapped__, self.snapshots, self.memory, args, kwargs)
 
     def __get__(self, owner: Any, _cls: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
