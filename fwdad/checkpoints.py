@@ -19,7 +19,7 @@ from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Checkpoint
 from fwdad.tracebacks import public
 from fwdad.tracing.calls.sealing import sealed
-from fwdad.tracing.calls.tables import CALLED, builtin
+from fwdad.tracing.calls.tables import builtin
 from fwdad.tracing.syntax.loops import TraceWarning
 
 
@@ -64,13 +64,6 @@ def _traced(tracer: Any, f: Any, snapshots: Any, memory: Any, args: Any, kwargs:
         return sealed(recorder, recorder.checkpoint, lambda: tracer.call(f, args, kwargs))
     finally:
         recorder.checkpoint = outer
-
-
-def _inlined(tracer: Any, f: Checkpointed, args: Any, kwargs: Any) -> Any:
-    return _traced(tracer, f.__wrapped__, f.snapshots, f.memory, args, kwargs)
-
-
-CALLED[Checkpointed] = _inlined
 
 
 @on_call(Checkpointed)

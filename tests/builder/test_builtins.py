@@ -140,7 +140,7 @@ def test_types_and_text_are_the_primals():
 
     _, _, aux = fwdad.jvp(g, X, X, has_aux=True)
     assert aux == expected
-    assert taken == []
+    assert taken == [list(expected)]  # as a plain call leaves it
 
 
 @pytest.mark.parametrize("start", [0, 0.1, np.float64(0.1), 1])

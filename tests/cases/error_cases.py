@@ -125,6 +125,24 @@ def rule_that_mixes_widths():
     return fwdad.jacobian(with_rule(rule), X, chunk=2)
 
 
+@case(fwdad.RuleError, "head(y)", r"frule of .*head .*returns='view'")
+def rule_that_says_nothing_of_a_view():
+    def head(v):
+        return v[:2]
+
+    @fwdad.frule(head)
+    def head_frule(primals, tangents):
+        return primals[0][:2], fwdad.map_lanes(lambda t: t[:2], tangents[0])
+
+    def f(x):
+        y = x * 2.0
+        h = head(y)
+        h *= 3.0
+        return y
+
+    return fwdad.jacobian(f, X)
+
+
 @case(fwdad.ChunkMismatchError, "cut(x * 2.0)", r"\(3,\)|shape")
 def rule_whose_tangent_has_another_shape():
     def cut(x):

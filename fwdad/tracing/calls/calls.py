@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from typing import Any
 
@@ -12,7 +13,7 @@ from fwdad.builder.calls.dispatch import python_inside
 from fwdad.debuggers import stops
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.rules.by_position import by_position
-from fwdad.rules.registry import find_rule
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape.symbol import Symbol
 from fwdad.tracing.calls import growing_arrays
 from fwdad.tracing.calls.classes import ClassCalls
@@ -83,7 +84,13 @@ class Calls(ClassCalls):
         if handle is not None:
             if f in _QUESTIONS and args and isinstance(args[0], Optional):
                 return self._asked_of_both(f, args, kwargs)
-            return handle(self, *args, **kwargs)
+            try:
+                return handle(self, *args, **kwargs)
+            except TypeError as error:
+                message = _misfit(f, args, kwargs)
+                if message is None:
+                    raise
+                raise AlwaysRaises(TypeError, (message,)) from error
         if type(f) in CALLED:
             return CALLED[type(f)](self, f, args, kwargs)
         if puts_out(f):
@@ -164,3 +171,16 @@ class Calls(ClassCalls):
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
             return self.call_function(written, args, kwargs, f)
         return self.call_native(f, args, kwargs)
+
+
+def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:
+    """What Python says of arguments that a known function has no parameters for."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # it tells nobody what it takes
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return f"{function_name(f)}() {error}"
+    return None

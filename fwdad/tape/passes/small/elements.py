@@ -333,7 +333,7 @@ _LIKE: dict[Any, Any] = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
 
 def _made(op: Apply) -> Any:
     t = op.outputs[0].type
-    if values_in(op.operands()):
+    if values_in(op.operands()) or op.kwargs.get("like") is not None:  # of a number: it raises
         return None
     found = np.zeros(lengths(op.outputs[0]), t.dtype) if op.function is np.empty else op.function(
         *op.args, **op.kwargs
