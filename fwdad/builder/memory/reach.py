@@ -109,7 +109,7 @@ class _Search:
 
     def find(self, x: Any, depth: int) -> Any:
         """What holds such memory, or None: an array, a buffer, an object that does not tell."""
-        t = type(x)
+        t: Any = type(x)
         if (
             hasattr(t, "__fwdad_tag__")
             or isinstance(x, _LEAVES)
