@@ -68,7 +68,7 @@ class Origin(NamedTuple):
 
 def for_programs(f: F) -> F:
     """Enter a function of ours that raises what a program would."""
-    _FOR_PROGRAMS.add(f.__code__)  # type: ignore[attr-defined]
+    _FOR_PROGRAMS.add(f.__code__)
     return f
 
 

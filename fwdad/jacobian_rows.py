@@ -136,12 +136,12 @@ def rows_pay(
     if options["outputs"] != "returned":
         return Untraced(f)
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    given = (f, numbers, arguments.args, arguments.kwargs, options)
-    at = tape_at(value_alone, *given)
+    traced_of = (f, numbers, arguments.args, arguments.kwargs, options)
+    at = tape_at(value_alone, *traced_of)
     if isinstance(at, Untraced):
         return at
     # where f writes outside it is not run once more, only to count rows
-    y = None if any(at[0].tape.program.written) else traced(value_alone, *given)
+    y = None if any(at[0].tape.program.written) else traced(value_alone, *traced_of)
     if y is None or isinstance(y, Untraced):
         return y or Untraced(f)
     leaves, _ = flatten(y[0] if options["has_aux"] else y)

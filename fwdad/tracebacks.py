@@ -45,7 +45,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
             raise
 
     # in f's own namespace, so that who looks for the functions of a module finds it there
-    made: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)  # type: ignore[attr-defined]
+    made: Any = FunctionType(door.__code__, f.__globals__, f.__name__, None, door.__closure__)
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(made, name, getattr(f, name))
     made.__wrapped__ = f
@@ -121,7 +121,7 @@ def _code_of_doors() -> CodeType:
     def nothing() -> None:
         pass
 
-    return public(nothing).__code__  # type: ignore[attr-defined, no-any-return]
+    return public(nothing).__code__
 
 
 DOOR = _code_of_doors()

@@ -314,12 +314,23 @@ def test_unusable_functions_and_modes():
 
 @pytest.mark.parametrize(("chunk", "expected"), [(1, 7), (2, 4), (3, 3), (7, 1), (9, 1), (None, 1)])
 def test_function_is_run_once_per_chunk(capsys, chunk, expected):
+    runs = []
+
+    def doubled(x):
+        raise AssertionError  # the rule computes the value, too
+
+    @fwdad.frule(doubled)
+    def doubled_frule(primals, tangents):
+        runs.append(1)
+        return 2 * primals[0], 2 * tangents[0]
+
     def f(x):
         print("tick")
-        return x * 2
+        return doubled(x)
 
-    fwdad.jacobian(f, np.ones(7), chunk=chunk)
-    assert capsys.readouterr().out.count("tick") == expected
+    assert_array_equal(fwdad.jacobian(f, np.ones(7), chunk=chunk), 2 * np.eye(7))
+    assert len(runs) == expected
+    assert capsys.readouterr().out == "tick\n"
 
 
 # -- supported

@@ -5,6 +5,7 @@ import gc
 import inspect
 import itertools
 import linecache
+import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
@@ -91,9 +92,41 @@ def anything(code):
 
 
 def world():
-    """What the caller could see."""
+    """What the caller could see: arrays and their contents, and numbers, which are plain ones."""
     arrays = (X, TABLE, BUFFER, MODEL.weights)
-    return [(id(a), a.tobytes(), a.flags.writeable) for a in arrays], list(MODEL.history)
+    assert [type(a) for a in arrays] == [np.ndarray] * 4
+    assert {type(v) for v in MODEL.history} <= {float, np.float64}
+    held = (id(X), id(TABLE), id(BUFFER), id(MODEL.history))
+    return held, [(a.tobytes(), a.flags.writeable) for a in arrays], list(MODEL.history)
+
+
+def put_back():
+    """Set the world to what it was before all calls."""
+    BUFFER[:] = 0.0
+    MODEL.weights = np.ones(N)
+    MODEL.history[:] = [1.0]
+
+
+def left_by(f):
+    """What a plain call leaves at each of its lines, beginning with nothing done."""
+    states = []
+
+    def look(frame, _event, _value):
+        if frame.f_code is not f.__code__:
+            return None
+        states.append(world())
+        return look
+
+    x = X.copy()
+    put_back()
+    old = sys.gettrace()
+    sys.settrace(look)
+    try:
+        f(x)
+    finally:
+        sys.settrace(old)
+    put_back()
+    return states
 
 
 def entered():
@@ -111,16 +144,25 @@ def entered():
     return [name for name, value in told.items() if value]
 
 
-def check_lines(call, ats, wanted, again=None, error=KeyboardInterrupt):
-    """Raise at some of a call's lines, one after the other, and look around after each."""
-    before, expected, reached = world(), call(), 0
+def check_lines(call, f, ats, wanted, error=KeyboardInterrupt):
+    """Raise at some of a call's lines, one after the other, and look around after each.
+
+    The world is then as a plain call has left it at one of its lines, and as the whole call has
+    after one that is not interrupted.
+    """
+    states = left_by(f)
+    expected, reached = call(), 0
+    assert world() == states[-1]
     for at in ats:
+        put_back()
         stepping = Stepping(wanted, at, error)
         reached += stepping.run(call)
         assert entered() == [], stepping.place
-        assert world() == before, stepping.place
-        assert_allclose((again or call)(), expected, rtol=1e-13, err_msg=str(stepping.place))
-    assert world() == before
+        assert world() in states, stepping.place
+        put_back()
+        assert_allclose(call(), expected, rtol=1e-13, err_msg=str(stepping.place))
+        assert world() == states[-1], stepping.place
+    put_back()
     return reached
 
 
@@ -133,7 +175,7 @@ def test_where_something_is_entered_or_left(f, way):
     call()
     call()  # what is looked up once is known now
     lines = count_lines(call, enters_or_leaves)
-    reached = check_lines(call, range(1, lines + 1, 1 + lines // 60), enters_or_leaves)
+    reached = check_lines(call, f, range(1, lines + 1, 1 + lines // 60), enters_or_leaves)
     assert reached or not lines
 
 
@@ -145,7 +187,7 @@ def test_anywhere(f, way):
 
     call()
     lines = count_lines(call, anything)
-    assert check_lines(call, range(1, lines + 1, 1 + lines // 5), anything)
+    assert check_lines(call, f, range(1, lines + 1, 1 + lines // 5), anything)
 
 
 @pytest.mark.slow
@@ -158,7 +200,7 @@ def test_anywhere_often(f, way, error):
 
     call()
     lines = count_lines(call, anything)
-    assert check_lines(call, range(1, lines + 1, 1 + lines // 300), anything, error=error)
+    assert check_lines(call, f, range(1, lines + 1, 1 + lines // 300), anything, error=error)
 
 
 _COUNT = itertools.count()

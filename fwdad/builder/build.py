@@ -170,8 +170,9 @@ class Run(EnteredTwice):
             self.note_generator(o)
             set_generator_state(o, state)
 
-    def __exit__(self, kind: type[BaseException] | None = None, *_details: object) -> None:
-        if kind is not None:
+    def __exit__(self, *details: object) -> None:
+        kind = details[0] if details else None
+        if isinstance(kind, type):
             unseen = self.effects.repeats or self.effects.silent
             self.stays = not (issubclass(kind, FwdadError) or unseen)
         self.end()

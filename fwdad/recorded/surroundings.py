@@ -293,9 +293,7 @@ class Surroundings:
                 del SHADOWED[id(owner)]
             changed.set(a, content)
         for a, memory in self.memories:
-            shadow = make_shadow(a)
-            shadow.lanes[run.tag] = memory
-            shadow.views[run.tag] = {}
+            make_shadow(a, run.tag, memory)
 
 
 class Changed(EnteredTwice):

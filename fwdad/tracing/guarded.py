@@ -23,7 +23,7 @@ import threading
 import types
 import typing
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -139,15 +139,17 @@ def is_callable_of_library(x: Any) -> bool:
     return wrapped is not None or (module == "numpy" and type(x).__name__ == "vectorize")
 
 
-@functools.lru_cache(maxsize=1024)
-def has_fields(cls: Any) -> bool:
-    """Whether all that an object of a class holds are attributes: it has no state in C."""
+def _has_fields(cls: Any) -> bool:
     if issubclass(cls, BaseException):
         return False
     own = 8 * (len(slots_of(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0))
     if cls.__flags__ & _MANAGED_DICT and cls.__dictoffset__ > 0:
         own -= 8
     return bool(cls.__basicsize__ == object.__basicsize__ + own)
+
+
+has_fields: Callable[[Any], bool] = functools.lru_cache(maxsize=1024)(_has_fields)
+"""Whether all that an object of a class holds are attributes: it has no state in C."""
 
 
 def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:

@@ -130,7 +130,7 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
         return f"{name}[{where[1]!r}]"
     if kind == "attribute":
         return f"getattr({name}, {where[1]!r})"
-    if kind == "class" and isinstance(getattr(*where, None), types.FunctionType):
+    if kind == "class" and isinstance(getattr(where[0], where[1], None), types.FunctionType):
         return f"getattr({name}, {where[1]!r})"
     if kind == "method":
         return f"getattr({name}, {where[1]!r}).__func__"

@@ -13,6 +13,7 @@ import functools
 import gc
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,13 @@ def check_objects(f: Any, values: Any) -> None:
             check_reach(f, (v,))
 
 
-@functools.lru_cache(maxsize=2048)
-def holds_state(cls: Any) -> bool:
-    """Whether a class, or one that it is made of, is C code of another package than Python."""
+def _holds_state(cls: Any) -> bool:
     base = next(c for c in cls.__mro__ if not _is_python(c))
     return base.__module__.partition(".")[0] not in _SAFE and not issubclass(base, _OF_NUMPY)
+
+
+holds_state: Callable[[Any], bool] = functools.lru_cache(maxsize=2048)(_holds_state)
+"""Whether a class, or one that it is made of, is C code of another package than Python."""
 
 
 _OF_NUMPY = (
@@ -148,7 +151,6 @@ class _Search:
         return None
 
 
-@functools.lru_cache(maxsize=1024)
 def _tells(cls: Any) -> bool:
     """Whether the objects of an extension class tell of all that they hold."""
     base = next(c for c in cls.__mro__ if not _is_python(c))

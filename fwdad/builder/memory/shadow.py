@@ -36,10 +36,12 @@ class Shadow:
         self.lanes: dict[Tag, Any] = {}
         self.views: dict[Tag, dict[int, _Held]] = {}
 
-    def allocate(self, tag: Tag) -> None:
-        """Make zero lanes for a call, or what records its loads and stores."""
-        if tag.record is not None:
-            self.lanes[tag] = tag.record.memory(self.owner, self.nbytes)
+    def allocate(self, tag: Tag, lanes: Any = None) -> None:
+        """Make zero lanes for a call, or what records its loads and stores; or take these."""
+        if lanes is None and tag.record is not None:
+            lanes = tag.record.memory(self.owner, self.nbytes)
+        if lanes is not None:
+            self.lanes[tag] = lanes
             self.views[tag] = {}
             return
         row = -(-self.nbytes // _ALIGNMENT) * _ALIGNMENT or _ALIGNMENT
@@ -202,13 +204,23 @@ def untouched(p: Any) -> bool:
     return id(p if p.base is None else owner_of(p)) not in SHADOWED
 
 
-def make_shadow(a: np.ndarray) -> Shadow:
-    """Find or make the shadow of the memory behind an array."""
+def any_shadow(a: np.ndarray) -> Shadow | None:
+    """The shadow of the memory behind an array, also where its tangents cannot be seen."""
     owner = owner_of(a)
     shadow = SHADOWED.get(id(owner))
     if shadow is None and not isinstance(owner, np.ndarray):
         shadow = _find_by_address(a)
+    return shadow
+
+
+def make_shadow(a: np.ndarray, tag: Tag, lanes: Any = None) -> Shadow:
+    """Find or make the shadow of the memory behind an array, with the lanes of a call.
+
+    It is entered when it has them: one without, which an interrupt had left, would never go.
+    """
+    shadow = any_shadow(a)
     if shadow is None:
+        owner = owner_of(a)
         whole = owner if isinstance(owner, np.ndarray) else _buffer(owner, a)
         if not isinstance(owner, np.ndarray):
             _FOREIGN.add(id(owner))
@@ -217,15 +229,19 @@ def make_shadow(a: np.ndarray) -> Shadow:
         else:
             low, high = np.lib.array_utils.byte_bounds(whole)
             nbytes = high - low
-        shadow = SHADOWED[id(owner)] = Shadow(owner, low, nbytes)
+        shadow = Shadow(owner, low, nbytes)
+        shadow.allocate(tag, lanes)
+        SHADOWED[id(owner)] = shadow
+    elif tag not in shadow.lanes or lanes is not None:
+        shadow.allocate(tag, lanes)
     return shadow
 
 
 def shadow_for(a: np.ndarray, tag: Tag) -> Shadow | None:
     """The shadow that will take tangents of a call; None if those of other calls are there too."""
-    shadow = find_shadow(a) or make_shadow(a)
-    if not shadow.lanes:
-        shadow.allocate(tag)
+    shadow = any_shadow(a)
+    if shadow is None or not shadow.lanes:
+        shadow = make_shadow(a, tag)
     return shadow if shadow.only(tag) else None
 
 

@@ -16,6 +16,7 @@ from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory.shadow import (
     SHADOWED,
     Shadow,
+    any_shadow,
     find_shadow,
     make_shadow,
     shadow_for,
@@ -38,10 +39,10 @@ def settle(y: Array) -> None:
         if level.tag.alive:
             root = root_of(level)
             raw = plain(root)
-            shadow = make_shadow(raw)
-            if level.tag not in shadow.lanes:
+            shadow = any_shadow(raw)
+            if shadow is None or level.tag not in shadow.lanes:
                 t = root._t
-                shadow.allocate(level.tag)
+                shadow = make_shadow(raw, level.tag)
                 if isinstance(t, Chunk):
                     assign_to_lanes(shadow.view(level.tag, raw), (Ellipsis,), t)
         level = level.p
@@ -97,11 +98,9 @@ def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
     a[index] = v
     if not carried and shadow is None:
         return
-    if shadow is None:
-        shadow = make_shadow(a)
-    for tag in set(carried) | set(shadow.lanes):
-        if tag not in shadow.lanes:
-            shadow.allocate(tag)
+    known = any_shadow(a)
+    for tag in set(carried) | set(() if known is None else known.lanes):
+        shadow = make_shadow(a, tag)
         assign_to_lanes(shadow.view(tag, a), as_index(index), carried.get(tag, ZERO))
 
 
@@ -309,11 +308,10 @@ def load_records(a: np.ndarray, index: Any) -> np.ndarray:
     shadow = find_shadow(a)
     assert shadow is not None
     found = np.array(a[index])
-    made = make_shadow(found)
     for tag in list(shadow.lanes):
         if not shadow.only(tag):
             raise UnsupportedTypeError(records("a nested derivative copies"))
-        made.allocate(tag)
+        made = make_shadow(found, tag)
         if tag.record is not None:
             _copy_fields(shadow, a, index, made, found, tag)
             continue

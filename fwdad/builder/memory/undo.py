@@ -196,11 +196,12 @@ class UndoLog:
 
     def hand_over(self, outer: UndoLog) -> None:
         """Leave everything as it is, for the run around this one to set back, should it have to."""
-        for table, into in (
+        tables: tuple[tuple[dict[int, Any], dict[int, Any]], ...] = (
             (self._arrays, outer._arrays),
             (self._objects, outer._objects),
             (self._cells, outer._cells),
-        ):
+        )
+        for table, into in tables:
             for key, entry in table.items():
                 into.setdefault(key, entry)
         for key, (variable, tokens) in self._contexts.items():

@@ -68,7 +68,7 @@ class InlineCalls(OperationCalls):
     ) -> Any:
         """A function in Python; ``public`` is what it does the work of."""
         if f.__code__ is DOOR:
-            return self.call_function(f.__wrapped__, args, kwargs, public)  # type: ignore[attr-defined]
+            return self.call_function(f.__wrapped__, args, kwargs, public)
         if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
             return self.call_native(f, args, kwargs)
         return self.call_by_source(f, args, kwargs, public)

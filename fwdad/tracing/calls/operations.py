@@ -35,7 +35,10 @@ from fwdad.tracing.syntax.texts import text_of_method
 # C code that trusts the index arrays that it is given
 _OPTIONS = {Symbol, np.ndarray, list, tuple}  # what options may be that are not known yet
 _PLACES = {np.unravel_index, np.ravel_multi_index}
-_NAMES = {np.zeros: ("shape",), np.empty: ("shape",)}  # where Python cannot tell them
+_NAMES: dict[Any, Any] = {
+    np.zeros: ("shape",),
+    np.empty: ("shape",),
+}  # where NumPy does not tell
 _UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
 
 
