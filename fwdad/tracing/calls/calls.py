@@ -110,13 +110,17 @@ class Calls(ClassCalls):
         if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
             return self.call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
-            method = class_attribute(type(f), "__call__")
-            if isinstance(method, types.FunctionType):
-                self.guard_class(type(f), "__call__", method)
-                return self.call(method, (f, *args), kwargs)
-            return self.call_native(f, args, kwargs)
+            return self._call_object(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
+
+    def _call_object(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """An object by its ``__call__`` in Python, else a function in C."""
+        method = class_attribute(type(f), "__call__")
+        if isinstance(method, types.FunctionType):
+            self.guard_class(type(f), "__call__", method)
+            return self.call(method, (f, *args), kwargs)
+        return self.call_native(f, args, kwargs)
 
     def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""
