@@ -119,3 +119,21 @@ def test_tensorsolve():
     want = fwdad.jacobian(f, m, mode="forward")
     assert_allclose(fwdad.grad(f)(m), want)
     assert_allclose(fwdad.jit(fwdad.grad(f))(m), want)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_sequence_times_an_integer_of_numpy_is_repeated(mode):
+    def f(x):
+        return np.concatenate([(x[0],) * np.int64(2), np.int64(3) * [x[1]]]) * x[0]
+
+    def by_hand(x):
+        return np.array([x[0], x[0], x[1], x[1], x[1]]) * x[0]
+
+    x = np.array([2.0, 3.0])
+    np.testing.assert_array_equal(f(x), by_hand(x))
+    wanted = fwdad.jacobian(by_hand, x, mode="forward")
+    np.testing.assert_allclose(fwdad.jacobian(f, x, mode=mode), wanted, rtol=1e-13)
+    a = np.arange(6.0).reshape(2, 3)
+    found = fwdad.jacobian(lambda x: np.resize(x, np.array([3, 3])), a, mode=mode)
+    assert found.shape == (3, 3, 2, 3)
+    np.testing.assert_array_equal(found.reshape(9, 6), np.eye(6)[np.arange(9) % 6])

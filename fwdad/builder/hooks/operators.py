@@ -54,6 +54,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     stem = name.rstrip("_")
     forward, reflected = f"__{stem}__", f"__r{stem}__"
     formats = name == "mod"  # "%.2f" % x shows the primal
+    repeats = name == "mul"
     of_scalar = getattr(Scalar, forward, function)
     of_array = getattr(Array, forward, function)
     reflected_of_array = getattr(Array, reflected, lambda b, a: function(a, b))
@@ -79,6 +80,12 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             if STATE.run is not None and top_tag((b,)) is not None:
                 STATE.run.effects.note_text(text)
             return text
+        if (
+            repeats
+            and (t in _LISTS or u in _LISTS)
+            and (issubclass(t, np.integer) or issubclass(u, np.integer))
+        ):
+            return function(a, b)  # of a sequence, not of an array
         if u in _LISTS and (t in _ARRAYS or issubclass(t, np.generic)):
             b = _as_operand(b)
         elif t in _LISTS and (u in _ARRAYS or issubclass(u, np.generic)):
