@@ -26,19 +26,15 @@ from fwdad.tangents.namespaces import namespace_of
 
 def attr(o: Any, name: str) -> Any:
     """``o.name``; properties and other descriptors written in Python are lifted."""
-    return stale.revive(_attr(o, name)) if stale.NUMBERS else _attr(o, name)
-
-
-def _attr(o: Any, name: str) -> Any:
     t = type(o)
     if t is types.ModuleType:
-        return getattr(o, name)
+        return _held(getattr(o, name))
     if t is np.ndarray:
         return _array_attribute(o, name)
     if t is Array or t is Scalar:
         return methods.attribute(o, name)
     if isinstance(o, type):
-        return getattr(o, name)
+        return _held(getattr(o, name))
     if t is super:
         return _super_attribute(o, name)
     if OPAQUE and t in OPAQUE:
@@ -50,16 +46,22 @@ def _attr(o: Any, name: str) -> Any:
     if kind is functools.cached_property:
         return _cached(o, found, name)
     if kind is types.FunctionType or found is None:
-        return _instance_attribute(o, t, name)
+        held = _instance_attribute(o, t, name)
+        return stale.revive(held) if stale.NUMBERS else held
     get = getattr(kind, "__get__", None)
     if isinstance(get, types.FunctionType):
         held = namespace_of(o) or {}
         if name in held and not hasattr(kind, "__set__"):
-            return held[name]
+            return _held(held[name])
         return call(get, found, o, t)
     if SHADOWED and kind is types.GetSetDescriptorType and holds_state(t):
         check_reach(found, (o,))
-    return getattr(o, name)
+    return _held(getattr(o, name))
+
+
+def _held(x: Any) -> Any:
+    """What an object holds, if it is no number that an earlier call has left there."""
+    return stale.revive(x) if stale.NUMBERS else x
 
 
 def _super_attribute(o: Any, name: str) -> Any:
