@@ -47,7 +47,9 @@ def test_what_is_not_holomorphic_raises_when_it_runs(backend):
     J = fwdad.jit(lambda z: fwdad.jacobian(conjugate, z, holomorphic=True), backend=backend)
     with pytest.raises(fwdad.NotHolomorphicError, match="conjugate") as info:
         J(Z)
-    assert any("fwdad.jacobian(conjugate" in note for note in info.value.__notes__)
+    line = test_what_is_not_holomorphic_raises_when_it_runs.__code__.co_firstlineno + 2
+    assert (info.value.filename, info.value.lineno) == (__file__, line)
+    assert "fwdad.jacobian(conjugate" in str(info.value)
     zero = fwdad.jit(lambda z: fwdad.jacobian(lambda z: 0 * np.conj(z), z, holomorphic=True))
     assert not zero(Z).any()
 
