@@ -514,10 +514,6 @@ class BoundsError(FwdadError):
         """The same, raised by a line of generated source that comes from one of the user's."""
         return type(self)(*self.given[:4], text, location)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        given: Any = super().__reduce__()[1]
-        return type(self), (*self.given, given[-1])
-
 
 class UntraceableError(FwdadError):
     """A program cannot be written down as a tape: a value would have to be known beforehand."""
