@@ -83,13 +83,7 @@ class Calls(ClassCalls):
         if handle is not None:
             if f in _QUESTIONS and args and isinstance(args[0], Optional):
                 return self._asked_of_both(f, args, kwargs)
-            try:
-                return handle(self, *args, **kwargs)
-            except TypeError as error:
-                message = _misfit(f, args, kwargs)
-                if message is None:
-                    raise
-                raise AlwaysRaises(TypeError, (message,)) from error
+            return self._handled(handle, f, args, kwargs)
         if type(f) in CALLED:
             return CALLED[type(f)](self, f, args, kwargs)
         if isinstance(f, types.MethodType):
@@ -114,6 +108,16 @@ class Calls(ClassCalls):
             return self.call_native(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
+
+    def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
+        """What a handler makes of a call, or the TypeError of arguments that nothing takes."""
+        try:
+            return handle(self, *args, **kwargs)
+        except TypeError as error:
+            message = _misfit(f, args, kwargs)
+            if message is None:
+                raise
+            raise AlwaysRaises(TypeError, (message,)) from error
 
     def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""
