@@ -100,7 +100,7 @@ def _no_tangent(k: int, x: Any) -> str:
     )
 
 
-def check_numbers(k: int, x: Any, where: str = "") -> None:
+def check_numbers(k: int, x: Any) -> None:
     """Raise for an int among the floats of a list: a vector is meant, and it would have no slope.
 
     Parameters
@@ -109,23 +109,28 @@ def check_numbers(k: int, x: Any, where: str = "") -> None:
         The position of the argument.
     x : object
         The argument; only plain lists and tuples of numbers, or of such lists, are looked at.
-    where : str
-        The part of the argument that x is, as source.
     """
-    if type(x) not in (list, tuple):
-        return
-    kinds = [_number_kind(item) for item in x]
-    if set(kinds) <= {"i", "u", "f", "c"} and not {"f", "c"}.isdisjoint(kinds):
-        for at, kind in enumerate(kinds):
-            if kind in "iu":
-                value = "a float" if hasattr(type(x[at]), "__fwdad_symbolic__") else f"{x[at]}.0"
-                message = (
-                    f"argument {k} is {type_in_words(x)} of numbers, and item {where}[{at}] is an "
-                    f"int, which has no derivative: write {value}"
-                )
-                raise UnsupportedTypeError(message)
-    for at, item in enumerate(x):
-        check_numbers(k, item, f"{where}[{at}]")
+    left, seen = [(x, "")], set()  # a list may contain itself
+    while left:
+        items, where = left.pop()
+        if type(items) not in (list, tuple) or id(items) in seen:
+            continue
+        seen.add(id(items))
+        kinds = [_number_kind(item) for item in items]
+        if set(kinds) <= {"i", "u", "f", "c"} and not {"f", "c"}.isdisjoint(kinds):
+            _check_items(k, items, kinds, where)
+        left += [(item, f"{where}[{at}]") for at, item in reversed([*enumerate(items)])]
+
+
+def _check_items(k: int, x: Any, kinds: list[str], where: str) -> None:
+    for at, kind in enumerate(kinds):
+        if kind in "iu":
+            value = "a float" if hasattr(type(x[at]), "__fwdad_symbolic__") else f"{x[at]}.0"
+            message = (
+                f"argument {k} is {type_in_words(x)} of numbers, and item {where}[{at}] is an "
+                f"int, which has no derivative: write {value}"
+            )
+            raise UnsupportedTypeError(message)
 
 
 def _number_kind(x: Any) -> str:

@@ -339,3 +339,21 @@ def test_state_space_models(name, called_before):
             with pytest.raises(FwdadError) as caught:
                 run()
             assert "please report" not in str(caught.value)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_class_that_borrows_a_method_in_c(chunk):
+    """As SciPy's results do: it is a dict, and no memory of its own."""
+
+    class Result(dict):
+        __setattr__ = dict.__setitem__
+
+    def f(x):
+        result = Result(y=x * x, n=len(x))
+        result.z = result["y"] * 3.0
+        return result["z"]
+
+    x = np.array([0.5, 1.5, -2.0])
+    jacobian = fwdad.jacobian(f, x, mode="forward", chunk=chunk)
+    np.testing.assert_array_equal(jacobian, np.diag(6.0 * x))
+    np.testing.assert_array_equal(fwdad.vjp(f, x)[1](np.ones(3)), 6.0 * x)

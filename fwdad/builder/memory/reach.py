@@ -100,6 +100,7 @@ def _is_python(cls: type) -> bool:
     slots = sum(isinstance(v, types.MemberDescriptorType) for v in vars(cls).values())
     return more <= 8 * (slots + 2) and not any(
         isinstance(v, (types.MethodDescriptorType, types.WrapperDescriptorType))
+        and v.__objclass__ is cls  # not `__setattr__ = dict.__setitem__`
         for v in vars(cls).values()
     )
 

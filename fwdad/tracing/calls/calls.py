@@ -84,13 +84,7 @@ class Calls(ClassCalls):
         if handle is not None:
             if f in _QUESTIONS and args and isinstance(args[0], Optional):
                 return self._asked_of_both(f, args, kwargs)
-            try:
-                return handle(self, *args, **kwargs)
-            except TypeError as error:
-                message = _misfit(f, args, kwargs)
-                if message is None:
-                    raise
-                raise AlwaysRaises(TypeError, (message,)) from error
+            return self._handled(handle, f, args, kwargs)
         if type(f) in CALLED:
             return CALLED[type(f)](self, f, args, kwargs)
         if puts_out(f):
@@ -121,6 +115,16 @@ class Calls(ClassCalls):
             self.guard_class(type(f), "__call__", method)
             return self.call(method, (f, *args), kwargs)
         return self.call_native(f, args, kwargs)
+
+    def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
+        """What a handler makes of a call, or the TypeError of arguments that nothing takes."""
+        try:
+            return handle(self, *args, **kwargs)
+        except TypeError as error:
+            message = _misfit(f, args, kwargs)
+            if message is None:
+                raise
+            raise AlwaysRaises(TypeError, (message,)) from error
 
     def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""

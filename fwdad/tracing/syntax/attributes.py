@@ -199,6 +199,10 @@ class Attributes:
                 raise AlwaysRaises(dataclasses.FrozenInstanceError, (message,))
             self.call(own, (o, name, value), {})
             return
+        if getattr(own, "__name__", "__setattr__") != "__setattr__":  # borrowed: `dict.__setitem__`
+            how = own.__qualname__
+            message = f"{type(o).__name__} sets attributes by {how}, which is not traced"
+            raise UntraceableError(message, self.location())
         self.set_plain_attribute(o, name, value)
 
     def set_plain_attribute(self, o: Any, name: str, value: Any) -> None:
