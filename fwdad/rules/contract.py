@@ -321,6 +321,25 @@ def arrays_in(x: Any) -> Iterator[np.ndarray]:
             yield raw
 
 
+def memory_of_argument(rule: Rule) -> str:
+    """Why a rule that says ``returns='new'`` must not return what it does."""
+    return (
+        f"{rule.place} returns memory of an argument, so what is written into it "
+        "later would change the argument, too. Let the function and its rule return a "
+        "copy, or say frule(…, returns='view') ('either' if it depends)"
+    )
+
+
+def undeclared_write(rule: Rule, at: Any) -> str:
+    """Why a function must not write into one of its arguments, told by position or name."""
+    names = rule.binder.positional
+    name = names[at] if type(at) is int and at < len(names) else at
+    return (
+        f"{rule.name} writes into its argument `{name}`, and its rule ({rule.origin}) "
+        "does not say so: mutates=(…) has the positions of what is written"
+    )
+
+
 def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None) -> None:
     """Check that what a user's rule, or its function, returns lies where it says.
 
@@ -353,12 +372,7 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
     for k, a in enumerate(found):
         for b in given:
             if share(a, b):
-                message = (
-                    f"{rule.place} returns memory of an argument, so what is written into it "
-                    "later would change the argument, too. Let the function and its rule return a "
-                    "copy, or say frule(…, returns='view') ('either' if it depends)"
-                )
-                raise RuleError(message, place)
+                raise RuleError(memory_of_argument(rule), place)
         if any(share(a, b) for b in found[:k]):
             message = (
                 f"{rule.place} returns arrays that share memory with each other: let the function "

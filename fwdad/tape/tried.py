@@ -8,7 +8,7 @@ import numpy as np
 
 from fwdad.errors import ChunkMismatchError, Location, RuleError
 from fwdad.rules.containers import rebuild, walk
-from fwdad.rules.contract import check_memory
+from fwdad.rules.contract import check_memory, undeclared_write
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tape.ops import Operand, Value, map_values, values_in
@@ -56,13 +56,7 @@ def check_on_samples(
             continue
         for (path, now), (_, old) in zip(walk(given), walk(before), strict=True):
             if isinstance(old, np.ndarray) and now.tobytes() != old.tobytes():
-                at, names = path[1], rule.binder.positional
-                name = names[at] if type(at) is int and at < len(names) else at
-                message = (
-                    f"{rule.name} writes into its argument `{name}`, and its rule ({rule.origin}) "
-                    "does not say so: mutates=(…) has the positions of what is written"
-                )
-                raise RuleError(message, place)
+                raise RuleError(undeclared_write(rule, path[1]), place)
         check_memory(rule, y, given, place)
         return
 

@@ -174,6 +174,15 @@ class Writer(Journal, KnownLengths):
         """Whether a value is what a branch or loop leaves behind."""
         return isinstance(self._definitions.get(value), (Branch, Loop))
 
+    def is_view(self, value: Value, arrays: set[Value]) -> bool:
+        """Whether an array is surely one of some others, or a view of one."""
+        while value not in arrays:
+            op = self._definitions.get(value)
+            if not isinstance(op, Load) or not op.view or type(op.array) is not Value:
+                return False
+            value = op.array
+        return True
+
     def owners(self, value: Value) -> set[Value]:
         """The arrays that another one may be memory of, itself among them, as far as is known."""
         found: set[Value] = set()

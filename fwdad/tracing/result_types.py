@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import python_inside
-from fwdad.errors import UntraceableError, type_in_words
-from fwdad.rules.registry import writer_of
+from fwdad.errors import RuleError, UntraceableError, type_in_words
+from fwdad.rules.contract import undeclared_write
+from fwdad.rules.registry import Rule, find_rule, writer_of
+from fwdad.tape.alias import memory_here
 from fwdad.tape.infer import tells_by_source
-from fwdad.tape.ops import Operand, map_values
+from fwdad.tape.ops import Block, Operand, map_values, values_in, walk
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.samples import CannotInferError
 from fwdad.tape.symbol import Symbol
@@ -37,6 +39,7 @@ def type_by_source(
     writer = writer_of(function)
     if writer is not None:
         function = writer.function
+    rule = find_rule(function)
     python: Any = python_inside(function) or function
 
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
@@ -51,6 +54,8 @@ def type_by_source(
         tracer.capture_container = captures.container
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
         y = _type(tracer.call_by_source(python, tuple(given), named))
+        if rule is not None and rule.of_user and not rule.mutates:
+            _check_writes(rule, recorder.block, args, kwargs)
         if writer is None:
             return y
         primals, _ = writer.binder.bind(tuple(given), named)
@@ -60,6 +65,18 @@ def type_by_source(
         return until_traced(attempt)
     except (UntraceableError, AlwaysRaises) as error:
         raise CannotInferError(str(error)) from error
+
+
+def _check_writes(rule: Rule, block: Block, args: Any, kwargs: Any) -> None:
+    """Refuse a function that is seen to write into an argument, which its rule does not tell."""
+    given = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
+    roots = memory_here(block)
+    for op in walk(block):
+        for v in values_in(op.writes()):
+            owners = roots.get(v, {v})
+            written = owners & given.keys()
+            if written and (v in given or v not in owners):  # else it may be a copy
+                raise RuleError(undeclared_write(rule, given[written.pop()]))
 
 
 def _type(y: Any) -> Any:

@@ -255,10 +255,10 @@ def test_options_that_carry_derivatives_raise():
         fwdad.jacobian(lambda x: ndimage.gaussian_filter1d(x, 1.0 + x[0] ** 2), x)
 
 
-def test_arrays_that_are_written_outside_are_put_back():
+def test_arrays_outside_are_written_as_by_a_plain_call():
     held = np.full((3,), 7.0)
     found = fwdad.jacobian(lambda x: ndimage.correlate1d(x, [1.0, 2.0], output=held), np.ones(3))
-    assert_array_equal(held, 7.0)
+    assert_array_equal(held, ndimage.correlate1d(np.ones(3), [1.0, 2.0]))
     assert_allclose(found, matrix(lambda x: ndimage.correlate1d(x, [1.0, 2.0]), np.ones(3)))
 
 

@@ -31,6 +31,7 @@ def through_text(x):
 def opaque():
     """A function of which only its reverse rule knows the derivative, and that function openly."""
 
+    @fwdad.pure
     def f(x, w, power=2):
         return through_text(w * np.sin(x) ** power)
 
@@ -188,6 +189,7 @@ def test_a_jacobian_of_complex_numbers_by_rows_is_refused_under_jit():
 def smooth(key="a"):
     """A function of several answers, whose rule is plain NumPy, and wrong by a factor of 10."""
 
+    @fwdad.pure
     def f(x, parts):
         if key == 0:
             return np.sin(x) * parts[0], np.sum(x * parts[1])

@@ -79,7 +79,7 @@ def mentions_symbols(x: Any) -> bool:
         return True
     held = namespace_of(x)
     if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
-        return any(type(item) is Symbol for item in held.values())
+        return any(isinstance(item, (Symbol, Closure, Method)) for item in held.values())
     return False
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
-from fwdad.rules.registry import function_name
+from fwdad.rules.registry import find_rule, function_name
 from fwdad.tape.call_form import positional
 from fwdad.tape.contents import may_be_option
 from fwdad.tape.purity import are_plain, is_pure
@@ -145,7 +145,12 @@ class OperationCalls(Outside):
         if f in _PLACES:
             static = {*static, "shape", "dims"}
 
+        rule = find_rule(f)
+        users = rule is not None and rule.of_user  # a float array is no axis, whatever its name
+
         def told(name: str | None, value: Any) -> Any:
+            if users and type(value) is Symbol and value.is_array and value.dtype.kind in "fc":
+                return value
             if name in static:
                 return self.known_option(value)
             return self._lengths(value) if name in SHAPES else value
