@@ -14,7 +14,7 @@ import numpy as np
 
 from fwdad.arguments import Argnums, Function
 from fwdad.builder.activity import is_active
-from fwdad.builder.build import run_on_duals
+from fwdad.builder.build import Run, run_on_duals
 from fwdad.builder.run import STATE
 from fwdad.defects import Untraced, is_refusal
 from fwdad.errors import (
@@ -167,7 +167,12 @@ def traced(
         held = tape_for(evaluate, f, argnums, options)
         if held is None:
             return Untraced(f)
-        return _tried(lambda: run_on_duals(held, args, kwargs), evaluate, f, argnums, options)
+
+        def attempt() -> Any:
+            with Run(1, tentative=True) as run, run:
+                return run_on_duals(held, args, kwargs)
+
+        return _tried(attempt, evaluate, f, argnums, options)
     at = tape_at(evaluate, f, argnums, args, kwargs, options)
     if isinstance(at, Untraced):
         return at

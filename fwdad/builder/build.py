@@ -91,6 +91,8 @@ class Run(EnteredTwice):
         effects have been there already.
     silent : bool, default False
         Whether no effects are to be made: somebody looks at f only.
+    tentative : bool, default False
+        Whether another run follows if it raises, whatever it raises: then nothing stays.
     journal : list, optional
         The effects of the first of several runs (see :mod:`fwdad.builder.effects`): those that are
         in it are not made again, and those that are made are entered.
@@ -137,12 +139,14 @@ class Run(EnteredTwice):
         stays: bool = True,
         repeats: bool = False,
         silent: bool = False,
+        tentative: bool = False,
         journal: Journal | None = None,
         keeps: UndoLog | None = None,
     ) -> None:
         self.stays = stays
         self.before: UndoLog | None = None
         self.drawn: dict[int, tuple[Any, Any]] = {}
+        self._tentative = tentative
         self._keeps = keeps
         self.effects = Effects(journal, repeats=repeats, silent=silent)
         self.tag = tag or Tag(n, eager=eager and STATE.run is None)
@@ -173,7 +177,7 @@ class Run(EnteredTwice):
     def __exit__(self, *details: object) -> None:
         kind = details[0] if details else None
         if isinstance(kind, type):
-            unseen = self.effects.repeats or self.effects.silent
+            unseen = self.effects.repeats or self.effects.silent or self._tentative
             self.stays = not (issubclass(kind, FwdadError) or unseen)
         self.end()
 

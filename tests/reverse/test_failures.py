@@ -106,6 +106,10 @@ def linearized(method, *v):
     return lambda f: lambda x: getattr(fwdad.linearize(vector(f), x)[1], method)(*v)
 
 
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 WAYS = {
     "grad": fwdad.grad,
     "value_and_grad": lambda f: lambda x: np.append(*fwdad.value_and_grad(f)(x)),
@@ -178,13 +182,15 @@ def test_forward(f, way, writeable, monkeypatch):
     left = left_by(plainly, x)
     made_anew(x)
     expected = WAYS[way](f)(X.copy())
+    # of closures that are made anew at each call soon no tape is written any more: the last bit
+    agree = close if way in ("matvec", "rmatvec", "matmat") else assert_array_equal
     for kind, error in ERRORS.items():
         FAILS[:] = kind
         broken_off = left_by(plainly, x, error)
         assert left_by(lambda: g(x), x, error) == broken_off
         FAILS[:] = 0
         made_anew(x)
-        assert_array_equal(g(x), expected)
+        agree(g(x), expected)
         assert world(x) == left
     for error in (MemoryError, KeyboardInterrupt):
         with monkeypatch.context() as patch:  # a plain call does not ask the rule
@@ -194,7 +200,7 @@ def test_forward(f, way, writeable, monkeypatch):
         assert left_by(lambda: g(x), x, error) == broken_off
         TOLD.clear()
         made_anew(x)
-        assert_array_equal(g(x), expected)
+        agree(g(x), expected)
         assert world(x) == left
 
 
