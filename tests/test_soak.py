@@ -120,7 +120,7 @@ def test_calls_leave_the_memory_flat(make):
 def test_a_leak_is_seen():
     """A test that cannot fail is none."""
     kept = []
-    assert flat(lambda: lambda: kept.append(np.ones(100)), FIRST, 3_000) > FLAT
+    assert flat(lambda: lambda: kept.append(np.ones(1000)), FIRST, 3_000) > FLAT
 
 
 def in_rows(x):

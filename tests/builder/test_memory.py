@@ -249,9 +249,10 @@ def test_shadow_has_the_layout_of_its_owner():
 def test_find_and_make_shadow():
     y = np.zeros(4)
     assert find_shadow(y) is None
-    shadow = make_shadow(y[1:])
+    tag = Tag(np.float64)
+    shadow = make_shadow(y[1:], tag, np.zeros((3, 4)))
     try:
-        assert find_shadow(y[::-1]) is shadow is make_shadow(y)
+        assert find_shadow(y[::-1]) is shadow is make_shadow(y, tag)
         assert find_shadow(y.copy()) is None
         assert find_shadow(np.zeros(4)) is None
     finally:

@@ -136,7 +136,7 @@ def test_arguments_that_do_not_fit_are_refused_with_their_line():
     def wrong(x, y):
         squared(a=x, c=y)
 
-    with pytest.raises(IrreversibleError, match=r"missing a required argument: 'b'.*line \d+"):
+    with pytest.raises(IrreversibleError, match=r"(?s)missing a required argument: 'b'.*line \d+"):
         wrong(1.0, 2.0)
 
 

@@ -134,5 +134,5 @@ def test_a_part_is_not_swapped():
     def f(z, x):
         z.real, x = x, z.real
 
-    with pytest.raises(fwdad.UnsupportedTypeError, match=r"'z\.real'.*\+= and -=.*line \d+"):
+    with pytest.raises(fwdad.UnsupportedTypeError, match=r"(?s)'z\.real'.*\+= and -=.*line \d+"):
         f(1j, 1.0)

@@ -160,7 +160,7 @@ def test_an_ancilla_without_a_capacity_grows():
 
 
 def test_a_capacity_is_a_limit():
-    with pytest.raises(CapacityError, match=r"'s', which does not grow .* is 10; .*line \d+"):
+    with pytest.raises(CapacityError, match=r"(?s)'s', which does not grow .* is 10; .*line \d+"):
         many(Stack(10), 11)
     with pytest.raises(CapacityError, match=r"the dictionary 'd'.* is 90;"):
         two(Stack(), fwdad.Dict(90), 91)

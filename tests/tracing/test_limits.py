@@ -87,8 +87,8 @@ def global_assignment(x):
 
 
 def global_list_grows(x):
-    HISTORY.append(x)  # here: existed before the call
-    return x
+    HISTORY.append(x)
+    return x + len(HISTORY)  # here: is read, too
 
 
 def random_draw(x):

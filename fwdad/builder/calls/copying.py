@@ -16,7 +16,7 @@ from fwdad.builder.calls.dispatch import call, handler
 from fwdad.builder.calls.protocols import in_python
 from fwdad.builder.duals.dual import Dual
 from fwdad.builder.lifting.lift import lift
-from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.shadow import none_written
 
 _STATE = ("__getstate__", "__getnewargs__", "__getnewargs_ex__")
 _OWN = ("__copy__", "__reduce__", "__reduce_ex__", "__setstate__", *_STATE)
@@ -36,7 +36,7 @@ def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dee
     t = type(args[0]) if args else None
     if t is not None and not issubclass(t, Dual):
         own = any(in_python(t, name) for name in (*_OWN, "__deepcopy__"))
-        if own or (SHADOWED and (deep or t is np.ndarray)):
+        if own or (not none_written() and (deep or t is np.ndarray)):
             twin = lift(function)
             if twin is not None:
                 return twin(*args, **kwargs)

@@ -23,7 +23,7 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.reach import check_objects, check_reach, holds_state
-from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.shadow import SHADOWED, none_written
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.rules.by_position import by_position
@@ -197,8 +197,11 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
-    if SHADOWED:
-        args = protocols.all_as_numpy_reads(args)
+    if not none_written():
+        written = numpy_calls.WRITERS.get(f, ())  # an `a.flat` among them is no copy of its items
+        args = tuple([
+            a if k in written else protocols.as_numpy_reads(a) for k, a in enumerate(args)
+        ])  # fmt: skip
         kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
         check_objects(f, args)
     else:
@@ -235,7 +238,7 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
-    if SHADOWED:
+    if not none_written():
         args = protocols.all_as_numpy_reads(args)
         check_objects(f, args)
     else:
@@ -296,7 +299,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     note_draw(f, args, kwargs)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
         raise missing_rule(f, args, kwargs)
-    if SHADOWED and holds_state(type(f)):
+    if not none_written() and holds_state(type(f)):
         check_reach(f, (f, *args, *kwargs.values()))
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
 

@@ -85,7 +85,7 @@ def _creation(function: Any) -> None:
         if asked is not None:
             given = call(asked, args[0], copy=True)
             return call(function, given, *args[1:], **(kwargs | {"copy": None}))
-        if SHADOWED and args and type(args[0]) not in protocols.KNOWN:
+        if SHADOWED and args and type(args[0]) not in (*protocols.KNOWN, Flat):
             given = args[0]
             viewed = type(given) in protocols.BUFFERS
             given = np.asarray(given) if viewed else protocols.as_numpy_reads(given)

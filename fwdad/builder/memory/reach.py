@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.memory.shadow import SHADOWED, shadow_of_memory
+from fwdad.builder.memory.shadow import SHADOWED, none_written, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
 
 _DEPTH = 5  # objects inside each other that are looked into
@@ -45,6 +45,8 @@ def check_reach(f: Any, values: Any) -> None:
     values : iterable
         The object whose method it is, and the arguments.
     """
+    if none_written():
+        return
     search = _Search()
     for v in values:
         if type(v) in _LEAVES or (type(v) is np.ndarray and not v.dtype.hasobject):
@@ -177,7 +179,8 @@ def _message(f: Any, x: Any, found: Any) -> str:
     elif isinstance(found, (memoryview, bytearray, ctypes.Array)):
         memory = f"{type_in_words(found)} that it holds shows memory that carries derivatives"
     else:
-        shapes = ", ".join(sorted({str(getattr(s.owner, "shape", "?")) for s in SHADOWED.values()}))
+        written = (s.owner for s in SHADOWED.values() if s.lanes)
+        shapes = ", ".join(sorted({str(getattr(owner, "shape", "?")) for owner in written}))
         memory = (
             f"{type_in_words(found)} does not tell which memory it reads, and arrays (of shape "
             f"{shapes}) carry derivatives"

@@ -18,7 +18,10 @@ PROGRAMS = refuses = Refused()
 
 COUNT = 0.0
 HISTORY = []
-_NOT_ARGUMENT = "changing an object, list or dict that is not an argument"
+_NOT_ARGUMENT = (
+    "changing an object, list or dict that is not an argument, but by `append` to a list that is "
+    "not read"
+)
 
 
 @refuses("assigning to a global name", 1.0, part="is a global name")
@@ -30,8 +33,8 @@ def global_name(x):
 
 @refuses(_NOT_ARGUMENT, 1.0, part="existed before the call")
 def global_list(x):
-    HISTORY.append(0)  # here
-    return x
+    HISTORY.append(0)
+    return x + len(HISTORY)  # here
 
 
 BODY = Body(1.0)
@@ -78,7 +81,7 @@ def environment(x):
     return x * len(os.getcwd())  # here
 
 
-_TEXT = "the text of a number, other than in the message of an exception or in `print`"
+_TEXT = "the text of a number, other than in the message of an exception or in what is put out"
 
 
 @refuses(_TEXT, 1.0, part="the message of an error")
