@@ -325,7 +325,8 @@ class Untraced:
             return
         if self.refuse is not None:
             self.refuse()
-        if is_refusal(error) or (own is not None and origin(error).by is Raised.USER):
+        by_program = own is not None and origin(error).by in (Raised.USER, Raised.PROGRAM)
+        if is_refusal(error) or by_program:
             return
         name = getattr(self.f, "__name__", "f")
         report(f"the tape of {name}", error, "The function is run without it")
