@@ -31,7 +31,7 @@ def global_name(x):
     return x
 
 
-@refuses(_NOT_ARGUMENT, 1.0, part="existed before the call")
+@refuses(_NOT_ARGUMENT, 1.0, part="is appended to, and is read")
 def global_list(x):
     HISTORY.append(0)
     return x + len(HISTORY)  # here
