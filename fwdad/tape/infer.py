@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import type_in_words
+from fwdad.errors import Location, type_in_words
 from fwdad.rules.registry import find_rule
 from fwdad.tape.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
 from fwdad.tape.ops import Operand, Value, values_in
@@ -63,13 +63,17 @@ def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_source(
-    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int],
+    place: Callable[[], Location | None],
 ) -> Any:
     """The type of what a function returns that is not called on samples."""
     if find_rule(function) is None:  # its source would be traced in line if that could be done
         raise CannotInferError(NOT_PURE)
     try:
-        return _BY_SOURCE[0](function, args, kwargs, known)
+        return _BY_SOURCE[0](function, args, kwargs, known, place)
     except CannotInferError as error:
         message = f"{NOT_PURE} (its source cannot be traced: {error})"
         raise CannotInferError(message) from error
@@ -80,6 +84,7 @@ def infer(
     args: Operand,
     kwargs: dict[str, Operand],
     known: dict[Size, int] | None = None,
+    place: Callable[[], Location | None] = lambda: None,
 ) -> Any:
     """The type of ``function(*args, **kwargs)``.
 
@@ -91,6 +96,8 @@ def infer(
         Operands.
     known : dict, optional
         Lengths that are assumed.
+    place : callable, optional
+        Tells where the user calls it.
 
     Returns
     -------
@@ -115,7 +122,7 @@ def infer(
         return special(args, kwargs)
     known = known or {}
     if not is_pure(function):
-        return _by_source(function, args, kwargs, known)
+        return _by_source(function, args, kwargs, known, place)
     sizes: list[Size] = []
     for value in values_in([args, kwargs]):
         own = value.type.size if isinstance(value.type, Number) else None

@@ -400,12 +400,12 @@ class Writer(Journal, KnownLengths):
         if self.same:
             inputs, options = map_values(self.alike, [inputs, options])
         try:
-            return infer(function, inputs, options, self.known)
+            return infer(function, inputs, options, self.known, self.place)
         except CannotInferError as error:
             reason: Exception = error
         try:
             if self._assume_lengths([inputs, options]):
-                return infer(function, inputs, options, self.known)
+                return infer(function, inputs, options, self.known, self.place)
         except CannotInferError as error:
             reason = error
         message = (

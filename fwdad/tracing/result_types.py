@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.dispatch import python_inside
-from fwdad.errors import RuleError, UntraceableError, type_in_words
-from fwdad.rules.contract import undeclared_write
+from fwdad.errors import Location, RuleError, UntraceableError, type_in_words
+from fwdad.rules import containers
+from fwdad.rules.contract import memory_of_argument, undeclared_write
 from fwdad.rules.registry import Rule, find_rule, writer_of
 from fwdad.tape.alias import memory_here
 from fwdad.tape.infer import tells_by_source
-from fwdad.tape.ops import Block, Operand, map_values, values_in, walk
+from fwdad.tape.ops import Operand, is_array, map_values, values_in, walk
 from fwdad.tape.recorder import Recorder
 from fwdad.tape.samples import CannotInferError
 from fwdad.tape.symbol import Symbol
@@ -27,7 +28,11 @@ from fwdad.tracing.syntax.raising import AlwaysRaises
 
 @tells_by_source
 def type_by_source(
-    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int],
+    place: Callable[[], Location | None],
 ) -> Any:
     """The type of what a function returns, in its structure.
 
@@ -53,9 +58,10 @@ def type_by_source(
         recorder.capture = captures.array
         tracer.capture_container = captures.container
         given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
-        y = _type(tracer.call_by_source(python, tuple(given), named))
-        if rule is not None and rule.of_user and not rule.mutates:
-            _check_writes(rule, recorder.block, args, kwargs)
+        returned = tracer.call_by_source(python, tuple(given), named)
+        y = _type(returned)
+        if rule is not None and rule.of_user:
+            _check_memory(rule, recorder, args, kwargs, returned, place)
         if writer is None:
             return y
         primals, _ = writer.binder.bind(tuple(given), named)
@@ -67,16 +73,30 @@ def type_by_source(
         raise CannotInferError(str(error)) from error
 
 
-def _check_writes(rule: Rule, block: Block, args: Any, kwargs: Any) -> None:
-    """Refuse a function that is seen to write into an argument, which its rule does not tell."""
+def _check_memory(
+    rule: Rule,
+    recorder: Recorder,
+    args: Any,
+    kwargs: Any,
+    returned: Any,
+    place: Callable[[], Location | None],
+) -> None:
+    """Refuse a function that is seen to write or return memory that its rule does not tell."""
     given = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
-    roots = memory_here(block)
-    for op in walk(block):
+    if rule.returns == "new":
+        arrays = {v for v in given if is_array(v)}
+        for _, x in containers.walk(returned):
+            if type(x) is Symbol and x.is_array and recorder.is_view(x.value, arrays):
+                raise RuleError(memory_of_argument(rule), place())
+    if rule.mutates:
+        return
+    roots = memory_here(recorder.block)
+    for op in walk(recorder.block):
         for v in values_in(op.writes()):
             owners = roots.get(v, {v})
             written = owners & given.keys()
             if written and (v in given or v not in owners):  # else it may be a copy
-                raise RuleError(undeclared_write(rule, given[written.pop()]))
+                raise RuleError(undeclared_write(rule, given[written.pop()]), place())
 
 
 def _type(y: Any) -> Any:
