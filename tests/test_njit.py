@@ -32,6 +32,31 @@ def squares(x):
     return y
 
 
+def test_a_constant_call_beside_memory_with_tangents():
+    def f(x):
+        y = np.zeros_like(x)
+        y[:] = x * x
+        return y * inner(0.5)
+
+    want = 2 * 0.5 * np.sin(0.5)
+    assert_allclose(fwdad.jacobian(f, np.ones(2)), want * np.eye(2), rtol=1e-13)
+    assert_allclose(fwdad.jvp(f, np.ones(2), np.ones(2))[1], [want, want], rtol=1e-13)
+
+
+def test_memory_with_tangents_that_compiled_code_has_frozen():
+    held = np.zeros(2)
+    reads = numba.njit(lambda k: held[k])
+    calls = numba.njit(lambda k: reads(k) * 2.0)
+
+    def f(x, read):
+        held[:] = x
+        return x * read(0)
+
+    for read in (reads, calls):
+        with pytest.raises(fwdad.DualLeakError, match="carries derivatives"):
+            fwdad.jacobian(f, np.ones(2), args=(read,))
+
+
 @numba.vectorize
 def bump(x):
     return x * x if x > 0 else 0.0

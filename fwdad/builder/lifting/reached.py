@@ -137,6 +137,11 @@ def _wrapped(o: Any) -> list[Any]:
     return [v for v in (getattr(o, name, None) for name in names) if v is not None]
 
 
+def names_read(f: types.FunctionType) -> list[Any]:
+    """What a function reads of its closure and of its module."""
+    return [*_cells(f), *_globals(f)]
+
+
 def _cells(f: types.FunctionType) -> list[Any]:
     found = []
     for cell in f.__closure__ or ():

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.builder.lifting.reached import names_read
 from fwdad.builder.memory.shadow import SHADOWED, none_written, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
 
@@ -132,6 +133,9 @@ class _Search:
             return x if _carries(_bytes(x)) else None
         if depth >= _DEPTH:
             return None
+        compiled = getattr(x, "py_func", None)
+        if type(compiled) is types.FunctionType:  # Numba's: it has what its source names, frozen
+            return self._among(names_read(compiled), depth)
         if isinstance(x, dict):
             return self._among(x.values(), depth)
         held = getattr(x, "__dict__", None)
