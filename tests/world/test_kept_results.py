@@ -105,13 +105,115 @@ def test_a_kept_result(make, first, second):
     assert_allclose(f(X), 14.0)  # the plain function may
 
 
-@pytest.mark.parametrize("second", ["forward", "chunks", "one direction"])
-@pytest.mark.parametrize("first", ["forward", "chunks", "one direction"])
-def test_a_kept_result_in_a_work_array(first, second):
-    f = in_a_work_array()
+def guess_of_an_array_that_is_written():
+    guess = np.ones(3)
+
+    def f(x):
+        y = 0.5 * (guess + x / guess)
+        guess[:] = y
+        return np.sum(y)
+
+    return f
+
+
+def in_one_array():
+    held = np.zeros(4)
+
+    def f(x):
+        if held[0] != x[0]:
+            held[0], held[1:] = x[0], x * x
+        return np.sum(held[1:])
+
+    return f
+
+
+@pytest.mark.parametrize("second", WAYS)
+@pytest.mark.parametrize("first", WAYS)
+@pytest.mark.parametrize("make", [in_a_work_array, in_one_array])
+def test_a_kept_result_in_a_work_array(make, first, second):
+    f = make()
     WAYS[first](f, X)
     with pytest.raises(fwdad.StaleValueError):
         WAYS[second](f, X)
+    assert_allclose(f(X), 14.0)
+
+
+@pytest.mark.parametrize("make", [in_a_work_array, in_one_array, guess_of_an_array_that_is_written])
+def test_a_kept_result_in_a_work_array_under_jit(make):
+    f = make()
+    for way in (fwdad.jit(fwdad.grad(f)), fwdad.jit(fwdad.jacfwd(f)), fwdad.jit(fwdad.jacrev(f))):
+        with pytest.raises(fwdad.UntraceableError, match="before it writes there") as caught:
+            way(X)
+        assert caught.value.filename == __file__
+    assert_allclose(fwdad.jit(f)(X), make()(X))
+
+
+def work_in_a_loop():
+    work, total = np.zeros(3), np.zeros(1)
+
+    def f(x):
+        total[0] = 0.0
+        for k in range(len(x)):
+            work[k] = x[k] ** 2
+            total[0] += work[k]
+        return total[0] + work[1]
+
+    return f
+
+
+def work_in_both_branches():
+    work = np.zeros(3)
+
+    def f(x):
+        if x[0] > 0:
+            work[:] = x * x
+        else:
+            work[:] = x
+        view = work[:2]
+        view *= 2.0
+        return np.sum(work)
+
+    return f
+
+
+def a_constant_guess():
+    guess = np.ones(3)
+
+    def f(x):
+        y = fwdad.stop_gradient(guess)
+        y = 0.5 * (y + x / y)
+        guess[:] = y
+        return np.sum(y)
+
+    return f
+
+
+def counted():
+    count = np.zeros(1)
+
+    def f(x):
+        count[0] += 1.0
+        return np.sum(x * x)
+
+    return f
+
+
+@pytest.mark.parametrize("make", [work_in_a_loop, work_in_both_branches, a_constant_guess, counted])
+def test_what_is_written_first_stays_on_a_tape(make):
+    f, plain = make(), make()
+    gradient, compiled = fwdad.grad(f), fwdad.jit(fwdad.grad(make()))
+    fresh = fwdad.grad(make())(X)
+    if make is not a_constant_guess:
+        for _ in range(3):
+            assert_allclose(gradient(X), fresh)
+            assert_allclose(compiled(X), fresh)
+        return
+    for _ in range(3):
+        guess = plain.__closure__[0].cell_contents
+        want = 0.5 / guess
+        plain(X)
+        assert_allclose(gradient(X), want)
+        assert_allclose(compiled(X), want)
 
 
 def guess_of_an_array():

@@ -32,6 +32,7 @@ from fwdad.tape.writer import _identity
 from fwdad.tracing.appended import check_items
 from fwdad.tracing.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.tracing.derivatives.copied_arguments import check_orders
+from fwdad.tracing.derivatives.kept_memory import read_before_written
 from fwdad.tracing.syntax.raising import AlwaysRaises
 from fwdad.tracing.trees import Tree, flatten, made_in
 
@@ -250,6 +251,7 @@ class Differentiated:
         self._check_apart(changed)
         self._check_one_name(given, outside, block)
         check_orders(recorder, self.f, block, changed)
+        self._check_kept(block, outside)
         recorder.alone.update(changed)
         return block, self._own(outer, block, written, lends=lends), tree
 
@@ -344,6 +346,24 @@ class Differentiated:
                     "their derivatives cannot be kept apart. Pass a copy of one"
                 )
                 raise UntraceableError(message, self.tracer.location())
+
+    def _check_kept(self, block: Block, outside: list[Value]) -> None:
+        """Raise if f reads in memory from outside what its last derivative call has left there."""
+        recorder = self.tracer.recorder
+        kept = [v for v in outside if recorder.made_by(v) is None and self.stays(v)]
+        wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
+        found = read_before_written(block, wrt, kept) if kept else None
+        if found is None:
+            return
+        a, place = found
+        name = f"`{a.name}`, an array" if a.name else "an array"
+        message = (
+            f"{function_name(self.f)} reads {name} from outside before it writes there, and "
+            "derivatives are stored in it: at the next call these are plain numbers, and the "
+            "derivative would be lost without a word. If what it finds there is a constant (a "
+            "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"
+        )
+        raise UntraceableError(message, place or self.tracer.location())
 
     def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
         """Raise if f knows memory that it writes by two names, one from outside: each is copied.
