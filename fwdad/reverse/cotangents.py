@@ -193,6 +193,8 @@ class Cotangents:
             if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
             return self._number(v, x_bar)
+        if type(x_bar) is Symbol and x_bar.is_array and not x_bar.ndim and v.type.ndim:
+            x_bar = x_bar[()]
         if type(x_bar) is not Symbol or not x_bar.is_array:  # the same for every element
             if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})

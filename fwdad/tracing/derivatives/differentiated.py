@@ -356,9 +356,9 @@ class Differentiated:
         if found is None:
             return
         a, place = found
-        name = f"`{a.name}`, an array" if a.name else "an array"
+        name = f"`{a.name}`, an array from outside," if a.name else "an array from outside"
         message = (
-            f"{function_name(self.f)} reads {name} from outside before it writes there, and "
+            f"{function_name(self.f)} reads {name} before it writes there, and "
             "derivatives are stored in it: at the next call these are plain numbers, and the "
             "derivative would be lost without a word. If what it finds there is a constant (a "
             "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"

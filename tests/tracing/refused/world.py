@@ -8,12 +8,30 @@ import time
 
 import numpy as np
 
+import fwdad
 from tests.tracing.refused.table import Body, Refused, V
 
 PROGRAMS = refuses = Refused()
 
 
 # -- changes of it
+
+GUESS = np.ones(4)
+
+
+@refuses(
+    "differentiating a function that stores derivatives in an array from outside, and reads there "
+    "first",
+    V,
+    part="before it writes there",
+)
+def kept_guess(x):
+    def f(x):
+        y = 0.5 * (GUESS + x / GUESS)  # here
+        GUESS[:] = y
+        return np.sum(y)
+
+    return fwdad.grad(f)(x)
 
 
 COUNT = 0.0

@@ -1,0 +1,65 @@
+"""Arrays without axes from outside, in gradients on tapes: factors, indices, and memory."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+X = np.array([0.5, 1.5, -2.0])
+
+
+def factor(c):
+    return lambda x: np.sum(x * c)
+
+
+def quotient(c):
+    return lambda x: np.mean(x / c) + np.sum(c - x * x)
+
+
+def of_a_matrix(c):
+    return lambda x: np.sum(np.outer(x, x) * c)
+
+
+def number(c):
+    return lambda x: float(c) * np.sum(x * c[()])
+
+
+def index(c):
+    k = np.array(2)
+    return lambda x: np.sum(x * c) * x[k]
+
+
+def work(c):
+    w = np.array(0.0)
+
+    def f(x):
+        w[...] = np.sum(x * x)
+        return w * c
+
+    return f
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("make", [factor, quotient, of_a_matrix, number, index, work])
+def test_gradients(make, backend):
+    if backend == "numba":
+        pytest.importorskip("numba")
+    c = np.array(3.0)
+    f, h = make(c), 1e-6
+    ways = [fwdad.grad(f)]
+    ways += [fwdad.jit(d(f), backend=backend) for d in (fwdad.grad, fwdad.jacrev, fwdad.jacfwd)]
+    for value in (3.0, 5.0):  # it is read at each call
+        c[...] = value
+        want = [(f(X + h * e) - f(X - h * e)) / (2 * h) for e in np.eye(3)]
+        for way in ways:
+            assert_allclose(way(X), want, rtol=1e-7, atol=1e-7)
+
+
+def test_a_hessian():
+    c = np.array(3.0)
+    f = index(c)
+    want = np.array([[0.0, 0, 3], [0, 0, 3], [3, 3, 6]])
+    assert_allclose(fwdad.hessian(f, X), want)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(fwdad.grad(f)))(X), want)
+    assert_allclose(fwdad.jit(fwdad.jacrev(fwdad.grad(f)))(X), want)
