@@ -37,7 +37,7 @@ def arguments_of(
     *,
     seeded: bool = False,
 ) -> tuple[Arguments, bool]:
-    """The arguments taken apart, and whether ``argnums`` names a single one.
+    """The flattened arguments, and whether ``argnums`` names a single one.
 
     Those that are ``seeded`` come with tangents, which say what has none.
     """

@@ -285,7 +285,7 @@ class Untraced:
     Raises
     ------
     RuleError
-        If it is that: a broken promise is told, and not made good in another way.
+        If it is that: a broken promise is reported, and not made good in another way.
     """
 
     def __init__(

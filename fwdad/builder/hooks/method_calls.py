@@ -101,7 +101,7 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _found(x: Any) -> Any:
-    """What a container answers, if it is no number that an earlier call has left in it."""
+    """What a container returns, if it is no number that an earlier call has left in it."""
     return stale.revive(x) if stale.NUMBERS else x
 
 

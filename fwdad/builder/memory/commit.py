@@ -42,7 +42,8 @@ class Plainly:
 
     def __init__(self, tag: Tag) -> None:
         self._tag = tag
-        self._seen: dict[int, Any] = {}
+        # what was met, and what stands for it: both are kept, or an id could mean another object
+        self._seen: dict[int, tuple[Any, Any]] = {}
         self.left: list[Any] = []
 
     def log(self, log: UndoLog) -> None:
@@ -127,8 +128,8 @@ class Plainly:
         if isinstance_dual(x) or t in OPAQUE:
             return self._primal(x)
         if id(x) in self._seen:
-            return self._seen[id(x)]
-        self._seen[id(x)] = x
+            return self._seen[id(x)][1]
+        self._seen[id(x)] = x, x
         if t is tuple or (isinstance(x, tuple) and hasattr(x, "_make")) or t is frozenset:
             return self._rebuilt(x)
         if isinstance(x, np.ndarray):
@@ -172,7 +173,7 @@ class Plainly:
         if all(a is b for a, b in zip(items, x, strict=True)):
             return x
         made = x._make(items) if hasattr(x, "_make") else type(x)(items)
-        self._seen[id(x)] = made
+        self._seen[id(x)] = x, made
         return made
 
     def _items(self, x: Any, known: Any) -> None:

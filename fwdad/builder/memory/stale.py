@@ -146,7 +146,7 @@ def _bytes_of(a: np.ndarray, which: Any) -> np.ndarray:
 
 
 def _purge() -> None:
-    """Forget the numbers that nobody else holds."""
+    """Drop the numbers to which there is no other reference."""
     for key in list(NUMBERS):
         if sys.getrefcount(NUMBERS[key][0]) <= _ALONE:
             del NUMBERS[key]
