@@ -165,6 +165,7 @@ def _trace(
     recorder.place = lambda: tracer.location() if tracer.frame is not None else None
     inputs = _inputs(recorder, flat, lengths, equal=equal)
     same_lengths = _equal_lengths(inputs)  # now: a length that becomes known is no `Size` any more
+    recorder.block.params = inputs
     captures = Captures(recorder, len(inputs), lengths)
     tracer.capture_value = captures.value
     recorder.capture = captures.array

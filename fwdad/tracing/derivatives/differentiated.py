@@ -350,7 +350,12 @@ class Differentiated:
     def _check_kept(self, block: Block, outside: list[Value]) -> None:
         """Raise if f reads in memory from outside what its last derivative call has left there."""
         recorder = self.tracer.recorder
-        kept = [v for v in outside if recorder.made_by(v) is None and self.stays(v)]
+        given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
+        kept = [
+            v
+            for v in outside
+            if recorder.made_by(v) is None and v not in given and self.stays(v)
+        ]
         wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
         found = read_before_written(block, wrt, kept) if kept else None
         if found is None:
