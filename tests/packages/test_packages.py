@@ -1,0 +1,55 @@
+"""Packages that nobody here wrote, differentiated as they are, against differences.
+
+Each of them is right or refused in every mode, never wrong; README.md is the list. They are installed by
+`pip install -r tests/packages/requirements.txt`; a package that is not installed is left out.
+"""
+
+import importlib
+import pkgutil
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+import tests.packages as here
+from tests.packages.cases import differences
+
+FIELDS = [m.name for m in pkgutil.iter_modules(here.__path__) if not m.name.startswith("test_")]
+CASES = [
+    case
+    for name in FIELDS
+    for case in getattr(importlib.import_module(f"tests.packages.{name}"), "CASES", ())
+]
+
+MODES = {
+    "jvp": lambda f, x: np.stack([fwdad.jvp(f, x, e)[1] for e in np.eye(x.size)], axis=-1),
+    "forward": lambda f, x: fwdad.jacobian(f, x, mode="forward", chunk=2),
+    "reverse": lambda f, x: fwdad.jacobian(f, x, mode="reverse"),
+    "jit": lambda f, x: fwdad.jit(lambda p: fwdad.jacobian(f, p, mode="reverse"))(x),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.filterwarnings("ignore")
+def test_right_or_refused(case, mode):
+    try:
+        f, x = case.make()
+    except ImportError as error:
+        pytest.skip(str(error))
+    given = x.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = differences(f, x)
+        refused = case.refused.get(mode, case.refused.get("*"))
+        if refused is not None:
+            with pytest.raises(getattr(fwdad.errors, refused)):
+                MODES[mode](f, x)
+            return
+        found = MODES[mode](f, x)
+    assert_allclose(found, expected, rtol=case.rtol, atol=case.atol)
+    np.testing.assert_array_equal(x, given)
+    assert np.any(expected)
