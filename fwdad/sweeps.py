@@ -12,7 +12,7 @@ import numpy as np
 
 from fwdad.backends.array_stacks import as_list
 from fwdad.errors import UntraceableError
-from fwdad.reverse.halves import Halves, Stacked, cut
+from fwdad.reverse.halves import Cut, Halves, Stacked, cut
 from fwdad.reverse.swapping import Log, swapping
 from fwdad.runners import Runner
 from fwdad.tangents.alike import alike
@@ -37,8 +37,9 @@ class Sweeps:
     def __init__(self, made: Any) -> None:
         self.rebuild = made.tape.rebuild
         self.backend = made.backend
-        self.halves: Halves = cut(made.tape.program, made.tape.cut)
-        self.bars: list[Type] = made.tape.cut.bars
+        told = made.tape.cut or Cut([], 0)  # none of a function that always raises
+        self.halves: Halves = cut(made.tape.program, told)
+        self.bars: list[Type] = told.bars
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}
         self._swapping: dict[Any, Any] = {}

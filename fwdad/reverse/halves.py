@@ -123,7 +123,8 @@ def cut(program: Program, told: Cut) -> Halves:
             bars[int(op.args[0])] = op.outputs[0]
         else:
             ops.append(op)
-    at = next(k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
+    turns = (k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
+    at = next(turns, len(ops))  # a program that always raises has no way back
     front, back = _begun_late(ops[:at], ops[at + 1 :])
     values = len(block.results) - told.answers
     results, answers = block.results[:values], block.results[values:]

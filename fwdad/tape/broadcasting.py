@@ -10,9 +10,9 @@ import numpy as np
 
 from fwdad.errors import type_in_words
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError, concrete, reason_of, run_on_sample, sample_of
+from fwdad.tape.samples import concrete, reason_of, run_on_sample, sample_of
 from fwdad.tape.shapes import joined_shapes, shape_of
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type
+from fwdad.tape.types import ArrayType, CannotInferError, Dimension, Number, Size, number_type
 
 ELEMENTWISE = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,

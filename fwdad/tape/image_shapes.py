@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError
-from fwdad.tape.types import ArrayType, Dimension, Size
+from fwdad.tape.types import ArrayType, CannotInferError, Dimension, Size
 
 Shape = Callable[[Callable[..., Any]], tuple[Dimension, ...]]
 

@@ -15,14 +15,21 @@ from fwdad.tape.purity import is_pure
 from fwdad.tape.samples import (
     ANY_NUMBER,
     NOT_PURE,
-    CannotInferError,
     assignments,
     call_on_sample,
     known_lengths,
     reason_of,
 )
 from fwdad.tape.shape_rules import BY_NAME, BY_SHAPE
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, number_type, smallest
+from fwdad.tape.types import (
+    ArrayType,
+    CannotInferError,
+    Dimension,
+    Number,
+    Size,
+    number_type,
+    smallest,
+)
 from fwdad.tape.ufunc_loops import type_by_loops, ufunc_of
 
 # The length of the result depends on values.
@@ -243,9 +250,6 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
             return type(first)(*parts)
         return type(first)(parts)
     if isinstance(first, np.ndarray):
-        if first.dtype.kind not in "biufc":
-            message = f"it answers an array of dtype {first.dtype}"
-            raise CannotInferError(message)
         if first.ndim != np.ndim(second):
             message = "the rank of its result depends on values, or on a length that is not known"
             raise CannotInferError(message)

@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.tangents.quiet import quietly
 from fwdad.tape.ops import Missing, Operand, Value, map_values, values_in
 from fwdad.tape.purity import are_plain, is_pure
-from fwdad.tape.types import Number, Size, Type
+from fwdad.tape.types import CannotInferError, Number, Size, Type
 
 ANY_NUMBER = Size()  # numbers that are not lengths
 # Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
@@ -31,10 +31,6 @@ NOT_PURE = (
     "it is not known to be without effects, so it is not called on made-up values. Say "
     "fwdad.pure(f) if it changes nothing, and reads nothing but its arguments"
 )
-
-
-class CannotInferError(TypeError):
-    """No sample of the arguments' types could be evaluated."""
 
 
 def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any:

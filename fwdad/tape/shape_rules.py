@@ -11,9 +11,18 @@ from fwdad.tangents import sparse
 from fwdad.tangents.linear_map import mapped
 from fwdad.tape import image_shapes
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError, sample_of
+from fwdad.tape.samples import sample_of
 from fwdad.tape.shapes import joined_shapes, shape_of
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type, product
+from fwdad.tape.types import (
+    ArrayType,
+    CannotInferError,
+    Dimension,
+    Number,
+    Size,
+    Type,
+    number_type,
+    product,
+)
 
 
 def _lengths(shape: Operand) -> tuple[Dimension, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError
-from fwdad.tape.types import Dimension, Size, joined
+from fwdad.tape.types import CannotInferError, Dimension, Size, joined
 
 
 def shape_of(operand: Operand, known: dict[Size, int]) -> tuple[Dimension, ...]:

@@ -12,9 +12,9 @@ from fwdad.rules.contract import check_memory, undeclared_write
 from fwdad.rules.registry import Rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tape.ops import Operand, Value, map_values, values_in
-from fwdad.tape.samples import CannotInferError, run_on_sample, sample_of
+from fwdad.tape.samples import run_on_sample, sample_of
 from fwdad.tape.symbol import Length, Symbol
-from fwdad.tape.types import Size
+from fwdad.tape.types import CannotInferError, Size
 
 _LENGTHS = (2, 24)  # a function may need more than two
 

@@ -10,6 +10,13 @@ import numpy as np
 
 _names = itertools.count()
 
+NUMERIC = "biufc"
+"""The kinds of dtype that a value of a tape can have."""
+
+
+class CannotInferError(TypeError):
+    """The type of a value cannot be told before the program runs."""
+
 
 class Size:
     """A length that is not known when a tape is made.
@@ -179,6 +186,11 @@ class ArrayType:
     dtype: np.dtype[Any]
     shape: tuple[Dimension, ...]
 
+    def __post_init__(self) -> None:
+        if self.dtype.kind not in NUMERIC:
+            message = f"it is an array of dtype {self.dtype}"
+            raise CannotInferError(message)
+
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(str(d) for d in self.shape)}]"
 
@@ -220,7 +232,7 @@ def number_type(x: Any) -> Number | None:
     known = _OF_PYTHON.get(type(x))
     if known is not None:
         return known
-    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+    if isinstance(x, np.generic) and x.dtype.kind in NUMERIC:
         return Number(x.dtype, python=False)
     return None
 
@@ -228,7 +240,7 @@ def number_type(x: Any) -> Number | None:
 def type_of(x: Any) -> Type | None:
     """The type of a concrete value with every dimension known, or None if it has none."""
     if isinstance(x, np.ndarray):
-        return ArrayType(x.dtype, x.shape) if x.dtype.kind in "biufc" else None
+        return ArrayType(x.dtype, x.shape) if x.dtype.kind in NUMERIC else None
     return number_type(x)
 
 

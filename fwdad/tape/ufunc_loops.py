@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.tape.ops import Operand, Value
-from fwdad.tape.samples import CannotInferError, reason_of
+from fwdad.tape.samples import reason_of
 from fwdad.tape.shapes import joined_shapes, shape_of
-from fwdad.tape.types import ArrayType, Dimension, Number, Size, Type, number_type
+from fwdad.tape.types import ArrayType, CannotInferError, Dimension, Number, Size, Type, number_type
 
 _WEAK: dict[str, Any] = {"b": np.dtype(bool), "i": int, "f": float, "c": complex}
 

@@ -35,9 +35,8 @@ from fwdad.tape.ops import (
     walk,
 )
 from fwdad.tape.purity import FACTORS
-from fwdad.tape.samples import CannotInferError
 from fwdad.tape.symbol import UNBOUND, Length, Symbol, UnknownText
-from fwdad.tape.types import ArrayType, Number, Size, Type, number_type
+from fwdad.tape.types import ArrayType, CannotInferError, Number, Size, Type, number_type
 
 
 class Writer(Journal, KnownLengths):

@@ -16,9 +16,8 @@ from fwdad.tape.alias import memory_here
 from fwdad.tape.infer import tells_by_source
 from fwdad.tape.ops import Operand, is_array, map_values, values_in, walk
 from fwdad.tape.recorder import Recorder
-from fwdad.tape.samples import CannotInferError
 from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType, Size, number_type
+from fwdad.tape.types import ArrayType, CannotInferError, Size, number_type
 from fwdad.tracing.arguments import UNKNOWN
 from fwdad.tracing.attempts import until_traced
 from fwdad.tracing.captures import Captures

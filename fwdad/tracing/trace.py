@@ -221,7 +221,17 @@ def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -
     """Refuse to write into what code without a source has read through an object."""
     for k in alone:
         written = captures.found[k - first].fetch() if k >= first else None
-        for a in tracer.read_arrays if isinstance(written, np.ndarray) else ():
+        if not isinstance(written, np.ndarray):
+            continue
+        kind, *_ = captures.found[k - first].path
+        if kind == "object" and not any(written is a for a in tracer.bound_arrays):
+            message = (
+                "an array is written that a library's object holds, which is made when the "
+                "function is traced: the next call would find what this one has left. Make the "
+                "object before the call, or write into a copy"
+            )
+            raise UntraceableError(message, tracer.returned)
+        for a in tracer.read_arrays:
             if np.may_share_memory(a, written):
                 message = (
                     "an array is written that an object from outside holds, too, and code without "

@@ -40,5 +40,11 @@ def _control_freqresp():
 
 CASES = [
     Case("filterpy", "KalmanFilter, five steps", _filterpy),
-    Case("control", "tf, its gain at a frequency", _control_freqresp),
+    Case(
+        "control",
+        "tf, its gain at a frequency",
+        _control_freqresp,
+        refused={"jit": "UntraceableError"},
+        why="arrays of objects",
+    ),
 ]

@@ -348,3 +348,21 @@ def test_threads_of_which_one_swaps_and_one_copies(monkeypatch):
     thread.join()
     assert_allclose(x_bar, TABLE @ rows, rtol=1e-11)
     assert_allclose(found[0], many @ rows, rtol=1e-11)
+
+
+def test_a_store_before_what_always_raises():
+    def f(x):
+        y = x.copy()
+        y[0] = 3.0
+        return len(np.sum(y))
+
+    x = np.ones(2)
+    for derivative in (
+        fwdad.grad(f),
+        lambda x: fwdad.vjp(f, x),
+        lambda x: fwdad.jacobian(f, x, mode="reverse"),
+        lambda x: fwdad.linearize(f, x),
+        fwdad.jit(fwdad.grad(f), backend="numpy"),
+    ):
+        with pytest.raises(TypeError, match=r"has no len\(\)"):
+            derivative(x)

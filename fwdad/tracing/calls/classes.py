@@ -67,6 +67,7 @@ class ClassCalls(InlineCalls):
             known = not mentions_symbols((args, kwargs))
             if known and is_library_file(init.__code__.co_filename):
                 self.native(lambda: init(made, *args, **kwargs))  # a library's object of constants
+                self.renew(made.__dict__)
                 self.recorder.own(made.__dict__, namespace=True)
                 return made
             self.recorder.own(made.__dict__, namespace=True)
@@ -92,6 +93,7 @@ class ClassCalls(InlineCalls):
             message = f"{cls.__name__} does not take values that are not known: {raised.exception}"
             raise UntraceableError(message, self.location()) from raised
         if namespace_of(made) is not None:
+            self.renew(made.__dict__)
             self.recorder.own(made.__dict__, namespace=True)
         if isinstance(made, CONTAINERS):
             self.recorder.own(made)

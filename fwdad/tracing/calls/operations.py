@@ -14,6 +14,7 @@ from fwdad.tape.call_form import positional
 from fwdad.tape.contents import may_be_option
 from fwdad.tape.purity import are_plain, is_pure
 from fwdad.tape.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.tape.types import type_of
 from fwdad.tracing.calls.kinds import (
     CONTAINERS,
     MUTATING,
@@ -79,7 +80,7 @@ class OperationCalls(Outside):
                 self.check_unchanged(f)
                 held = isinstance(found, np.ndarray) and type(found) is np.ndarray
                 if held and any(np.may_share_memory(found, a) for a in self.read_arrays):
-                    return self.recorder.as_symbol(found)
+                    return self.bound_outside(found, function_name(f))
                 return self.constants(found)
         if not symbolic and (not makes_arrays(f) or is_computed(f)):
             found = self.native(lambda: f(*args, **kwargs))
@@ -120,6 +121,15 @@ class OperationCalls(Outside):
             parts = [self.constants(part) for part in found]
             return tuple(parts) if type(found) is tuple else self.made(parts)
         return found
+
+    def renew(self, held: dict[str, Any]) -> None:
+        """Arrays in the namespace of what is made when the program is traced: new at each run."""
+        made: dict[int, Symbol] = {}
+        for name, x in held.items():
+            if type_of(x) is not None and isinstance(x, np.ndarray):
+                if id(x) not in made:
+                    made[id(x)] = self.constants(x)
+                held[name] = made[id(x)]
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """What a library's function returns that only reads its arguments, which are known."""

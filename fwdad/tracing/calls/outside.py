@@ -86,6 +86,7 @@ class Outside(Attributes):
         self.guarded: set[Any] = set()  # their places
         self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
         self.read_arrays: list[np.ndarray] = []  # inside of them
+        self.bound_arrays: list[np.ndarray] = []  # that are held outside by what has no name
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
         self.appends = False  # whether the list that is looked up is appended to
         self.appended: list[Any] = []  # lists from outside that are
@@ -229,6 +230,7 @@ class Outside(Attributes):
     def bound_outside(self, x: Any, name: str) -> Any:
         """A default, or what a partial function holds: lists and dicts change between calls."""
         if isinstance(x, np.ndarray):
+            self.bound_arrays.append(x)
             return self.recorder.as_symbol(x)
         own = any(map(self.recorder.is_own, x if isinstance(x, tuple) else (x,)))
         if own or _is_of_trace(x):

@@ -352,9 +352,7 @@ class Differentiated:
         recorder = self.tracer.recorder
         given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
         kept = [
-            v
-            for v in outside
-            if recorder.made_by(v) is None and v not in given and self.stays(v)
+            v for v in outside if recorder.made_by(v) is None and v not in given and self.stays(v)
         ]
         wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
         found = read_before_written(block, wrt, kept) if kept else None
