@@ -127,9 +127,36 @@ def in_one_array():
     return f
 
 
+def beside_what_is_written():
+    held = np.zeros(2)
+
+    def f(x):
+        held[0] = x[0]
+        before = held[1]
+        held[1] = np.sum(x**2)
+        return held[1] + 0.0 * before
+
+    return f
+
+
+def with_what_is_written():
+    held = np.zeros(2)
+
+    def f(x):
+        held[0] = x[0]
+        total = np.sum(held)
+        held[1] = np.sum(x**2)
+        return held[1] + 0.0 * total
+
+    return f
+
+
+KEPT_IN_ARRAYS = [in_a_work_array, in_one_array, beside_what_is_written, with_what_is_written]
+
+
 @pytest.mark.parametrize("second", WAYS)
 @pytest.mark.parametrize("first", WAYS)
-@pytest.mark.parametrize("make", [in_a_work_array, in_one_array])
+@pytest.mark.parametrize("make", KEPT_IN_ARRAYS)
 def test_a_kept_result_in_a_work_array(make, first, second):
     f = make()
     WAYS[first](f, X)
@@ -138,7 +165,7 @@ def test_a_kept_result_in_a_work_array(make, first, second):
     assert_allclose(f(X), 14.0)
 
 
-@pytest.mark.parametrize("make", [in_a_work_array, in_one_array, guess_of_an_array_that_is_written])
+@pytest.mark.parametrize("make", [*KEPT_IN_ARRAYS, guess_of_an_array_that_is_written])
 def test_a_kept_result_in_a_work_array_under_jit(make):
     f = make()
     for way in (fwdad.jit(fwdad.grad(f)), fwdad.jit(fwdad.jacfwd(f)), fwdad.jit(fwdad.jacrev(f))):
@@ -271,6 +298,22 @@ def work_arrays_histories_and_counters():
     return f
 
 
+def elements_of_a_work_array():
+    work = np.zeros(4)
+
+    def f(x):
+        work[0] = x[0]
+        work[1] = work[0] * x[1]
+        if x[2] > 0.0:
+            work[2] = work[1] * x[2]
+        else:
+            work[:] = x[1]
+        work[1] += work[0]
+        return np.sum(work[:3]) + work[1] * work[2]
+
+    return f
+
+
 def whole_work_array():
     work = np.zeros((3, 3))
 
@@ -284,8 +327,14 @@ def whole_work_array():
     return f
 
 
-HARMLESS = [guess_of_an_array, guess_of_a_number, guess_that_is_kept_as_a_constant,
-            work_arrays_histories_and_counters, whole_work_array]  # fmt: skip
+HARMLESS = [
+    guess_of_an_array,
+    guess_of_a_number,
+    guess_that_is_kept_as_a_constant,
+    work_arrays_histories_and_counters,
+    elements_of_a_work_array,
+    whole_work_array,
+]
 
 
 @pytest.mark.parametrize("make", HARMLESS, ids=lambda make: make.__name__)

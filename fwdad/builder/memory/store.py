@@ -276,7 +276,10 @@ def load(a: Any, index: Any, shadow: Shadow | None = None) -> Any:
             )
             raise UnsupportedTypeError(message)
         return found
-    if index and len(index) == a.ndim and _all_int(index):
+    whole = bool(index) and len(index) == a.ndim and _all_int(index)
+    if ARRAYS and (whole or not isinstance(a[index], np.ndarray) or not is_basic(index)):
+        check_array(a, index)  # a view is looked at where it is read
+    if whole:
         shadow = shadow or find_shadow(a)
         if shadow is not None and len(shadow.lanes) == 1:
             (tag,) = shadow.lanes

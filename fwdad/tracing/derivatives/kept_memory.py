@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from fwdad.errors import Location
@@ -12,6 +13,7 @@ from fwdad.tape.ops import (
     Block,
     Branch,
     Call,
+    ElementWrite,
     Load,
     Loop,
     Op,
@@ -21,6 +23,7 @@ from fwdad.tape.ops import (
     Value,
     values_in,
 )
+from fwdad.tape.types import Size
 
 
 def read_before_written(
@@ -29,9 +32,9 @@ def read_before_written(
     """Where a derivative is lost from one call to the next.
 
     That is where memory that a block stores active values in is read before the block has written
-    there: at the next call it holds them as plain numbers. Elements are not told apart: who has
-    written into an array on the way to a read, in each branch of it, is taken to have written what
-    is read, and a loop is taken to run.
+    there: at the next call it holds them as plain numbers. Elements are told apart where their
+    places are constants of the program. Else who has written into an array on the way to a read,
+    in each branch of it, is taken to have written what is read; and a loop is taken to run.
 
     Parameters
     ----------
@@ -52,10 +55,27 @@ def read_before_written(
     if not watched:
         return None
     found = _Reads(structure, watched)
-    written: set[Value] = set()
+    written: _Written = set()
     found.block(block, written)
     found.read(block.results, written, None)
     return found.first
+
+
+_Element = tuple[Value, tuple[int, ...]]
+_Written = set[Value | _Element]
+"""Arrays that are written, as far as that is known, and elements of others."""
+
+
+def _holds(written: _Written, place: Value | _Element) -> bool:
+    return place in written or (isinstance(place, tuple) and place[0] in written)
+
+
+def _is_partly(written: _Written, array: Value) -> bool:
+    """Whether some elements of an array are written, and others not."""
+    lengths = [d.hint or 0 if isinstance(d, Size) else d for d in array.type.shape]
+    if array in written:
+        return False
+    return 0 < sum(isinstance(p, tuple) and p[0] is array for p in written) < math.prod(lengths)
 
 
 class _Reads:
@@ -66,24 +86,39 @@ class _Reads:
         self.watched = watched
         self.first: tuple[Value, Location | None] | None = None
 
-    def block(self, block: Block, written: set[Value]) -> None:
+    def block(self, block: Block, written: _Written) -> None:
         """Enter what a block reads; ``written`` grows by what it writes."""
         for op in block.ops:
             self._op(op, written)
 
-    def _op(self, op: Op, written: set[Value]) -> None:
+    def _op(self, op: Op, written: _Written) -> None:
         if isinstance(op, Branch):
             sides = [set(written) for _ in op.blocks()]
             for inner, side in zip(op.blocks(), sides, strict=True):
                 self.block(inner, side)
-            written |= set.intersection(*sides)
+            written |= {p for p in set.union(*sides) if all(_holds(side, p) for side in sides)}
             return
         if isinstance(op, Loop):
             for inner in op.blocks():
                 self.block(inner, written)
             return
-        self.read(self._uses(op), written, op.location)
-        written |= self._memory(op.writes())
+        element = self._element(op)
+        if isinstance(op, (Load, Update)) and element is not None:
+            if not _holds(written, element):
+                self._found(op.array, op.location)
+        else:
+            self.read(self._uses(op), written, op.location)
+        if element is None:
+            written |= self._memory(op.writes())
+        elif op.writes():
+            written.add(element)
+
+    def _element(self, op: Op) -> _Element | None:
+        """The element that an operation reads or writes, where its place is known."""
+        if not isinstance(op, (Load, ElementWrite)) or op.array not in self.watched:
+            return None
+        at = tuple(i for i in op.index if type(i) is int and i >= 0)  # from the end: any other's
+        return (op.array, at) if len(at) == len(op.index) == op.array.type.ndim else None
 
     def _uses(self, op: Op) -> list[Operand]:
         """What an operation reads to differentiate it; a view is read where it is used."""
@@ -99,11 +134,15 @@ class _Reads:
             return op.operands()
         return op.operands() if isinstance(op, Call) else []
 
-    def read(self, operands: Operand, written: set[Value], location: Location | None) -> None:
+    def read(self, operands: Operand, written: _Written, location: Location | None) -> None:
         """Enter what is read."""
-        unwritten = self._memory(operands) - written
-        if unwritten and self.first is None:
-            self.first = (min(unwritten, key=repr), location)
+        begun = {p if isinstance(p, Value) else p[0] for p in written}
+        partly = {v for v in values_in(operands) if v in self.watched and _is_partly(written, v)}
+        for array in sorted((self._memory(operands) - begun) | partly, key=repr):
+            self._found(array, location)
+
+    def _found(self, array: Value, location: Location | None) -> None:
+        self.first = self.first or (array, location)
 
     def _memory(self, operands: Operand) -> set[Value]:
         found = {r for v in values_in(operands) for r in self.structure.roots(v)}
