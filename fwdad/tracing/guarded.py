@@ -15,6 +15,7 @@ import decimal
 import enum
 import fractions
 import functools
+import gc
 import operator
 import random
 import re
@@ -38,6 +39,7 @@ INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
 
 _BYTES_AT_MOST = 1 << 20  # of arrays and items that are compared at each call
 _ITEM = 64  # what an item counts for
+_REACHED_AT_MOST = 20_000  # objects that are looked at for arrays
 
 _C_FUNCTIONS = (
     types.MethodDescriptorType,
@@ -164,6 +166,22 @@ def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
     """
     reading = _Reading([] if arrays is None else arrays)
     return reading.of(x)
+
+
+def arrays_inside(x: Any) -> list[np.ndarray]:
+    """The arrays that hang on an object, as far as the garbage collector is told of them."""
+    found: list[np.ndarray] = []
+    waiting, seen = [x], set()
+    while waiting and len(seen) < _REACHED_AT_MOST:
+        x = waiting.pop()
+        if id(x) in seen or isinstance(x, _CONSTANTS):
+            continue
+        seen.add(id(x))
+        if isinstance(x, np.ndarray):
+            found.append(x)
+        else:
+            waiting.extend(gc.get_referents(x))
+    return found
 
 
 def is_users(cls: Any) -> bool:

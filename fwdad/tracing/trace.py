@@ -224,13 +224,16 @@ def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -
         if not isinstance(written, np.ndarray):
             continue
         kind, *_ = captures.found[k - first].path
-        if kind == "object" and not any(written is a for a in tracer.bound_arrays):
+        kept = kind == "object" and not any(written is a for a in tracer.bound_arrays)
+        if kept or any(np.may_share_memory(a, written) for a in tracer.made_arrays):
             message = (
                 "an array is written that a library's object holds, which is made when the "
                 "function is traced: the next call would find what this one has left. Make the "
                 "object before the call, or write into a copy"
             )
-            raise UntraceableError(message, tracer.returned)
+            ops = walk(captures.recorder.block)
+            places = (op.location for op in ops if captures.found[k - first].value in op.writes())
+            raise UntraceableError(message, next(places, tracer.returned))
         for a in tracer.read_arrays:
             if np.may_share_memory(a, written):
                 message = (

@@ -73,12 +73,17 @@ LIBRARY = """
 import numpy as np
 from weakref import WeakKeyDictionary
 
+class Inner:
+    def __init__(self, n):
+        self.array = np.ones(n)
+
 class Nested:
     def __init__(self, n):
         self.untraceable = WeakKeyDictionary()
         self.blocks = [np.ones(n), np.ones(n)]
         self.twice = np.ones(n)
         self.again = self.twice
+        self.inner = Inner(n)
 """
 
 
@@ -103,14 +108,24 @@ def test_one_array_by_two_names(nested):
         assert_array_equal(derivative(X), 2 * X)
 
 
-def test_arrays_further_inside_are_not_written(nested):
-    def f(p):
-        made = nested(2)
-        made.blocks[0] *= p
-        return np.sum(made.blocks[0] ** 2)
+def item(made):
+    return made.blocks[0]
 
-    with pytest.raises(fwdad.UntraceableError, match="a library's object holds"):
+
+def attribute(made):
+    return made.inner.array
+
+
+@pytest.mark.parametrize("part", [item, attribute], ids=lambda part: part.__name__)
+def test_arrays_further_inside_are_not_written(nested, part):
+    def f(p):
+        a = part(nested(2))
+        a *= p
+        return np.sum(a**2)
+
+    with pytest.raises(fwdad.UntraceableError, match="a library's object holds") as caught:
         fwdad.jit(f, backend="numpy")(X)
+    assert caught.value.text.strip() == "a *= p"
     for _ in range(2):
         assert_array_equal(fwdad.grad(f)(X), 2 * X)
         assert_array_equal(fwdad.jacobian(f, X, mode="forward"), 2 * X)

@@ -31,6 +31,7 @@ from fwdad.tracing.calls.outside import Outside
 from fwdad.tracing.calls.purity import is_impure
 from fwdad.tracing.calls.ufunc_at import updated_at
 from fwdad.tracing.captures import fetch
+from fwdad.tracing.guarded import arrays_inside
 from fwdad.tracing.syntax.texts import text_of_method
 
 # C code that trusts the index arrays that it is given
@@ -130,6 +131,8 @@ class OperationCalls(Outside):
                 if id(x) not in made:
                     made[id(x)] = self.constants(x)
                 held[name] = made[id(x)]
+            elif type(x) is not Symbol:
+                self.made_arrays.extend(arrays_inside(x))
 
     def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
         """What a library's function returns that only reads its arguments, which are known."""

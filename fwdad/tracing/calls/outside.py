@@ -87,6 +87,7 @@ class Outside(Attributes):
         self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
         self.read_arrays: list[np.ndarray] = []  # inside of them
         self.bound_arrays: list[np.ndarray] = []  # that are held outside by what has no name
+        self.made_arrays: list[np.ndarray] = []  # inside of objects that are made when f is traced
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
         self.appends = False  # whether the list that is looked up is appended to
         self.appended: list[Any] = []  # lists from outside that are
