@@ -10,7 +10,7 @@ import numpy as np
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
-from fwdad.builder.memory.stale import NUMBERS, check_items
+from fwdad.builder.memory.stale import any_left, is_left
 
 
 def is_active(values: Any) -> bool:
@@ -27,8 +27,6 @@ def _shadowed(v: Any) -> bool:
     if t is not Array and issubclass(t, np.ndarray):
         return find_shadow(v) is not None
     if t is list or t is tuple:
-        if NUMBERS:
-            check_items(v)
         return any(_shadowed(item) for item in v)
     if t is dict:
         return any(_shadowed(item) for item in v.values())
@@ -43,17 +41,17 @@ _INERT = {
 
 
 def is_inert(values: Any) -> bool:
-    """Whether values can neither carry a tangent nor reach user code."""
+    """Whether values can neither carry a tangent, nor have lost one, nor reach user code."""
     for v in values:
         t = type(v)
         if t in _INERT:
             continue
         if t is np.ndarray:
-            if v.dtype.kind == "O" or (SHADOWED and find_shadow(v) is not None):
+            if v.dtype.kind == "O" or (SHADOWED and find_shadow(v) is not None) or is_left(v):
                 return False
             continue
         if t is tuple or t is list or t is set or t is frozenset:
-            if is_inert(v):
+            if is_inert(v) and not any_left(v):
                 continue
             return False
         if t is dict:

@@ -165,7 +165,7 @@ class Run(EnteredTwice):
     def begin(self) -> None:
         """Let this thread be in the run."""
         STATE.run = self
-        if self.outer is None and (stale.NUMBERS or stale.ARRAYS):
+        if self.outer is None and stale.ARRAYS:
             self._watch = stale.watch()
         errors.NOTE.sink = self.errors
         if self.before is not None:

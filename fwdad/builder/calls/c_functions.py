@@ -60,7 +60,8 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             protocols.check_buffers(args)
             if is_foreign(f):
                 check_reach(f, (owner, *args, *kwargs.values()))
-        numpy_calls.log_written(f, args, kwargs)
+        reads = not (is_hashable(f) and f in TRANSPARENT)
+        numpy_calls.note_inactive(f, args, kwargs, reads=reads)
         return f(*with_bound_callbacks(f, args), **kwargs)
     if is_hashable(f) and f in TRANSPARENT:
         return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})

@@ -17,6 +17,7 @@ from fwdad.builder.calls.protocols import in_python
 from fwdad.builder.duals.dual import Dual
 from fwdad.builder.lifting.lift import lift
 from fwdad.builder.memory.shadow import none_written
+from fwdad.builder.memory.stale import ARRAYS, check_array
 
 _STATE = ("__getstate__", "__getnewargs__", "__getnewargs_ex__")
 _OWN = ("__copy__", "__reduce__", "__reduce_ex__", "__setstate__", *_STATE)
@@ -34,9 +35,12 @@ def _deepcopy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, deep: bool) -> Any:
     t = type(args[0]) if args else None
+    if t is np.ndarray:
+        check_array(args[0])
     if t is not None and not issubclass(t, Dual):
         own = any(in_python(t, name) for name in (*_OWN, "__deepcopy__"))
-        if own or (not none_written() and (deep or t is np.ndarray)):
+        looked_at = bool(ARRAYS) or not none_written()
+        if own or (looked_at and (deep or t is np.ndarray)):
             twin = lift(function)
             if twin is not None:
                 return twin(*args, **kwargs)

@@ -11,6 +11,7 @@ from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
 from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.stale import check_lists
 from fwdad.builder.run import Tag
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import Chunk
@@ -23,6 +24,7 @@ from fwdad.tangents.zero import Undefined
 
 def make_array(values: Any, dtype: Any = None) -> Any:
     """``numpy.array(values)`` of a value that holds duals at any depth."""
+    check_lists((values,))
     if type(values) is list and dtype is None:
         kinds = set(map(type, values))
         if Scalar in kinds and kinds <= _NUMBERS:

@@ -24,6 +24,7 @@ from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.reach import check_objects, check_reach, holds_state
 from fwdad.builder.memory.shadow import SHADOWED, none_written
+from fwdad.builder.memory.stale import check_lists
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.rules.by_position import by_position
@@ -92,7 +93,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
         symbol = _symbol_in((*args, *kwargs.values()))
         if symbol is not None:  # the body of a rule is being written down
             return symbol.recorder.apply(f, args, kwargs)
-        numpy_calls.log_written(f, args, kwargs)
+        numpy_calls.note_inactive(f, args, kwargs)
         return f(*args, **kwargs)
     filename = f.__code__.co_filename
     if is_library_file(filename):
@@ -209,12 +210,13 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
+    check_lists((*args, *kwargs.values()))
     rule = find_rule(f)
     active = is_active((*args, *kwargs.values()))
     if active and numpy_calls.holds_chunk(args):
         return f(*args, **kwargs)
     if not active:
-        numpy_calls.log_written(f, args, kwargs)
+        numpy_calls.note_inactive(f, args, kwargs)
         if rule is not None or is_inert((*args, *kwargs.values())):
             return f(*args, **kwargs)
     elif rule is not None:
@@ -243,6 +245,7 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         check_objects(f, args)
     else:
         args = protocols.made_arrays(args)
+    check_lists(args)
     return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
 
 
@@ -281,7 +284,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if symbol is not None:
                 return symbol.recorder.apply(f, args, kwargs)
             note_draw(f, args, kwargs)
-            numpy_calls.log_written(f, args, kwargs)
+            numpy_calls.note_inactive(f, args, kwargs)
             return f(*args, **kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")

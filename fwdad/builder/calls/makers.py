@@ -22,7 +22,8 @@ from fwdad.builder.duals.flat import Flat
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory import store
-from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow, owner_of
+from fwdad.builder.memory.stale import ARRAYS, check_lists, check_read
 from fwdad.builder.run import STATE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -78,6 +79,7 @@ def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
 def _creation(function: Any) -> None:
     @handler(function)
     def create(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        check_lists(args[:1])
         if len(args) == 1 and not kwargs and type(args[0]) is list:
             if Scalar in set(map(type, args[0])):
                 return make_array(args[0])
@@ -108,7 +110,10 @@ def _creation(function: Any) -> None:
             missing = kwargs.get("ndmin", 0) - 1
             return np.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
         if not is_active(args) and not _holds_duals(args):
-            return function(*args, **kwargs)
+            made = function(*args, **kwargs)
+            if ARRAYS and args and not _is_of(made, args[0]):
+                check_read(args[:1])
+            return made
         values, *rest = args
         dtype = kwargs.get("dtype", rest[0] if rest else None)
         values = explicit(values)
@@ -154,6 +159,11 @@ def _as_numpy_would(
         converted = np.reshape(converted, made.shape)
     p = made if not isinstance_dual(converted.p) else methods.copied(converted.p)
     return Array(p, converted.t, converted.tag)
+
+
+def _is_of(made: Any, given: Any) -> bool:
+    """Whether an array is another one, or a view of it: it is looked at where it is read."""
+    return isinstance(given, np.ndarray) and owner_of(made) is owner_of(given)
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:

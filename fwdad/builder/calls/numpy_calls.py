@@ -14,7 +14,7 @@ from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
-from fwdad.builder.memory import store
+from fwdad.builder.memory import stale, store
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, MissingRuleError
@@ -34,8 +34,10 @@ WRITERS: dict[Any, tuple[int, ...]] = {
 }
 
 
-def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Keep the arrays that an inactive call is about to write."""
+def note_inactive(
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, reads: bool = True
+) -> None:
+    """What an inactive call reads must not be left by an earlier run; what it writes is kept."""
     run = STATE.run
     if run is None:
         return
@@ -54,9 +56,21 @@ def log_written(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             except TypeError:
                 written = ()
             targets.extend(args[k] for k in written if k < len(args))
+    if stale.ARRAYS and reads and (rule is None or rule.kind != "constant"):
+        _check_read(rule, (*args, *kwargs.values()), targets)
     for target in targets:
         if type(target) is np.ndarray:
             run.writes(target)
+
+
+def _check_read(rule: Rule | None, values: tuple[Any, ...], targets: list[Any]) -> None:
+    """Raise if a call reads in an array what an earlier run has left there."""
+    for a in values:
+        if type(a) is not np.ndarray or any(a is target for target in targets):
+            continue
+        viewed = rule is not None and rule.returns != "new" and a.flags.c_contiguous
+        if not viewed:  # a view is looked at where it is read
+            stale.check_array(a)
 
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -215,7 +229,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
     where = kwargs.get("where", True)
     inputs = [x for k, x in kwargs.items() if k not in ("out", "where")]
     if not is_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
-        log_written(ufunc, args, kwargs)
+        note_inactive(ufunc, args, kwargs)
         return getattr(ufunc, method)(*args, **kwargs)
     if method == "__call__":
         return _general(ufunc, args, kwargs, where)
@@ -354,7 +368,7 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
     """``ufunc.at(a, index, b)``: additions accumulate, the others go element by element."""
     a, index, *rest = args
     if not is_active((a, *rest)):
-        log_written(ufunc, (), {"out": a})
+        note_inactive(ufunc, (*rest,), {"out": a})
         return ufunc.at(*args)
     shape = plain(a).shape
     where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]

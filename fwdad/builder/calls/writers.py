@@ -23,7 +23,7 @@ def _copyto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("dst", "src", "casting", "where"), args, strict=False)) | kwargs
     dst, where = bound["dst"], bound.get("where", True)
     if not is_active((dst, bound["src"])):
-        numpy_calls.log_written(np.copyto, (dst,), {})
+        numpy_calls.note_inactive(np.copyto, (dst, bound["src"]), {})
         return np.copyto(*args, **kwargs)
     value = explicit(bound["src"])
     if isinstance(value, (list, tuple)):
@@ -46,7 +46,7 @@ def _putmask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("a", "mask", "values"), args, strict=False)) | kwargs
     a, mask, values = bound["a"], bound["mask"], bound["values"]
     if not is_active((a, values)):
-        numpy_calls.log_written(np.putmask, (a,), {})
+        numpy_calls.note_inactive(np.putmask, (a, mask, values), {})
         return np.putmask(a, mask, values)
     np.putmask(np.empty(plain(a).shape), mask, 0.0)  # NumPy's own complaint
     chosen = np.flatnonzero(mask)
@@ -62,7 +62,7 @@ def _place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("arr", "mask", "vals"), args, strict=False)) | kwargs
     a, mask, values = bound["arr"], bound["mask"], bound["vals"]
     if not is_active((a, values)):
-        numpy_calls.log_written(np.place, (a,), {})
+        numpy_calls.note_inactive(np.place, (a, mask, values), {})
         return np.place(a, mask, values)
     flat_values = _flat_values(values)
     numbers = np.zeros(plain(flat_values).size)
@@ -88,7 +88,7 @@ def _nan_to_num(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, copy = bound.pop("x"), bound.pop("copy", True)
     if not is_active((x, *bound.values())):
         if not copy:
-            numpy_calls.log_written(np.copyto, (x,), {})
+            numpy_calls.note_inactive(np.copyto, (x,), {})
         return np.nan_to_num(x, copy, **bound)
     x = explicit(x)
     value = numpy_calls.with_out(RULES[np.nan_to_num], (x,), bound)

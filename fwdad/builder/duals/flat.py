@@ -11,6 +11,7 @@ from fwdad.builder.duals.dual import leak
 from fwdad.builder.duals.methods import flatten, put, with_axes
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import ARRAYS, check_array
 from fwdad.errors import DualLeakError
 from fwdad.tangents.plain import plain
 
@@ -63,6 +64,8 @@ def flat_load(flat: Any, index: Any) -> Any:
     base = flat.base
     if SHADOWED and find_shadow(base) is not None:
         return _flat_read(base, index)
+    if ARRAYS:
+        check_array(base, _flat_index(base, index))
     return flat[index]
 
 

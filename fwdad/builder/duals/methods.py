@@ -20,7 +20,7 @@ from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
-from fwdad.builder.memory.stale import ARRAYS, check_array
+from fwdad.builder.memory.stale import ARRAYS, check_array, check_read
 from fwdad.builder.run import STATE
 from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
@@ -49,6 +49,7 @@ OUTPUTS = {"tofile", "dump"}
 
 def call_method(o: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``o.name(...)`` of a dual."""
+    check_read(args)
     o = explicit(o)
     if name in ("conjugate", "conj") and not args and not kwargs:
         if plain(o).dtype.kind == "f" if type(o) is not Scalar else is_real(o):
@@ -140,6 +141,7 @@ def call_plain_method(
     o: np.ndarray, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``o.name(...)`` of a plain array, whose memory or arguments may carry tangents."""
+    check_read(args)
     shadowed = bool(SHADOWED) and find_shadow(o) is not None
     if name in _INPLACE:
         return INPLACE_HOOKS[_INPLACE[name]](o, *args)

@@ -28,7 +28,7 @@ from fwdad.builder.memory import store
 from fwdad.builder.memory.containers import CONTAINERS, log_container
 from fwdad.builder.memory.reach import check_objects
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
-from fwdad.builder.memory.stale import ARRAYS, check_array
+from fwdad.builder.memory.stale import ARRAYS, check_array, check_lists
 from fwdad.builder.run import STATE
 
 _DIRECT = {int, float, complex, bool, np.float64, Scalar, Array, np.ndarray}
@@ -46,6 +46,7 @@ _LISTS = {list, tuple, range}
 
 def _as_operand(b: Any) -> Any:
     """A list beside an array, as the array that NumPy makes of it, with the tangents in it."""
+    check_lists((b,))
     return make_array(b) if is_active((b,)) else b
 
 

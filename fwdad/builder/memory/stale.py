@@ -185,7 +185,7 @@ def is_left(x: Any) -> bool:
 
 def any_left(items: Any) -> bool:
     """Whether a number among some items is one that an earlier call has left."""
-    return not NUMBERS.keys().isdisjoint(map(id, items))
+    return bool(NUMBERS) and not NUMBERS.keys().isdisjoint(map(id, items))
 
 
 def revive(x: Any) -> Any:
@@ -205,16 +205,32 @@ def check_array(a: np.ndarray, index: Any = Ellipsis) -> None:
         raise StaleValueError(was_left(f"an array of shape {a.shape}"))
 
 
-def check_items(values: Any) -> None:
-    """Raise if a list, at any depth, holds something of that kind."""
+def check_lists(values: Any) -> None:
+    """Raise if a list among some values, whose items are about to be read, holds such a thing."""
+    if NUMBERS or ARRAYS:
+        for x in values:
+            if type(x) is list or type(x) is tuple:
+                _check_items(x)
+
+
+def check_read(values: Any) -> None:
+    """Raise if an array or a list among some values, which are about to be read, is one."""
+    if NUMBERS or ARRAYS:
+        for x in values:
+            if type(x) is np.ndarray:
+                check_array(x)
+        check_lists(values)
+
+
+def _check_items(values: Any) -> None:
     for x in values:
         t = type(x)
         if t in NUMBER_TYPES:
             check_number(x)
         elif t is np.ndarray:
             check_array(x)
-        elif (t is list or t is tuple) and x:
-            check_items(x)
+        elif t is list or t is tuple:
+            _check_items(x)
 
 
 def overwrite(a: np.ndarray, index: Any = Ellipsis) -> None:
@@ -255,8 +271,8 @@ _ACTIVE: set[int] = set()
 
 
 def watch() -> int | None:
-    """Have the reads of arrays looked at, until :func:`unwatch`; None where nothing was left."""
-    if not (NUMBERS or ARRAYS):
+    """Have the reads of arrays looked at, until :func:`unwatch`; None where none was left."""
+    if not ARRAYS:
         return None
     with _LOCK:
         key = next(_RUNS)

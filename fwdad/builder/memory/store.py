@@ -23,7 +23,7 @@ from fwdad.builder.memory.shadow import (
     shadow_of_memory,
     untouched,
 )
-from fwdad.builder.memory.stale import ARRAYS, check_array
+from fwdad.builder.memory.stale import ARRAYS, check_array, check_read
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
@@ -71,6 +71,7 @@ def assign_to_lanes(target: Any, index: tuple[Any, ...], t: Any) -> None:
 
 def store_plain(a: np.ndarray, index: Any, v: Any) -> None:
     """``a[index] = v`` for a plain array and any value, tangents included."""
+    check_read((v,))
     if a.dtype.kind == "O":
         a[index] = v
         return

@@ -26,6 +26,10 @@ class Held:
     def __hash__(self) -> int:
         raise self._refusal("cannot be a key of a dict or set")
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """``copy.deepcopy`` of what holds it would take it apart."""
+        raise self._refusal("is copied or pickled")
+
     def _refusal(self, why: str) -> UntraceableError:
         recorder = getattr(getattr(self, "flag", None), "recorder", None)
         place = None if recorder is None else recorder.place()
