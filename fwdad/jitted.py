@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.backends.numba_support import have_numba
-from fwdad.builder.build import build_frule
+from fwdad.builder.build import build_frule, unseen
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.lifting.reached import Carrier
 from fwdad.defects import internal, is_own
@@ -130,7 +130,8 @@ class Jitted(Carrier):
         """Raise what a derivative raises without a tape; or say that the mistake is ours.
 
         A tape's error is that of an operation on lanes or cotangents: it names their shapes, and an
-        axis too much. Arguments that the tape has written into are not what they were.
+        axis too much. Arguments that the tape has written into are not what they were. What the
+        program puts out, the tape has put out.
         """
         program = None if self.last is None else self.last.tape.program
         derives = hasattr(self.__wrapped__, "evaluate")  # jacfwd(f) and its kin
@@ -138,7 +139,8 @@ class Jitted(Carrier):
             derives = (derives or program.quiet) and not any(program.written)
         if derives:
             try:
-                self.__wrapped__(*args, **kwargs)
+                with unseen() as run, run:
+                    self.__wrapped__(*args, **kwargs)
             except FwdadError:
                 return
         if is_own(error):

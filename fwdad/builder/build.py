@@ -92,7 +92,8 @@ class Run(EnteredTwice):
     silent : bool, default False
         Whether no effects are to be made: somebody looks at f only.
     tentative : bool, default False
-        Whether another run follows if it raises, whatever it raises: then nothing stays.
+        Whether another run follows if it raises, whatever it raises: then nothing stays, and it
+        raises where it would put something out.
     journal : list, optional
         The effects of the first of several runs (see :mod:`fwdad.builder.effects`): those that are
         in it are not made again, and those that are made are entered.
@@ -146,9 +147,8 @@ class Run(EnteredTwice):
         self.stays = stays
         self.before: UndoLog | None = None
         self.drawn: dict[int, tuple[Any, Any]] = {}
-        self._tentative = tentative
         self._keeps = keeps
-        self.effects = Effects(journal, repeats=repeats, silent=silent)
+        self.effects = Effects(journal, repeats=repeats, silent=silent, tentative=tentative)
         self.tag = tag or Tag(n, eager=eager and STATE.run is None)
         self.log = UndoLog()
         self.memo: dict[Any, Any] = {}
@@ -177,7 +177,7 @@ class Run(EnteredTwice):
     def __exit__(self, *details: object) -> None:
         kind = details[0] if details else None
         if isinstance(kind, type):
-            unseen = self.effects.repeats or self.effects.silent or self._tentative
+            unseen = self.effects.repeats or self.effects.silent or self.effects.tentative
             self.stays = not (issubclass(kind, FwdadError) or unseen)
         self.end()
 

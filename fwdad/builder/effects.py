@@ -11,7 +11,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from fwdad.errors import DualLeakError, NondeterministicFunctionError, UnsupportedTypeError
+from fwdad.errors import (
+    DualLeakError,
+    NondeterministicFunctionError,
+    UnsupportedTypeError,
+    UntraceableError,
+)
 from fwdad.rules.registry import function_name
 
 Journal = list[tuple[Any, Any, "BaseException | None"]]
@@ -29,6 +34,8 @@ class Effects:
         Whether all that this run does has been done before.
     silent : bool
         Whether none may be made: the run is not one that the user has asked for.
+    tentative : bool
+        Whether another run follows if this one raises: it would make them again.
 
     Attributes
     ----------
@@ -40,9 +47,12 @@ class Effects:
         The numbers that carry derivatives and have become text.
     """
 
-    def __init__(self, journal: Journal | None, *, repeats: bool, silent: bool) -> None:
+    def __init__(
+        self, journal: Journal | None, *, repeats: bool, silent: bool, tentative: bool = False
+    ) -> None:
         self.repeats = repeats
         self.silent = silent
+        self.tentative = tentative
         self.journals: list[Journal] = [] if journal is None else [journal]
         self.given: list[Any] = []
         self.texts: set[str] = set()
@@ -54,6 +64,9 @@ class Effects:
         self, f: Any, perform: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Make an effect, or return what it has returned before."""
+        if self.tentative:
+            message = f"it calls {function_name(f)}, which a second run would call once more"
+            raise UntraceableError(message)
         if self._next < len(self._known):
             known, y, error = self._known[self._next]
             if known is not f and known != f:

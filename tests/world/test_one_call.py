@@ -85,6 +85,27 @@ def test_where_f_raises(make, transform, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
+@pytest.mark.parametrize("transform", [*DERIVATIVES.values(), *COMPILED.values()],
+                         ids=[*DERIVATIVES, *COMPILED])  # fmt: skip
+def test_where_a_value_decides_that_f_raises(transform, capsys):
+    """What raises it in another way, for its words, puts nothing out once more."""
+    held = []
+
+    def f(x):
+        print("first", x[0])
+        held.append(x[1])
+        if x[0] > 0.5:
+            message = f"{x[0]} is too much"
+            raise ArithmeticError(message)
+        return np.sum(x**3)
+
+    with pytest.raises(ArithmeticError):
+        transform(f, X.copy())
+    assert capsys.readouterr().out == "first 0.7\n"
+    assert held == [1.3]
+
+
+@pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 @pytest.mark.parametrize("transform", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_where_fwdad_refuses(transform):
     """Objects are as they were before; what has been put out stays."""
