@@ -51,6 +51,30 @@ def try_around_what_may_raise(x):
     return y
 
 
+def puts_out_finally(x):
+    try:  # here: would be missing
+        if x > 5:
+            raise KeyError
+    finally:
+        print("left")
+    return x
+
+
+class Printing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        print("left")
+
+
+def puts_out_at_an_exit(x):
+    with Printing():  # here: would be missing
+        if x > 5:
+            raise KeyError
+    return x
+
+
 def try_around_an_index(a, n):
     try:  # here: may raise
         return a[n]
@@ -220,6 +244,8 @@ REFUSED = [
     (iterator_used_twice, (V,)),
     (try_around_what_may_raise, (1.0,)),
     (try_around_an_index, (V, 1)),
+    (puts_out_finally, (1.0,)),
+    (puts_out_at_an_exit, (1.0,)),
     (set_of_values, (1.0,)),
     (dict_grows_on_one_side, (3.0,)),
     (with_a_file, (1.0,)),

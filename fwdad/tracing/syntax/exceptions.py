@@ -13,7 +13,7 @@ from fwdad.tracing.syntax import catching
 from fwdad.tracing.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.tracing.syntax.frame import FLOW
 from fwdad.tracing.syntax.loops import Loops
-from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise
+from fwdad.tracing.syntax.raising import AlwaysRaises, may_raise, refuse_vanishing
 
 
 class Exceptions(Loops):
@@ -44,8 +44,8 @@ class Exceptions(Loops):
         raise AlwaysRaises(self.evaluate(node.exc))
 
     def run_Try(self, node: ast.Try) -> None:
-        depth = len(self.recorder.regions)
-        failed, dead = None, False
+        depth, ops = len(self.recorder.regions), self.recorder.block.ops
+        before, failed, dead = len(ops), None, False
         try:
             self._try(node)
         except AlwaysRaises as raised:
@@ -55,13 +55,22 @@ class Exceptions(Loops):
                 raise failed
             return
         _, failed, dead = catching.close(self.recorder, depth, join_sides, None, failed)
+        end = len(ops)
         if failed is not None:
             self.run_block(node.finalbody)
-            if self.stopped() is not True:  # a jump in `finally` swallows the exception
-                raise failed
-            return
-        self._finally(node.finalbody)
-        catching.again(self.recorder, None, dead=dead)
+        else:
+            self._finally(node.finalbody)
+        refuse_vanishing(ops[before:end], self._since(end, ops, depth), self.place_of(node))
+        if failed is None:
+            catching.again(self.recorder, None, dead=dead)
+        elif self.stopped() is not True:  # a jump in `finally` swallows the exception
+            raise failed
+
+    def _since(self, before: int, ops: list[Op], depth: int) -> list[Op]:
+        """What was written into a block since then, also behind what may have been raised."""
+        points = catching.trailing(self.recorder, depth)
+        parts = [part for p in points for part in (p.block.ops, p.side.block.ops)]
+        return [*ops[before:], *[op for part in parts for op in part]]
 
     def _try(self, node: ast.Try) -> None:
         """``try`` without its ``finally``."""
@@ -75,10 +84,7 @@ class Exceptions(Loops):
             failed = raised
         finally:
             recorder.catchers.pop()
-        run = [ops[before:]]
-        for point in catching.trailing(recorder, catcher.depth):
-            run += [point.block.ops, point.side.block.ops]
-        self._refuse_raising(node, catcher.wanted, [op for part in run for op in part])
+        self._refuse_raising(node, catcher.wanted, self._since(before, ops, catcher.depth))
         try:
             if failed is not None:
                 met, failed = failed, None

@@ -20,7 +20,7 @@ from fwdad.tracing.calls.tables import CALLED, builtin
 from fwdad.tracing.syntax import catching, iterators
 from fwdad.tracing.syntax.attributes import class_attribute
 from fwdad.tracing.syntax.frame import Closure, Method
-from fwdad.tracing.syntax.raising import AlwaysRaises, exceptions_of, may_raise
+from fwdad.tracing.syntax.raising import AlwaysRaises, exceptions_of, may_raise, refuse_vanishing
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Leave = Callable[[AlwaysRaises | None], Any]
@@ -54,11 +54,16 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
             yield
     except AlwaysRaises as raised:
         _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
-        if not tracer.truth(leave(raised)):
+        end = len(ops)
+        swallowed = tracer.truth(leave(raised))
+        refuse_vanishing(ops[before:end], ops[end:], tracer.place_of(node))
+        if not swallowed:
             raise
         return
     _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
+    end = len(ops)
     leave(None)
+    refuse_vanishing(ops[before:end], ops[end:], tracer.place_of(node))
 
 
 def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:

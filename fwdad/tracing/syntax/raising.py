@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import Location
+from fwdad.errors import Location, UntraceableError
 from fwdad.tape.effects import Risk, risk
-from fwdad.tape.ops import Apply, Block, Check, Load, Op, Store, Update, Value
+from fwdad.tape.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
 from fwdad.tape.types import Number, Size, number_type
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
@@ -109,3 +109,28 @@ def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
         for e in exceptions_of(op)
         for w in wanted
     )
+
+
+def refuse_vanishing(body: list[Op], end: list[Op], place: Location | None) -> None:
+    """Refuse an end that puts something out, of a body that the program may leave by ``raise``.
+
+    Parameters
+    ----------
+    body : list of Op
+        What a ``try`` or ``with`` is around. A check in it ends the program at once.
+    end : list of Op
+        What is done when it is left.
+    place : Location or None
+        Of the statement.
+    """
+    if _holds(end, Effect) and _holds(body, Check):
+        message = (
+            "what is put out at the end of a `try` or `with` would be missing where its body "
+            "raises an exception under a condition that is known when the program runs only, and "
+            "cannot be traced: raise it behind, or put nothing out there"
+        )
+        raise UntraceableError(message, place)
+
+
+def _holds(ops: list[Op], kind: type[Op]) -> bool:
+    return any(isinstance(op, kind) or any(_holds(b.ops, kind) for b in op.blocks()) for op in ops)
