@@ -4,6 +4,7 @@ import collections
 import contextlib
 import io
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -64,6 +65,42 @@ def test_in_order_at_each_call(way):
     points = [X, X[::-1].copy(), 0.5 * X, X]
     g = way(in_loops_and_branches)
     assert seen_by(g, points) == seen_by(in_loops_and_branches, points)
+
+
+def of_callers(x):
+    total = 0.0
+    for value in warning_steps(x):
+        total = (
+            total + warns(value)
+        )  # fmt: skip
+    return total
+
+
+def warning_steps(x):
+    for k in range(3):
+        warnings.warn(f"step {k}", stacklevel=2)
+        yield x[k]
+
+
+def warns(v):
+    warnings.warn("of the caller", UserWarning, 2)
+    warnings.warn("of the caller's caller", stacklevel=3)
+    return 2.0 * v
+
+
+@pytest.mark.parametrize("way", ["plain", "jit, numpy", "jit(grad), numpy"])
+def test_warnings_of_callers(way):
+    def outer(x):
+        return of_callers(x)
+
+    with pytest.warns(UserWarning, match="step|of the") as caught:
+        WAYS.get(way, lambda f: f)(outer)(X)
+    first = of_callers.__code__.co_firstlineno
+    assert {w.filename for w in caught} == {__file__}
+    lines = {str(w.message): w.lineno - first for w in caught}
+    furthest = lines.pop("of the caller's caller")
+    assert lines == {"step 0": 2, "step 1": 2, "step 2": 2, "of the caller": 4}
+    assert furthest == outer.__code__.co_firstlineno + 1 - first
 
 
 def test_tracing_puts_nothing_out():

@@ -220,6 +220,7 @@ class InlineCalls(OperationCalls):
                 value.value.name = name
         outer, at, called = self.frame, self.node, self.called_at
         self.called_at = self.location() if outer is not None else None
+        frame.caller = outer, called
         self.frame = frame
         self.depth += 1
         self.active.append(key)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.calls.effectful import effect, is_file
-from fwdad.errors import UntraceableError, is_library_file, type_in_words
+from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.rules.registry import function_name
 from fwdad.tape.ops import Effect
 from fwdad.tape.symbol import Symbol, UnknownText
@@ -116,15 +116,33 @@ def _print(tracer: Any, *args: Any, **kwargs: Any) -> None:
 
 
 @builtin(warnings.warn)
-def _warn(tracer: Any, message: Any, category: Any = None, *_rest: Any, **_options: Any) -> None:
+def _warn(
+    tracer: Any,
+    message: Any,
+    category: Any = None,
+    stacklevel: Any = 1,
+    *_rest: Any,
+    **_options: Any,
+) -> None:
     """Of a library's warnings nothing is said: they are no reason to record a run instead."""
-    place = tracer.location()
+    place = _calling_place(tracer, tracer.known(stacklevel))
     if is_library_file(tracer.frame.filename) or place is None:
         return
     if isinstance(message, Warning):
         category = type(message)
     given = (message, category or UserWarning, place.filename, place.line)
     emit(tracer, warnings.warn_explicit, given, {})
+
+
+def _calling_place(tracer: Any, level: int) -> Location | None:
+    """The place that ``warnings.warn`` would name; who calls the traced function is not known."""
+    place, frame, called_at = tracer.location(), tracer.frame, tracer.called_at
+    for _ in range(level - 1):
+        if called_at is None:
+            break
+        place = called_at
+        frame, called_at = frame.caller
+    return place
 
 
 @builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)

@@ -48,6 +48,7 @@ class Frame:
     owner: Any = None  # __class__ of a method, for super()
     captured: bool = False  # by a function that was defined in it
     statement: ast.stmt | None = None  # that is executed
+    caller: tuple[Frame | None, Any] = (None, None)  # and where it was called itself
 
     def home(self, name: str) -> Frame | None:
         """The frame in which a name is local, or None if it is a cell, global or builtin."""

@@ -33,6 +33,7 @@ def resumed(tracer: Any, frame: Any, key: Any, run: _Items) -> _Items:
     while True:
         outer = tracer.frame, tracer.node, tracer.called_at
         tracer.called_at = tracer.location() if tracer.frame is not None else None
+        frame.caller = outer[0], outer[2]
         tracer.frame = frame
         tracer.depth += 1
         tracer.active.append(key)

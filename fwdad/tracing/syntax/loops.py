@@ -219,6 +219,7 @@ class Loops(Comprehensions):
             if k > 20 * UNROLLED_AT_MOST:
                 message = "a loop that has no end, or a very long one, cannot be traced"
                 raise UntraceableError(message, self.place_of(node))
+            self.at(node.iter)
             if k == steps.length if steps.more is None else not steps.more(k):
                 return
             self.assign(node.target, steps.item(k))
