@@ -87,6 +87,29 @@ def test_where_f_raises(make, transform, tmp_path):
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 @pytest.mark.parametrize("transform", [*DERIVATIVES.values(), *COMPILED.values()],
                          ids=[*DERIVATIVES, *COMPILED])  # fmt: skip
+def test_stores_that_the_value_does_not_read(transform):
+    """Of what depends on x, and of what does not."""
+    table, row = np.zeros((3, 5)), np.ones(5)
+
+    def f(x):
+        table[0] = np.sin(row)
+        for k in range(4):
+            table[1, k] = 0.5 * k
+        table[2] = x
+        return np.sum(x * x)
+
+    try:
+        transform(f, X.copy())
+    except fwdad.errors.UntraceableError:  # the gradient takes a copy, and so reads it
+        assert transform is COMPILED["jit(hessian)"]
+        assert not table.any()
+        return
+    np.testing.assert_allclose(table, [np.sin(row), [0.0, 0.5, 1.0, 1.5, 0.0], X], rtol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore:checkpoint has no effect")
+@pytest.mark.parametrize("transform", [*DERIVATIVES.values(), *COMPILED.values()],
+                         ids=[*DERIVATIVES, *COMPILED])  # fmt: skip
 def test_where_a_value_decides_that_f_raises(transform, capsys):
     """What raises it in another way, for its words, puts nothing out once more."""
     held = []

@@ -1,11 +1,11 @@
 """Dead code: operations, carried values, outputs and stores that nothing depends on.
 
-What is alive is found from the results, from writes into parameters, and from what may raise
-because of a *value*: checks, calls of other programs, ``numpy.linalg``, ``math``, ``int(x)``, and
-division of Python numbers stay though nobody uses what they answer. Exceptions about shapes and
-indices, and warnings, go with the unused operation that would have raised them: an element that is
-loaded, or a sum that is formed, for nobody is not formed. A ``while`` that nobody needs is taken to
-end.
+What is alive is found from the results, from writes into parameters and into what a block finds
+outside, and from what may raise because of a *value*: checks, calls of other programs,
+``numpy.linalg``, ``math``, ``int(x)``, and division of Python numbers stay though nobody uses what
+they answer. Exceptions about shapes and indices, and warnings, go with the unused operation that
+would have raised them: an element that is loaded, or a sum that is formed, for nobody is not
+formed. A ``while`` that nobody needs is taken to end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from fwdad.tape.alias import memory, memory_of
 from fwdad.tape.effects import Risk, is_nonzero, reads, risk
 from fwdad.tape.ops import Block, Branch, Call, Loop, Op, Operand, Program, Value, values_in
-from fwdad.tape.passes.rewrite import blocks_of, defined_by
+from fwdad.tape.passes.rewrite import all_inside, blocks_of, defined_by
 
 
 def dead(program: Program) -> bool:
@@ -72,6 +72,8 @@ class _Marker:
                 if every:
                     self._work.append(op)
         self._read(set(program.block.params))
+        if self._writers:
+            self._read(self._writers.keys() - all_inside(program.block))
         self._read(memory(program.block.results, self.roots))
         self._use(program.block.results)
         self._run()
