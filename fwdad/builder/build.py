@@ -170,6 +170,9 @@ class Run(EnteredTwice):
         errors.NOTE.sink = self.errors
         if self.before is not None:
             self.log.go_back_to(self.before)
+            for owner in self.before.arrays():  # the first run may have left equal contents there
+                if stale.ARRAYS and isinstance(owner, np.ndarray):
+                    stale.overwrite(owner)
         for o, state in self.drawn.values():
             self.note_generator(o)
             set_generator_state(o, state)

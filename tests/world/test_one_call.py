@@ -128,6 +128,21 @@ def test_where_a_value_decides_that_f_raises(transform, capsys):
     assert held == [1.3]
 
 
+def test_products_again_where_a_run_has_left_what_it_found():
+    """An increment of zero that carries a derivative is none of an earlier call's."""
+    held, table = {}, np.ones((2, 3))
+
+    def f(x):
+        held["untraceable"] = x[0]
+        table[0, 1] += np.tanh(x[0] - x[0])
+        return x[0] * x[1] * table[0, 1]
+
+    _, J = fwdad.linearize(f, X)
+    for _ in range(3):
+        np.testing.assert_allclose(J.matvec(np.ones(5)), [X[0] + X[1]])
+        np.testing.assert_allclose(J.matmat(np.eye(5)), J.rmatvec(np.ones(1))[None])
+
+
 @pytest.mark.filterwarnings("ignore:checkpoint has no effect")
 @pytest.mark.parametrize("transform", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_where_fwdad_refuses(transform):
