@@ -160,13 +160,10 @@ class Run(EnteredTwice):
         self.outer: Any = STATE.run
         self.overwritten: dict[int, np.ndarray] = {}
         self.given: tuple[Any, ...] = ()
-        self._watch: Any = None
 
     def begin(self) -> None:
         """Let this thread be in the run."""
         STATE.run = self
-        if self.outer is None and stale.ARRAYS:
-            self._watch = stale.watch()
         errors.NOTE.sink = self.errors
         if self.before is not None:
             self.log.go_back_to(self.before)
@@ -189,8 +186,6 @@ class Run(EnteredTwice):
         if self._ended:
             return
         STATE.run, STATE.hidden, errors.NOTE.sink = self._found
-        if self._watch is not None:
-            stale.unwatch(self._watch)
         try:  # what an interrupted end has done is done again
             if self.stays:
                 self.log.taken_from(self.given).restore()  # the caller's arguments never change

@@ -18,6 +18,7 @@ from fwdad.builder.duals.scalar import Scalar, fewer, number, parts_of
 from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, owner_of, untouched
+from fwdad.builder.memory.stale import ARRAYS
 from fwdad.builder.run import Hiding, Tag
 from fwdad.errors import MissingRuleError, RuleError
 from fwdad.rules.contract import check_memory, checked
@@ -69,7 +70,7 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
 
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a rule's function on arguments of which some are duals."""
-    if not kwargs and not SHADOWED and rule.takes_only_primals(len(args)):
+    if not kwargs and not SHADOWED and not ARRAYS and rule.takes_only_primals(len(args)):
         tag = arrays_tag(args)
         if tag is not None:
             return apply_to_arrays(rule, args, tag)

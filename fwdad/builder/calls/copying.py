@@ -16,7 +16,7 @@ from fwdad.builder.calls.dispatch import call, handler
 from fwdad.builder.calls.protocols import in_python
 from fwdad.builder.duals.dual import Dual
 from fwdad.builder.lifting.lift import lift
-from fwdad.builder.memory.shadow import none_written
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.memory.stale import ARRAYS, check_array
 
 _STATE = ("__getstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -39,7 +39,7 @@ def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dee
         check_array(args[0])
     if t is not None and not issubclass(t, Dual):
         own = any(in_python(t, name) for name in (*_OWN, "__deepcopy__"))
-        looked_at = bool(ARRAYS) or not none_written()
+        looked_at = SHADOWED or ARRAYS
         if own or (looked_at and (deep or t is np.ndarray)):
             twin = lift(function)
             if twin is not None:

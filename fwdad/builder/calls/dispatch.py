@@ -23,8 +23,8 @@ from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.reach import check_objects, check_reach, holds_state
-from fwdad.builder.memory.shadow import SHADOWED, none_written
-from fwdad.builder.memory.stale import check_lists
+from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.builder.memory.stale import ARRAYS, check_lists
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.rules.by_position import by_position
@@ -188,7 +188,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of NumPy's."""
     if kwargs:
         args, kwargs = by_position(f, args, kwargs)
-    if not kwargs and not SHADOWED:
+    if not kwargs and not SHADOWED and not ARRAYS:
         tag = apply.arrays_tag(args)
         if tag is not None and f not in HANDLERS:
             rule = RULES.get(f)
@@ -198,7 +198,7 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
-    if not none_written():
+    if SHADOWED:
         written = numpy_calls.WRITERS.get(f, ())  # an `a.flat` among them is no copy of its items
         args = tuple([
             a if k in written else protocols.as_numpy_reads(a) for k, a in enumerate(args)
@@ -240,7 +240,7 @@ def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     duck = _duck(args, "__array_ufunc__")
     if duck is not None:
         return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
-    if not none_written():
+    if SHADOWED:
         args = protocols.all_as_numpy_reads(args)
         check_objects(f, args)
     else:
@@ -302,7 +302,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     note_draw(f, args, kwargs)
     if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
         raise missing_rule(f, args, kwargs)
-    if not none_written() and holds_state(type(f)):
+    if SHADOWED and holds_state(type(f)):
         check_reach(f, (f, *args, *kwargs.values()))
     return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
 

@@ -212,8 +212,7 @@ def holds_chunk(args: tuple[Any, ...]) -> bool:
 def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc or one of its methods."""
     if not kwargs and method == "__call__" and len(args) <= ufunc.nin:
-        if SHADOWED:
-            args = with_explicit(args)
+        args = with_explicit(args)
         if top_tag(args) is None or holds_chunk(args):
             return ufunc(*args)
         return _simple(ufunc, args)

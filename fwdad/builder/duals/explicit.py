@@ -18,14 +18,14 @@ from fwdad.tangents.plain import plain
 
 def explicit(x: Any) -> Any:
     """``x``, with all the tangents that its memory carries, also those of other calls' stores."""
+    if ARRAYS and type(x) is not Array and isinstance(x, np.ndarray):
+        check_array(x)
     if not SHADOWED or type(x) is Scalar:
         return x
     if type(x) is Array:
         return _of_all_calls(x)
     if isinstance(x, np.flatiter):
         return np.ravel(wrap(x.base, copy=False)) if find_shadow(x.base) else x
-    if isinstance(x, np.ndarray) and ARRAYS:
-        check_array(x)
     if isinstance(x, np.ndarray) and find_shadow(x):
         if type(x) not in (np.ndarray, np.memmap):
             message = (
@@ -41,7 +41,7 @@ def explicit(x: Any) -> Any:
 
 def with_explicit(values: Any) -> Any:
     """Make the tangents in the memory of arrays explicit, also inside lists and dicts."""
-    if not SHADOWED:
+    if not SHADOWED and not ARRAYS:
         return values
     made = []
     for x in values:

@@ -17,7 +17,7 @@ from fwdad.builder.hooks.known_types import PLAIN
 from fwdad.builder.lifting.lift import LIFTED
 from fwdad.builder.memory import stale, store
 from fwdad.builder.memory.reach import check_reach
-from fwdad.builder.memory.shadow import SHADOWED, find_shadow, none_written
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
 from fwdad.errors import DualLeakError, is_library_file
 
 
@@ -55,7 +55,7 @@ def iterate(o: Any) -> Any:
 
 def check_generator(o: Any) -> None:
     """Refuse a generator that was made outside the call, and would read arrays without tangents."""
-    if none_written() or id(o.gi_code) in LIFTED:
+    if not SHADOWED or id(o.gi_code) in LIFTED:
         return
     if not is_library_file(o.gi_code.co_filename):
         message = (

@@ -74,7 +74,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
                 check_array(a)
             return reflected_of_array(b, a)
         if t in _DIRECT and u in _DIRECT:
-            if not SHADOWED or (t is not np.ndarray and u is not np.ndarray):
+            if not (SHADOWED or ARRAYS) or (t is not np.ndarray and u is not np.ndarray):
                 return function(a, b)
         if formats and (t is str or t is bytes):
             text = function(a, primal_part(b))
@@ -91,8 +91,8 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
             b = _as_operand(b)
         elif t in _LISTS and (u in _ARRAYS or issubclass(u, np.generic)):
             a = _as_operand(a)
+        a, b = explicit(a), explicit(b)
         if SHADOWED:
-            a, b = explicit(a), explicit(b)
             check_objects(function, (a, b))
             if t not in NATIVE or u not in NATIVE:
                 a, b = _read_by_arrays(a, b, forward, reflected)
@@ -134,8 +134,7 @@ def neg(a: Any) -> Any:
     """``-a``."""
     if type(a) is Scalar:
         return -a
-    if SHADOWED:
-        a = explicit(a)
+    a = explicit(a)
     if has_python(type(a), "__neg__"):
         return call(type(a).__neg__, a)
     return -a
@@ -143,8 +142,7 @@ def neg(a: Any) -> Any:
 
 def pos(a: Any) -> Any:
     """``+a``."""
-    if SHADOWED:
-        a = explicit(a)
+    a = explicit(a)
     return call(type(a).__pos__, a) if has_python(type(a), "__pos__") else +a
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.calls.effectful import is_file
 from fwdad.builder.lifting.expressions import PREFIX
-from fwdad.builder.memory.shadow import none_written
+from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.debuggers import stops
 from fwdad.errors import DualLeakError
@@ -71,7 +71,7 @@ def own_names(names: Any) -> Any:
 
 def check_eval() -> None:
     """Refuse ``eval`` and ``exec`` where the code could read arrays without their tangents."""
-    if not none_written():
+    if SHADOWED:
         message = (
             "eval or exec is called while arrays carry derivatives in their memory: the code runs "
             "without them. Call a function instead"

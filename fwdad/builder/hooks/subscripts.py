@@ -43,16 +43,13 @@ def getitem(o: Any, index: Any) -> Any:
     if t is np.ndarray:
         if type(index) is slice or type(index) is str:
             return o[index]  # a view: its memory has what tangents it has
-        if SHADOWED:
-            shadow = find_shadow(o)
-            if shadow is not None:
-                return store.load(o, index, shadow)
-            if stale.ARRAYS:
-                found = o[index]
-                if type(found) is not np.ndarray or found.base is None:
-                    stale.check_array(o, index)
-                return found
-        return o[index]
+        shadow = find_shadow(o) if SHADOWED else None
+        if shadow is not None:
+            return store.load(o, index, shadow)
+        found = o[index]
+        if stale.ARRAYS and (type(found) is not np.ndarray or found.base is None):
+            stale.check_array(o, index)
+        return found
     if t is np.flatiter:
         return flat.flat_load(o, index)
     if SHADOWED and protocols.is_buffer(t):

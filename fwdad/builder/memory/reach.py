@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.lifting.reached import names_read
-from fwdad.builder.memory.shadow import SHADOWED, none_written, shadow_of_memory
+from fwdad.builder.memory.shadow import SHADOWED, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
 
 _DEPTH = 5  # objects inside each other that are looked into
@@ -46,7 +46,7 @@ def check_reach(f: Any, values: Any) -> None:
     values : iterable
         The object whose method it is, and the arguments.
     """
-    if none_written():
+    if not SHADOWED:
         return
     search = _Search()
     for v in values:

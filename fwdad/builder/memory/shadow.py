@@ -133,15 +133,6 @@ SHADOWED: dict[int, Shadow] = {}
 """id of the owner of a piece of memory -> its shadow; empty while nothing active was stored."""
 
 
-SENTINEL = 0
-"""The key in this table of what only has it looked at: see ``stale.py``."""
-
-
-def none_written() -> bool:
-    """Whether no memory carries tangents."""
-    return not SHADOWED or (len(SHADOWED) == 1 and SENTINEL in SHADOWED)
-
-
 def address(a: np.ndarray) -> int:
     """Where an array's first element lies."""
     try:  # what lies in one piece and may be written answers in a quarter of the time

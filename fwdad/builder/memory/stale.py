@@ -9,7 +9,6 @@ that have carried a derivative, as long as they hold the same content.
 
 from __future__ import annotations
 
-import itertools
 import sys
 import threading
 import weakref
@@ -19,7 +18,7 @@ import numpy as np
 
 from fwdad.builder.duals.dual import was_left
 from fwdad.builder.duals.scalar import Scalar
-from fwdad.builder.memory.shadow import SENTINEL, SHADOWED, Shadow, address, owner_of
+from fwdad.builder.memory.shadow import Shadow, address, owner_of
 from fwdad.builder.run import LEFT, STATE
 from fwdad.errors import StaleValueError
 from fwdad.tangents.plain import plain
@@ -261,35 +260,3 @@ def _overwritten(a: np.ndarray, known: Left, *, make: bool) -> np.ndarray | None
 def _is_later(order: int) -> bool:
     run = STATE.run
     return run is not None and run.tag.order > order
-
-
-# -- while a call is under way
-
-
-_RUNS = itertools.count(1)
-_ACTIVE: set[int] = set()
-
-
-def watch() -> int | None:
-    """Have the reads of arrays looked at, until :func:`unwatch`; None where none was left."""
-    if not ARRAYS:
-        return None
-    with _LOCK:
-        key = next(_RUNS)
-        _ACTIVE.add(key)
-        SHADOWED[SENTINEL] = _NOTHING
-    return key
-
-
-def unwatch(key: int | None) -> None:
-    """See :func:`watch`."""
-    if key is None:
-        return
-    with _LOCK:
-        _ACTIVE.discard(key)
-        if not _ACTIVE:
-            SHADOWED.pop(SENTINEL, None)
-
-
-_NOTHING = Shadow(None, 1, 0)
-"""In the table of shadows for the time of a call: then it is not empty, and is looked at."""
