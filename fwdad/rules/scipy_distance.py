@@ -1,4 +1,4 @@
-r"""Distances between the rows of matrices: ``scipy.spatial.distance.cdist`` and ``pdist``.
+r"""Distances between the rows of matrices: ``cdist``, ``pdist``, ``squareform`` of SciPy.
 
 With the difference u = a - b of two rows, the slope of their distance d along a is g(u), and along
 b it is -g(u):
@@ -75,6 +75,24 @@ def pdist_frule(primals, tangents, metric="euclidean", out=None, **options):
     slopes = _slopes(rows[first] - rows[second], y, metric, options)
     change = x_dot[first] - x_dot[second]
     return y, np.sum(slopes * change, axis=-1)
+
+
+@frule("scipy.spatial.distance.squareform", argnums="X")
+def squareform_frule(primals, tangents, force="no", checks=True):
+    """Push tangents through ``scipy.spatial.distance.squareform``, in both directions.
+
+    A symmetric matrix with a zero diagonal is made of its upper triangle, or that is taken out.
+    """
+    (x,), (x_dot,) = primals, tangents
+    y = distance.squareform(x, force, checks)
+    if y.ndim == 1:
+        return y, x_dot[np.triu_indices(x.shape[0], 1)]
+    n = y.shape[0]
+    i, j = np.arange(n)[:, None], np.arange(n)[None, :]
+    first, second = np.minimum(i, j), np.maximum(i, j)
+    place = first * (2 * n - first - 1) // 2 + second - first - 1
+    padded = np.pad(x_dot, (0, 1))  # of which the last place is what the diagonal has: 0
+    return y, padded[np.where(i != j, place, x.shape[0])]
 
 
 def _rows(x: Any) -> Any:

@@ -31,6 +31,10 @@ CASES = [
     Case(distance.cdist, draw.real(1, 2), draw.real(3, 2)),
     Case(distance.pdist, draw.real(2, 1)),
     Case(distance.pdist, draw.real(1, 2)),
+    *(Case(distance.squareform, draw.real(n)) for n in (1, 3, 6)),
+    Case(distance.squareform, draw.real(6), force="tomatrix", checks=False),
+    Case(distance.squareform, draw.real(4, 4), checks=False),
+    Case(distance.squareform, draw.real(1, 1), checks=False),
 ]
 
 
@@ -84,6 +88,32 @@ def test_every_way_agrees_with_the_formula(metric, options):
         rtol=1e-10,
         atol=1e-11,
     )
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_squareform_agrees_with_indexing(n):
+    first, second = np.triu_indices(n, 1)
+    table = np.zeros((n, n), int)
+    table[first, second] = table[second, first] = np.arange(first.size)
+    weights, x = draw.real(n, n), draw.real(first.size + 1)
+
+    def given(x):
+        square = distance.squareform(x[1:])
+        return distance.squareform(weights * np.exp(square) * x[0], checks=False), square
+
+    def same(x):
+        square = x[1:][table] * (1.0 - np.eye(n)) if n > 1 else np.zeros((1, 1)) * x[0]
+        return (weights * np.exp(square) * x[0])[first, second], square
+
+    for part in (0, 1):
+        want = fwdad.jacobian(lambda x, k=part: same(x)[k], x)
+        for mode in ("forward", "reverse"):
+
+            def found(x, k=part, mode=mode):
+                return fwdad.jacobian(lambda x: given(x)[k], x, mode=mode)
+
+            assert_allclose(found(x), want, rtol=1e-12, atol=1e-14)
+            assert_allclose(fwdad.jit(found, backend="numpy")(x), want, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("metric", "options"), METRICS)
