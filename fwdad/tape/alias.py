@@ -77,6 +77,8 @@ def windows(op: Apply) -> list[Operand]:
 
 def _copies(op: Apply) -> bool:
     """Whether a call of what may answer a window answers a copy."""
+    if op.kwargs.get("copy") is True and _is_of_numpy(op.function):
+        return True
     if op.function is np.array:
         return op.kwargs.get("copy", True) is True
     if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose

@@ -58,6 +58,26 @@ def test_like(name):
     check(LIKE[name], X)
 
 
+COPIES = {
+    "asarray": lambda a: np.asarray(a, copy=True),
+    "asanyarray": lambda a: np.asanyarray(a, dtype=float, copy=True),
+    "reshape": lambda a: np.reshape(a, 3, copy=True),
+    "method reshape": lambda a: a.reshape(3, copy=True),
+    "array": lambda a: np.array(a, copy=True),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_what_is_stored_in_a_copy_that_was_asked_for_is_not_in_the_array(name):
+    def f(x):
+        a = x * 1.0
+        b = COPIES[name](a)
+        b[0] = 5.0 * x[1]
+        return a * b
+
+    check(f, X)
+
+
 def test_like_a_number_is_an_error_of_numpy():
     def f(x):
         return np.zeros(3, like=x[0]) + x
