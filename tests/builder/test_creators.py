@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.errors import DualLeakError, FwdadError
+from fwdad.errors import DualLeakError, FwdadError, UnsupportedTypeError
 
 X = np.array([0.5, 1.25, 2.0])
 
@@ -76,6 +76,38 @@ def test_what_is_stored_in_a_copy_that_was_asked_for_is_not_in_the_array(name):
         return a * b
 
     check(f, X)
+
+
+class Tripled(np.ndarray):
+    def __mul__(self, other):
+        return np.asarray(self) * 3.0
+
+
+VIEWS = {
+    "matrix": lambda a: np.asarray(a.view(np.matrix) * a),
+    "masked": lambda a: a.view(np.ma.MaskedArray) * 2.0,
+    "a class of the user's": lambda a: a.view(Tripled) * 2.0,
+    "type=": lambda a: a.view(type=Tripled) * 2.0,
+}
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_as_a_subclass_of_what_moves_is_refused(name, mode):
+    def stored(x):
+        work = np.zeros((2, 2))
+        work[:] = x
+        return VIEWS[name](work)
+
+    for f in (VIEWS[name], stored):
+        with pytest.raises(UnsupportedTypeError, match="view as"):
+            fwdad.jacobian(f, np.array([[1.0, 2.0], [3.0, 4.0]]), mode=mode)
+        with pytest.raises(FwdadError):
+            fwdad.jit(lambda x, f=f: fwdad.jacobian(f, x, mode=mode))(np.eye(2))
+
+
+def test_a_view_as_a_plain_array_is_one():
+    check(lambda x: x.view(np.ndarray) * x.view(float) * x.view(type=np.ndarray), X, traced=False)
 
 
 def test_like_a_number_is_an_error_of_numpy():

@@ -162,6 +162,8 @@ def call_plain_method(
             STATE.run.writes(out)
         return getattr(o, name)(*args, **kwargs)
     if shadowed and (name in _VIEWS or (name in ("conj", "conjugate") and o.dtype.kind == "f")):
+        if name == "view":
+            refuse_subclass(args, kwargs)
         return getattr(o, name)(*args, **kwargs)
     if shadowed and o.dtype.kind == "V":
         if name == "copy":
@@ -287,11 +289,22 @@ def _tolist(o: Any) -> Any:
     return [_tolist(row) if isinstance_dual(row) else row.tolist() for row in o]
 
 
+def refuse_subclass(args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Raise where ``view`` asks for a subclass: its operators may mean something else."""
+    for cls in (*args, *options.values()):
+        if isinstance(cls, type) and issubclass(cls, np.ndarray) and cls is not np.ndarray:
+            message = (
+                f"a view as {cls.__name__} of an array that carries a derivative: a subclass of "
+                "ndarray may give NumPy's functions another meaning, so only plain arrays can "
+                "carry one. Use the array itself, and numpy.where in the place of a mask"
+            )
+            raise UnsupportedTypeError(message)
+
+
 @_method("view")
-def _view(o: Any, dtype: Any = None, **_types: Any) -> Any:
-    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, np.ndarray)):
-        return store.load_dual(o, Ellipsis)
-    if np.dtype(dtype) == plain(o).dtype:
+def _view(o: Any, dtype: Any = None, **options: Any) -> Any:
+    refuse_subclass((dtype,), options)
+    if dtype is None or dtype is np.ndarray or np.dtype(dtype) == plain(o).dtype:
         return store.load_dual(o, Ellipsis)
     raise DualLeakError(leak(f"a view of its bytes as {np.dtype(dtype)}", o))
 
