@@ -58,12 +58,35 @@ def test_like(name):
     check(LIKE[name], X)
 
 
+def through_memory(x):
+    work = np.zeros(3)
+    work[:] = x
+    same = work.__array__()
+    same[0] = work[1] * 2.0
+    return work**2
+
+
+CALLED = {
+    "an array": lambda x: x.__array__() ** 2,
+    "a dtype": lambda x: x.__array__(complex).real * x,
+    "no copy": lambda x: x.__array__(None, copy=False) * x,
+    "a number": lambda x: x[0].__array__() * x,
+    "memory": through_memory,
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_array_method_that_the_program_calls(name):
+    check(CALLED[name], X)
+
+
 COPIES = {
     "asarray": lambda a: np.asarray(a, copy=True),
     "asanyarray": lambda a: np.asanyarray(a, dtype=float, copy=True),
     "reshape": lambda a: np.reshape(a, 3, copy=True),
     "method reshape": lambda a: a.reshape(3, copy=True),
     "array": lambda a: np.array(a, copy=True),
+    "method __array__": lambda a: a.__array__(copy=True),
 }
 
 

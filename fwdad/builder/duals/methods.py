@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, Any] = {
 CONSTANT = {"argmax", "argmin", "argsort", "argpartition", "any", "all", "nonzero", "searchsorted",
              "is_integer"}  # fmt: skip
 LEAKS = {"as_integer_ratio", "hex", "tobytes", "dumps", "tostring",
-          "__array__", "__reduce__", "view_bytes",
+          "__reduce__", "view_bytes",
           "getfield", "setfield", "__array_interface__", "__dlpack__"}  # fmt: skip
 
 
@@ -165,6 +165,8 @@ def call_plain_method(
         if name == "view":
             refuse_subclass(args, kwargs)
         return getattr(o, name)(*args, **kwargs)
+    if name == "__array__":
+        return METHODS[name](o, *args, **kwargs)
     if shadowed and o.dtype.kind == "V":
         if name == "copy":
             return store.load_records(o, Ellipsis)
@@ -209,6 +211,12 @@ def flatten(o: Any, order: str = "C") -> Any:
     """A flat copy."""
     flat = call(np.ravel, o, order=order)
     return cast(flat, None, copy=True)
+
+
+@_method("__array__")
+def _as_array(o: Any, dtype: Any = None, **options: Any) -> Any:
+    """The user's call of it; a call by NumPy's C code is refused by the dual."""
+    return call(np.asarray, o, dtype, **options)
 
 
 @_method("copy", "__copy__")

@@ -85,6 +85,11 @@ def _copy(tracer: Any, a: Symbol, order: str = "C") -> Any:
     return tracer.recorder.apply(np.ndarray.copy, (a,), {} if order == "C" else {"order": order})
 
 
+@method("__array__")
+def _as_array(tracer: Any, a: Symbol, dtype: Any = None, **options: Any) -> Any:
+    return tracer.call(np.asarray, (a,) if dtype is None else (a, dtype), options)
+
+
 @method("fill")
 def _fill(tracer: Any, a: Symbol, value: Any) -> None:
     tracer.recorder.store(a, Ellipsis, value)
