@@ -155,10 +155,15 @@ def place_of(error: BaseException) -> Location | None:
     trace, found = error.__traceback__, None
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if not is_library_file(filename):
+        if not is_library_file(filename) and (found is None or _can_show(filename)):
             found = Location(filename, trace.tb_lineno, 1)
         trace = trace.tb_next
     return found
+
+
+def _can_show(filename: str) -> bool:
+    """Whether a line can be shown: not of a text that was given to ``exec`` and is kept nowhere."""
+    return not filename.startswith("<") or bool(linecache.getlines(filename))
 
 
 class _Running(threading.local):
@@ -204,11 +209,13 @@ def locate(frame: FrameType | None = None) -> Location | None:
         None when no frame of user code is on the stack.
     """
     frame = frame or sys._getframe(1)
-    fallback = None
+    fallback = unshown = None
     while frame is not None:
         filename = frame.f_code.co_filename
         if not is_library_file(filename):
-            return _frame_location(frame)
+            if _can_show(filename):
+                return _frame_location(frame)
+            unshown = unshown or frame
         places = PLACES.get(filename)
         if places is not None:
             place = _RUNNING.place or places[frame.f_lineno - 1]
@@ -217,6 +224,7 @@ def locate(frame: FrameType | None = None) -> Location | None:
         if fallback is None and not filename.startswith((PACKAGE, "<frozen", "<fwdad ")):
             fallback = frame
         frame = frame.f_back
+    fallback = unshown or fallback
     return _frame_location(fallback) if fallback is not None else None
 
 

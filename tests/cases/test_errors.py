@@ -115,6 +115,26 @@ def test_located_error_pickles():
     )
 
 
+UNREAD = {}
+exec("def rounded(x):\n    return float(x)", UNREAD)
+
+
+def calls_an_unread_text(x):
+    return UNREAD["rounded"](x) * 2.0
+
+
+def test_location_is_no_line_of_a_text_that_is_kept_nowhere():
+    """But that of the call; where there is no other line, in ``python -c``, it is one."""
+    caught = raised(lambda: fwdad.jvp(calls_an_unread_text, 2.5, 1.0), fwdad.DualLeakError)
+    place = find(calls_an_unread_text, 'UNREAD["rounded"](x)')
+    assert (caught.filename, caught.lineno, caught.offset) == place
+    program = "import fwdad; fwdad.jvp(lambda x: int(x), 2.5, 1.0)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert 'File "<string>", line 1' in ran.stderr
+
+
 def test_location_in_a_file_with_wide_characters(tmp_path):
     """Columns count characters, not bytes."""
     path = tmp_path / "wide.py"
