@@ -115,6 +115,8 @@ class ClassCalls(InlineCalls):
         self.recorder.own(vars(made), namespace=True)
         signature = inspect.signature(cls)
         given = self.native(lambda: signature.bind(*args, **kwargs)).arguments
+        frozen = cls.__dataclass_params__.frozen
+        store = self.set_plain_attribute if frozen else self.set_attribute
         for field in dataclasses.fields(cls):
             if field.init and field.name in given:
                 value = given[field.name]
@@ -124,7 +126,7 @@ class ClassCalls(InlineCalls):
                 value = self.bound_outside(field.default, field.name)
             else:
                 continue
-            vars(made)[field.name] = value
+            store(made, field.name, value)
         finish = getattr(cls, "__post_init__", None)
         if finish is not None:
             self.call(finish, (made,), {})
