@@ -116,7 +116,7 @@ def _pingouin_convert():
     import pingouin
 
     def f(p):
-        return pingouin.convert_effsize(p[0], "cohen", "r", nx=10, ny=12)
+        return pingouin.convert_effsize(p[0], "cohen", "pointbiserialr", nx=10, ny=12)
 
     return f, np.array([0.6])
 
@@ -316,6 +316,6 @@ CASES = [
     Case("hmmlearn", "GaussianHMM.score", _hmmlearn_score),
     Case("hmmlearn", "log_multivariate_normal_density", _hmmlearn_density),
     Case("scikit-learn", "RBF times constant kernel", _sklearn_kernel),
-    Case("scikit-learn", "GaussianProcessRegressor.log_marginal_likelihood", _sklearn_gp_likelihood),
+    Case("scikit-learn", "Gaussian process, log_marginal_likelihood", _sklearn_gp_likelihood),
     Case("scikit-learn", "mean_squared_error", _sklearn_loss),
 ]
