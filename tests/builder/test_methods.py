@@ -1,5 +1,6 @@
 """The attributes of duals: those of their primals, known, refused or absent."""
 
+import functools
 import math
 
 import numpy as np
@@ -75,3 +76,38 @@ def test_bound_methods_of_duals_work_where_nothing_is_lifted():
 def test_slots_are_read_without_a_fallback(cls):
     """With ``__getattr__`` Python would read each slot of a dual the slow way."""
     assert not hasattr(cls, "__getattr__")
+
+
+def product_with_memory(x):
+    work = np.zeros(3)
+    work[:] = x * x
+    return np.float64(2.0).__mul__(work)
+
+
+BY_NAME = {
+    "__mul__": lambda x: (2.0).__mul__(x[0]) * x,
+    "__rpow__ that map calls": lambda x: np.array(list(map((2.0).__rpow__, x))),
+    "float.__add__ that reduce calls": lambda x: functools.reduce(float.__add__, [1.0, *x]) * x,
+    "float.__rsub__": lambda x: float.__rsub__(2.0, x[1]) * x,
+    "__lt__": lambda x: x if (2.0).__lt__(x[0]) else 2.0 * x,
+    "memory": product_with_memory,
+    "an int's": lambda x: x * (3.0 if (2).__mul__(x[0]) is NotImplemented else 5.0),
+    "an array's": lambda x: x * (3.0 if (2.0).__mul__(x) is NotImplemented else 5.0),
+    "NumPy's with an array": lambda x: np.float64(2.0).__truediv__(x),
+}
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_operators_of_plain_numbers_that_are_called_by_name(name, mode):
+    f, x = BY_NAME[name], np.array([0.5, 1.25, 2.0])
+    expected = [(f(x + step) - f(x - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
+    found = fwdad.jacobian(f, x, mode=mode)
+    assert_allclose(found, np.stack(expected, -1), rtol=1e-8, atol=1e-8)
+
+
+def test_an_operator_of_a_plain_number_answers_its_class_s_number():
+    for two in (2.0, np.float64(2.0)):
+        assert type(two.__mul__(np.float64(1.5))) is type(two)
+        value, tangent = fwdad.jvp(two.__mul__, np.float64(1.5), 1.0)
+        assert (value, tangent, type(value)) == (3.0, 2.0, type(two))

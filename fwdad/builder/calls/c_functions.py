@@ -15,7 +15,7 @@ from fwdad.builder.calls.callbacks import with_bound_callbacks
 from fwdad.builder.calls.classes import call_class
 from fwdad.builder.calls.dispatch import HANDLERS, TRANSPARENT, is_hashable, on_call
 from fwdad.builder.calls.missing import missing_rule
-from fwdad.builder.duals import flat
+from fwdad.builder.duals import flat, methods
 from fwdad.builder.duals.explicit import explicit, with_explicit
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.hooks.method_calls import method
@@ -81,6 +81,8 @@ def _of_object(f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             args = protocols.all_as_numpy_reads(args)
         return numpy_calls.call_ufunc(owner, f.__name__, args, kwargs)
     t = type(owner)
+    if methods.is_number_operator(owner, f.__name__, args):
+        return methods.number_operator(owner, f.__name__, args)
     if t is types.GeneratorType:
         return f(*args, **kwargs)
     if t in _BY_NAME or isinstance_dual(owner) or t in CONTAINER_METHODS:
@@ -120,7 +122,8 @@ def _of_class(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call_class(args[0], args[1:], kwargs, by_metaclass=False)
     if f in _TRANSPARENT_SLOTS or isinstance(args[0], BaseException):
         return f(*args, **kwargs)
-    if type(args[0]) in _BY_NAME or isinstance_dual(args[0]):
+    by_number = methods.is_number_operator(args[0], f.__name__, args[1:])
+    if by_number or type(args[0]) in _BY_NAME or isinstance_dual(args[0]):
         return method(args[0], f.__name__, *args[1:], **kwargs)
     if note_generator(args[0]):
         log_drawn_into((*args[1:], *kwargs.values()))

@@ -126,6 +126,24 @@ _DUNDERS = {
     for name in ("neg", "abs", "pos")
 }
 
+_COMPARISONS = {f"__{name}__" for name in ("lt", "le", "eq", "ne", "gt", "ge")}
+
+
+def is_number_operator(o: Any, name: str, args: tuple[Any, ...]) -> bool:
+    """Whether a plain number's operator is called by its name, and what it is given moves."""
+    known = name in _DUNDERS or name in _COMPARISONS
+    return known and isinstance(o, (int, float, complex, np.generic)) and is_active(args)
+
+
+def number_operator(o: Any, name: str, args: tuple[Any, ...]) -> Any:
+    """``o.__mul__(x)``: the operator, where the number's class knows what to do with the values."""
+    answer = getattr(type(o), name)(o, *map(plain, args))
+    if answer is NotImplemented or name in _COMPARISONS:
+        return answer
+    y = _DUNDERS[name](o, *args)
+    return y if isinstance(answer, (np.generic, np.ndarray)) else python_number(y)
+
+
 _INPLACE = {
     f"__{name}__": name
     for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul")

@@ -87,6 +87,8 @@ def method(o: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
                 first = protocols.mapping(args[0])
                 args = (first if isinstance(first, dict) else iterate(first), *args[1:])
         return _found(getattr(o, name)(*args, **kwargs))
+    if args and methods.is_number_operator(o, name, args):
+        return methods.number_operator(o, name, args)
     if t in PLAIN:
         return _found(getattr(o, name)(*args, **kwargs))
     if t is ContextVar:
