@@ -129,6 +129,23 @@ def test_a_view_as_a_subclass_of_what_moves_is_refused(name, mode):
             fwdad.jit(lambda x, f=f: fwdad.jacobian(f, x, mode=mode))(np.eye(2))
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_subclass_made_over_what_moves_is_refused(mode):
+    class Over(np.ndarray):
+        def __new__(cls, x):
+            return super().__new__(cls, x.shape, x.dtype, buffer=x)
+
+    def stored(x):
+        work = np.zeros(3)
+        work[:] = x
+        return Over(work) * 2.0
+
+    for f in (lambda x: Over(x * 1.0) * 2.0, stored):
+        with pytest.raises(UnsupportedTypeError, match="Over is made over memory"):
+            fwdad.jacobian(f, X, mode=mode)
+    assert_array_equal(fwdad.jacobian(lambda x: x * np.asarray(Over(X)), X), np.diag(X))
+
+
 def test_a_view_as_a_plain_array_is_one():
     check(lambda x: x.view(np.ndarray) * x.view(float) * x.view(type=np.ndarray), X, traced=False)
 

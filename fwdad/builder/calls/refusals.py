@@ -100,3 +100,16 @@ _CANNOT_CARRY: dict[Any, str] = {
 }
 for _function, _what in _CANNOT_CARRY.items():
     _refuse_class(_function, _what)
+
+
+@handler(np.ndarray.__new__)
+def _new_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An array over a buffer: as a rule the ``__new__`` of a subclass asks for it."""
+    if is_active((*args, *kwargs.values())):
+        message = (
+            f"{getattr(args[0], '__name__', 'ndarray')} is made over memory that carries a "
+            "derivative, by ndarray.__new__: only plain arrays can carry one. Use a plain array, "
+            "and functions that take one"
+        )
+        raise UnsupportedTypeError(message)
+    return np.ndarray.__new__(*args, **kwargs)
