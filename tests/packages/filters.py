@@ -133,13 +133,49 @@ def _ahrs_orientation():
 
 
 CASES = [
-    Case("filterpy", "UnscentedKalmanFilter, two steps", _filterpy_ukf),
+    Case(
+        "filterpy",
+        "UnscentedKalmanFilter, two steps",
+        _filterpy_ukf,
+        {"jit": "UntraceableError"},
+        why="keeps arrays of objects",
+    ),
     Case("filterpy", "ExtendedKalmanFilter, three steps", _filterpy_ekf),
-    Case("filterpy", "Q_discrete_white_noise", _filterpy_white_noise),
-    Case("pykalman", "KalmanFilter.filter", _pykalman_filter),
-    Case("pykalman", "KalmanFilter.loglikelihood", _pykalman_loglikelihood),
-    Case("ahrs", "Quaternion.to_DCM", _ahrs_quaternion),
-    Case("ahrs", "Madgwick.updateIMU, three steps", _ahrs_madgwick),
+    Case(
+        "filterpy",
+        "Q_discrete_white_noise",
+        _filterpy_white_noise,
+        {"jit": "UntraceableError"},
+        why="block_diag asks NumPy for a copy by an enumeration",
+    ),
+    Case(
+        "pykalman",
+        "KalmanFilter.filter",
+        _pykalman_filter,
+        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        why="observations are masked arrays",
+    ),
+    Case(
+        "pykalman",
+        "KalmanFilter.loglikelihood",
+        _pykalman_loglikelihood,
+        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        why="observations are masked arrays",
+    ),
+    Case(
+        "ahrs",
+        "Quaternion.to_DCM",
+        _ahrs_quaternion,
+        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        why="Quaternion is a subclass of ndarray",
+    ),
+    Case(
+        "ahrs",
+        "Madgwick.updateIMU, three steps",
+        _ahrs_madgwick,
+        {"*": "UnsupportedTypeError", "jit": "UntraceableError"},
+        why="Quaternion is a subclass of ndarray",
+    ),
     Case("ahrs", "WGS.normal_gravity", _ahrs_gravity),
     Case("ahrs", "q2R of q_prod", _ahrs_orientation),
 ]
