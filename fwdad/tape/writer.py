@@ -314,7 +314,8 @@ class Writer(Journal, KnownLengths):
             return [self.operand(i) for i in x]
         if callable(x) or type(x).__name__ in FACTORS:
             return x
-        what = getattr(x, "in_words", type_in_words(x))
+        # of the class: an object of the user's may ask itself for attributes that it lacks yet
+        what = vars(type(x)).get("in_words") or type_in_words(x)
         message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED

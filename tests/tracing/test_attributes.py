@@ -334,3 +334,23 @@ def test_an_object_that_a_value_chooses_is_refused(caplog):
 def test_python_numbers_have_no_items(x):
     with pytest.raises(TypeError, match="object is not subscriptable"):
         fwdad.jit(lambda y: y[0], backend="numpy")(x)
+
+
+class Asking:
+    """What it lacks it looks for in what it holds, which it may not hold yet."""
+
+    __slots__ = ("held",)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.held, name)
+
+
+def test_an_object_is_not_asked_for_what_a_message_says():
+    def f(x):
+        return np.add(x, Asking())
+
+    with pytest.raises(fwdad.UntraceableError, match="an Asking is used as a value") as refused:
+        fwdad.jit(f)(np.ones(2))
+    assert "return np.add(x, Asking())" in str(refused.value)
