@@ -23,6 +23,7 @@ from fwdad.builder.duals.dual import OPAQUE, leak
 from fwdad.builder.duals.explicit import explicit
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual
+from fwdad.builder.hooks import attributes
 from fwdad.builder.memory.shadow import SHADOWED
 from fwdad.builder.run import STATE
 from fwdad.errors import DualLeakError
@@ -137,7 +138,7 @@ def _hasattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     o, name = args
     o = plain(o) if type(o) in OPAQUE else explicit(o)
     if not isinstance_dual(o):
-        return hasattr(o, name)
+        return attributes.has_attr(o, name)
     try:
         methods.attribute(o, name)
     except AttributeError:
@@ -156,12 +157,43 @@ def _delattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     hooks.del_attr(*args)
 
 
+@handler(object.__getattribute__)
+def _object_getattribute(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return attributes.generic_attr(*args)
+
+
 @handler(object.__setattr__)
 def _object_setattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
     o, name, value = args
-    if STATE.run is not None:
-        STATE.run.log.attributes(o)
-    object.__setattr__(o, name, value)
+    attributes.generic_set_attr(value, o, name)
+
+
+@handler(object.__delattr__)
+def _object_delattr(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    attributes.generic_del_attr(*args)
+
+
+@handler(property.__get__)
+def _property_get(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    held, o = args[:2]
+    return property.__get__(*args) if o is None or held.fget is None else call(held.fget, o)
+
+
+@handler(property.__set__)
+def _property_set(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    held, o, value = args
+    return property.__set__(*args) if held.fset is None else call(held.fset, o, value)
+
+
+@handler(property.__delete__)
+def _property_delete(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    held, o = args
+    return property.__delete__(*args) if held.fdel is None else call(held.fdel, o)
+
+
+@handler(types.FunctionType.__call__, types.MethodType.__call__, types.BuiltinFunctionType.__call__)
+def _call_by_slot(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(*args, **kwargs)
 
 
 @handler(vars)

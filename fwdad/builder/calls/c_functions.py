@@ -43,6 +43,10 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if special is not None:
         return special(args, kwargs)
     owner = getattr(f, "__self__", None)
+    if type(f) is types.MethodWrapperType:  # `o.__setattr__`: a class's slot, bound
+        special = HANDLERS.get(vars(f.__objclass__).get(f.__name__))
+        if special is not None:
+            return special((owner, *args), kwargs)
     if owner is not None and not isinstance(owner, types.ModuleType):
         y = _of_object(f, owner, args, kwargs)
         if y is not _AS_A_FUNCTION:
@@ -135,7 +139,7 @@ _AS_A_FUNCTION = object()  # it is called as functions are
 _BY_NAME = {np.ndarray, np.flatiter, memoryview, flat.Flat, ContextVar}
 """Types whose methods are known by their names."""
 
-_TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__getattribute__, object.__init_subclass__}
+_TRANSPARENT_SLOTS: set[Any] = {object.__init__, object.__init_subclass__}
 
 
 def _writes_container(o: Any) -> bool:

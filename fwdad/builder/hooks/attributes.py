@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import random
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.builder.activity import is_active
+from fwdad.builder.calls import protocols
 from fwdad.builder.calls.dispatch import call
 from fwdad.builder.duals import attributes as dual_attributes
 from fwdad.builder.duals import methods, opaque
@@ -40,14 +42,36 @@ def attr(o: Any, name: str) -> Any:
     if OPAQUE and t in OPAQUE:
         return opaque.attribute(o, name)
     found = _class_attribute(t, name)
-    kind = type(found)
-    if kind is property:
-        return call(found.fget, o) if found.fget is not None else getattr(o, name)
-    if kind is functools.cached_property:
-        return _cached(o, found, name)
-    if kind is types.FunctionType or found is None:
+    if found is None or type(found) is types.FunctionType or _in_python(t, "__getattribute__"):
         held = _instance_attribute(o, t, name)
         return stale.revive(held) if stale.NUMBERS else held
+    try:
+        return _by_class(o, t, name, found, getattr)
+    except AttributeError:
+        fallback = _in_python(t, "__getattr__")
+        if fallback is None:
+            raise
+        return call(fallback, o, name)
+
+
+def generic_attr(o: Any, name: str) -> Any:
+    """``object.__getattribute__(o, name)``: what a class has of its own is not asked."""
+    t = type(o)
+    if t in _KNOWN or (OPAQUE and t in OPAQUE):
+        return attr(o, name)
+    found = _class_attribute(t, name)
+    if found is None or type(found) is types.FunctionType or isinstance(o, type):
+        return _held(object.__getattribute__(o, name))
+    return _by_class(o, t, name, found, object.__getattribute__)
+
+
+def _by_class(o: Any, t: type, name: str, found: Any, look: Callable[[Any, str], Any]) -> Any:
+    """An attribute for which an object's class holds something that is no function."""
+    kind = type(found)
+    if kind is property:
+        return call(found.fget, o) if found.fget is not None else look(o, name)
+    if kind is functools.cached_property:
+        return _cached(o, found, name)
     get = getattr(kind, "__get__", None)
     if isinstance(get, types.FunctionType):
         held = namespace_of(o) or {}
@@ -56,7 +80,27 @@ def attr(o: Any, name: str) -> Any:
         return call(get, found, o, t)
     if SHADOWED and kind is types.GetSetDescriptorType and holds_state(t):
         check_reach(found, (o,))
-    return _held(getattr(o, name))
+    return _held(look(o, name))
+
+
+def has_attr(o: Any, name: str) -> bool:
+    """``hasattr(o, name)``; what has to be computed for that is lifted."""
+    t = type(o)
+    if t in _KNOWN or isinstance(o, type):
+        return hasattr(o, name)
+    found = _class_attribute(t, name)
+    by_python = type(found) is property or protocols.in_python(type(found), "__get__")
+    if not by_python and not any(_in_python(t, asks) for asks in _ASKS):
+        return hasattr(o, name)
+    try:
+        attr(o, name)
+    except AttributeError:
+        return False
+    return True
+
+
+_KNOWN = {types.ModuleType, np.ndarray, Array, Scalar, super}
+_ASKS = ("__getattribute__", "__getattr__")
 
 
 def _held(x: Any) -> Any:
@@ -83,12 +127,16 @@ def _class_attribute(t: type, name: str) -> Any:
     return None
 
 
+def _in_python(t: type, name: str) -> types.FunctionType | None:
+    """A method by which a class asks, sets or deletes attributes itself."""
+    found = _class_attribute(t, name)
+    return found if isinstance(found, types.FunctionType) else None
+
+
 def _instance_attribute(o: Any, t: type, name: str) -> Any:
-    lookup = _class_attribute(t, "__getattribute__")
-    if not isinstance(lookup, types.FunctionType):
-        lookup = None
-    fallback = _class_attribute(t, "__getattr__")
-    if isinstance(fallback, types.FunctionType):
+    lookup = _in_python(t, "__getattribute__")
+    fallback = _in_python(t, "__getattr__")
+    if fallback is not None:
         try:
             return call(lookup, o, name) if lookup else object.__getattribute__(o, name)
         except AttributeError:
@@ -117,9 +165,28 @@ def _array_attribute(o: np.ndarray, name: str) -> Any:
 def set_attr(value: Any, o: Any, name: str) -> None:
     """``o.name = value``; what the object held is kept, to be put back when the call ends."""
     t = type(o)
+    own = None if isinstance(o, (type, types.ModuleType)) else _in_python(t, "__setattr__")
+    if own is None:
+        _set(value, o, name, setattr)
+        return
+    _keep(o)
+    call(own, o, name, value)
+
+
+def generic_set_attr(value: Any, o: Any, name: str) -> None:
+    """``object.__setattr__(o, name, value)``: what a class has of its own is not asked."""
+    _set(value, o, name, object.__setattr__)
+
+
+def _set(value: Any, o: Any, name: str, store: Callable[[Any, str, Any], None]) -> None:
+    t = type(o)
     if OPAQUE and t in OPAQUE:
         opaque.refuse_write(o, name)
-    found = _class_attribute(t, name) if not isinstance(o, (type, types.ModuleType)) else None
+    if isinstance(o, (type, types.ModuleType)):
+        _keep(o, name)
+        store(o, name, value)
+        return
+    found = _class_attribute(t, name)
     if type(found) is property and found.fset is not None:
         call(found.fset, o, value)
         return
@@ -130,41 +197,54 @@ def set_attr(value: Any, o: Any, name: str) -> None:
     if t is np.ndarray or t is Array:
         dual_attributes.set_array_attribute(o, name, value)
         return
-    run = STATE.run
-    if isinstance(o, (type, types.ModuleType)):
-        if run is not None:
-            run.log_namespace(o, name)
-        setattr(o, name, value)
-        return
     if (
         holds_state(t)
         and is_active((value,))
         and not isinstance(getattr(o, "__dict__", None), dict)
     ):
         raise DualLeakError(leak(f"what {with_article(t.__name__)} holds in C", value))
-    if run is not None:
-        if isinstance(o, random.Random):  # its attributes are its state, which is not put back
-            run.note_generator(o)
-        else:
-            run.log.attributes(o)
-    own = _class_attribute(t, "__setattr__")
-    if isinstance(own, types.FunctionType):
-        call(own, o, name, value)
+    _keep(o)
+    store(o, name, value)
+
+
+def _keep(o: Any, name: str = "") -> None:
+    """Keep what an object holds before it changes, or what a class or module has by a name."""
+    run = STATE.run
+    if run is None:
         return
-    setattr(o, name, value)
+    if isinstance(o, (type, types.ModuleType)):
+        run.log_namespace(o, name)
+    elif isinstance(o, random.Random):  # its attributes are its state, which is not put back
+        run.note_generator(o)
+    else:
+        run.log.attributes(o)
 
 
 def del_attr(o: Any, name: str) -> None:
     """``del o.name``."""
+    own = None if isinstance(o, (type, types.ModuleType)) else _in_python(type(o), "__delattr__")
+    if own is None:
+        _delete(o, name, delattr)
+        return
+    _keep(o)
+    call(own, o, name)
+
+
+def generic_del_attr(o: Any, name: str) -> None:
+    """``object.__delattr__(o, name)``: what a class has of its own is not asked."""
+    _delete(o, name, object.__delattr__)
+
+
+def _delete(o: Any, name: str, remove: Callable[[Any, str], None]) -> None:
     if OPAQUE and type(o) in OPAQUE:
         opaque.refuse_write(o, name)
     found = None if isinstance(o, (type, types.ModuleType)) else _class_attribute(type(o), name)
     if type(found) is property and found.fdel is not None:
         call(found.fdel, o)
         return
-    if STATE.run is not None:
-        if isinstance(o, (type, types.ModuleType)):
-            STATE.run.log_namespace(o, name)
-        else:
-            STATE.run.log.attributes(o)
-    delattr(o, name)
+    deleter = getattr(type(found), "__delete__", None)
+    if isinstance(deleter, types.FunctionType):
+        call(deleter, found, o)
+        return
+    _keep(o, name)
+    remove(o, name)
