@@ -156,3 +156,19 @@ def test_sum_has_the_value_that_python_gives_it(start):
         assert_allclose(fwdad.value_and_jacobian(first, 3.0), (6 * X.sum(), 2 * X.sum()))
     inactive = lambda t: t * sum([0.1] * 10)  # noqa: E731
     assert fwdad.jvp(inactive, 3.0, 1.0) == (inactive(3.0), sum([0.1] * 10))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("convert", [float, complex, lambda a: complex(0.0, a)])
+def test_an_array_that_is_no_number_raises_what_numpy_raises(convert, mode):
+    """Whether a value is a number is often found out so."""
+
+    def f(x):
+        try:
+            return abs(convert(x)) * 2
+        except TypeError:
+            return x * 3
+
+    assert_allclose(fwdad.jacobian(f, X, mode=mode), 3 * np.eye(3))
+    one = fwdad.jacobian(lambda x: f(x[1].reshape(())), X, mode=mode)
+    assert_allclose(one, [0.0, 2.0, 0.0])

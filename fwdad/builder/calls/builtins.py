@@ -54,12 +54,20 @@ def _float(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x = explicit(args[0])
         _check_text(x)
         if isinstance_dual(x):
-            x = methods.call_method(x, "item", (), {})
-            return _to_float(x)
+            return _to_float(_as_one_number(x))
         method = getattr(type(x), "__float__", None)
         if isinstance(method, types.FunctionType):
             return call(method, x)
     return float(*args, **kwargs)
+
+
+def _as_one_number(x: Any) -> Any:
+    """A dual as a dual Python number."""
+    if not isinstance_dual(x):
+        return x
+    if type(x) is not Scalar:
+        complex(plain(x))  # raises what NumPy raises of an array that is no number
+    return methods.call_method(x, "item", (), {})
 
 
 def _check_text(x: Any) -> None:
@@ -86,10 +94,9 @@ def _complex(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return complex(*args, **kwargs)
     real = args[0] if args else kwargs.get("real", 0.0)
     imag = args[1] if len(args) > 1 else kwargs.get("imag")
-    value = methods.call_method(real, "item", (), {}) if isinstance_dual(real) else real
-    value = value + 0j
+    value = _as_one_number(real) + 0j
     if imag is not None:
-        value = value + 1j * imag
+        value = value + 1j * _as_one_number(imag)
     return value
 
 
