@@ -11,7 +11,7 @@ import fwdad
 from fwdad.builder.build import Run
 from fwdad.builder.duals.array import Array
 from fwdad.builder.duals.scalar import Scalar
-from fwdad.errors import MissingRuleError
+from fwdad.errors import MissingRuleError, UnsupportedTypeError
 from fwdad.tangents.chunk import Chunk
 
 
@@ -111,3 +111,62 @@ def test_an_operator_of_a_plain_number_answers_its_class_s_number():
         assert type(two.__mul__(np.float64(1.5))) is type(two)
         value, tangent = fwdad.jvp(two.__mul__, np.float64(1.5), 1.0)
         assert (value, tangent, type(value)) == (3.0, 2.0, type(two))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a.view(np.matrix),
+        lambda a: a.view(type=np.matrix),
+        lambda a: a.view(float, np.matrix),
+        lambda a: a.view(dtype=np.matrix),
+    ],
+)
+def test_a_view_of_another_class_is_refused(view, mode):
+    """The product of such views would be the one of matrices."""
+
+    def f(x):
+        m = view(x.reshape(2, 2) * 1.0)
+        return np.asarray(m * m).ravel()
+
+    with pytest.raises(UnsupportedTypeError, match="a view as matrix"):
+        fwdad.jacobian(f, np.arange(4.0), mode=mode)
+    same = fwdad.jacobian(lambda x: x.view(np.ndarray) * 2, np.arange(4.0), mode=mode)
+    assert_allclose(same, 2 * np.eye(4))
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_resize_of_what_has_been_written(mode):
+    kept = []
+
+    def grown(x, start):
+        a = np.zeros(start)
+        for k in range(start, 3):
+            a.resize(k + 1, refcheck=False)
+            a[k] = x[k] ** 2
+        kept.append(a)
+        return a[-1:]
+
+    x = np.array([0.5, 2.0, 3.0])
+    assert_allclose(fwdad.jacobian(lambda x: grown(x, 2), x, mode=mode), [[0, 0, 6.0]])
+    with pytest.raises(MissingRuleError, match=r"numpy\.concatenate"):
+        fwdad.jacobian(lambda x: grown(x, 1), x, mode=mode)
+
+
+def test_a_method_is_asked_for_its_name():
+    """Some libraries look up by it what a method does."""
+    doubled = {"cumsum", "take"}
+
+    def f(x):
+        total = 0.0
+        for name, args in (("cumsum", ()), ("take", ([2, 0, 1],)), ("conj", ())):
+            method = getattr(x * 1.0, name)
+            assert method.__self__.shape == x.shape
+            total = total + method(*args) * (2.0 if method.__name__ in doubled else 1.0)
+        return total
+
+    x = np.array([0.5, 2.0, 3.0])
+    expected = 2 * np.tri(3) + 2 * np.eye(3)[[2, 0, 1]] + np.eye(3)
+    for mode in ("forward", "reverse"):
+        assert_allclose(fwdad.jacobian(f, x, mode=mode), expected)

@@ -25,6 +25,7 @@ from fwdad.builder.run import STATE
 from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
 from fwdad.tangents.plain import plain
+from fwdad.tangents.refused import refusal
 
 # methods with the arguments of the function of that name
 FUNCTIONS: dict[str, Any] = {
@@ -91,9 +92,22 @@ def of_primal(o: Any, name: str) -> Any:
         message = f"{type(plain(o)).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
     if name in METHODS or name in FUNCTIONS or name in CONSTANT or name in LEAKS or name in OUTPUTS:
-        return lambda *args, **kwargs: call_method(o, name, args, kwargs)
+        return _Bound(o, name)
     message = f"attribute {name!r} of a value that carries a derivative has no frule"
     raise MissingRuleError(message)
+
+
+class _Bound:
+    """A method of a dual that is called later; who asks for its name gets the primal's."""
+
+    def __init__(self, o: Any, name: str) -> None:
+        self.__self__ = o
+        self.__name__ = name
+        self.__qualname__ = f"{type(plain(o)).__name__}.{name}"
+        self.__doc__ = getattr(type(plain(o)), name).__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call_method(self.__self__, self.__name__, args, kwargs)
 
 
 def is_real(o: Any) -> bool:
@@ -171,6 +185,8 @@ def call_plain_method(
             check_array(o)
         if STATE.run is not None:
             STATE.run.writes(o)
+            if name == "resize":
+                return _resize(o, args, kwargs)
         return getattr(o, name)(*args, **kwargs)
     if ARRAYS and name not in _VIEWS:
         check_array(o)
@@ -328,8 +344,8 @@ def refuse_subclass(args: tuple[Any, ...], options: dict[str, Any]) -> None:
 
 
 @_method("view")
-def _view(o: Any, dtype: Any = None, **options: Any) -> Any:
-    refuse_subclass((dtype,), options)
+def _view(o: Any, dtype: Any = None, cls: Any = None, **options: Any) -> Any:
+    refuse_subclass((dtype, cls), options)
     if dtype is None or dtype is np.ndarray or np.dtype(dtype) == plain(o).dtype:
         return store.load_dual(o, Ellipsis)
     raise DualLeakError(leak(f"a view of its bytes as {np.dtype(dtype)}", o))
@@ -397,6 +413,8 @@ def _refused_method(name: str) -> None:
     @_method(name)
     def refuse(_o: Any, *_args: Any, **_kwargs: Any) -> Any:
         message = f"ndarray.{name} of an array whose values carry a derivative has no frule"
+        if name == "resize":
+            message = _RESIZED
         raise MissingRuleError(message)
 
 
@@ -406,6 +424,20 @@ def _setflags(o: Any, *args: Any, **kwargs: Any) -> None:
     if STATE.run is not None:
         STATE.run.writes(raw)
     raw.setflags(*args, **kwargs)
+
+
+_RESIZED = (
+    "ndarray.resize gives an array other memory, which a derivative call cannot keep track of: "
+    "make the array as long as it will be, or say numpy.concatenate"
+)
+
+
+def _resize(o: np.ndarray, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """``o.resize(...)`` of a plain array; NumPy refuses to where this call refers to it, too."""
+    try:
+        o.resize(*args, **kwargs)
+    except ValueError as error:
+        raise MissingRuleError(_RESIZED) from error
 
 
 for _name in ("itemset", "byteswap", "resize"):

@@ -257,7 +257,6 @@ class UndoLog:
             whole = owner if isinstance(owner, np.ndarray) else np.frombuffer(owner, np.uint8)
             if KEPT:
                 before_write(owner)
-            _restore_array(whole, content)
             shadow: Shadow | None = SHADOWED.get(id(owner))
             if shadow is not None:
                 if not any(tag in lanes for tag in list(shadow.lanes)):
@@ -267,6 +266,8 @@ class UndoLog:
                         shadow.drop(tag)
                     elif lanes[tag] is not None:
                         shadow.lanes[tag][...] = lanes[tag]
+            del shadow  # NumPy resizes no array that others refer to
+            _restore_array(whole, content)
         for variable, tokens in self._contexts.values():
             _restore_variable(variable, tokens)
         self.clear()
