@@ -344,8 +344,8 @@ class BoundArrayMethod:
     """A method of an array or number that is not known."""
 
     def __init__(self, owner: Symbol, name: str) -> None:
-        self.owner = owner
-        self.name = name
+        self.owner = self.__self__ = owner
+        self.name = self.__name__ = name
 
     def call(self, tracer: Any, args: Any, kwargs: Any) -> Any:
         handle = METHODS.get(self.name)
