@@ -146,7 +146,11 @@ class Captures:
     def container(self, x: Any, path: Any, name: str) -> Any:
         """A list or dict from outside: its numbers and arrays become inputs, it may not change."""
         if id(x) not in self._containers:
-            flat = Flattened((x,), {})
+            try:
+                flat = Flattened((x,), {})
+            except UntraceableError as error:
+                message = f"of `{name}`, which is read from outside: {error.msg}"
+                raise UntraceableError(message, self.recorder.place()) from error
             if len(flat.leaves) > _CAPTURED_AT_MOST:
                 message = (
                     f"`{name}` is {type_in_words(x)} of more than {_CAPTURED_AT_MOST} numbers "

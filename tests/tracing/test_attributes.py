@@ -354,3 +354,15 @@ def test_an_object_is_not_asked_for_what_a_message_says():
     with pytest.raises(fwdad.UntraceableError, match="an Asking is used as a value") as refused:
         fwdad.jit(f)(np.ones(2))
     assert "return np.add(x, Asking())" in str(refused.value)
+
+
+def test_what_a_list_from_outside_holds_is_refused_where_it_is_read():
+    table = [1.0, {"a": {2.0}}]
+
+    def f(x):
+        factor = table[0]
+        return x * factor
+
+    with pytest.raises(fwdad.UntraceableError, match="of `table`, .* a set ") as refused:
+        fwdad.jit(f)(np.ones(2))
+    assert refused.value.text.strip() == "factor = table[0]"
