@@ -84,6 +84,8 @@ def _copies(op: Apply) -> bool:
     if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose
         arrays = sum(type(v.type) is ArrayType for v in values_in(op.args))
         return arrays > 1 or _letters(op) == "summed"
+    if op.function is np.diag:  # of a vector it is a matrix of its own
+        return op.outputs[0].type.ndim == 2
     if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
         return all(v.type.dtype.kind != "c" for v in values_in(op.args))
     if op.function is np.ndarray.astype:

@@ -1,4 +1,4 @@
-"""NumPy's `flat`, `like=`, `fill_diagonal(wrap=True)`, and divisions by a zero that is known."""
+"""NumPy's `diag` that is written, `flat`, `like=`, `fill_diagonal(wrap=True)`, and divisions by a zero that is known."""
 
 from importlib.util import find_spec
 
@@ -104,3 +104,17 @@ def test_distributions_of_scipy_say_what_to_write():
     with pytest.raises(UntraceableError, match=r"scipy\.special"):
         fwdad.jit(lambda x: stats.norm.logpdf(x).sum())(x)
     assert_allclose(fwdad.grad(lambda x: stats.norm.logpdf(x).sum())(x), -x)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_matrix_of_a_diagonal_is_written(mode):
+    def f(x):
+        m = np.diag([x[0], x[1], 1.0])
+        m[:2, 1:] += x[0] ** 2
+        return m.ravel()
+
+    x = np.array([0.5, 2.0])
+    first = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0.0]])
+    expected = np.stack([first, np.diag([0, 1.0, 0])], axis=-1).reshape(9, 2)
+    found = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode=mode))(x)
+    assert_allclose(found, expected)
