@@ -363,6 +363,6 @@ def test_what_a_list_from_outside_holds_is_refused_where_it_is_read():
         factor = table[0]
         return x * factor
 
-    with pytest.raises(fwdad.UntraceableError, match="of `table`, .* a set ") as refused:
+    with pytest.raises(fwdad.UntraceableError, match=r"of `table`, .* a set ") as refused:
         fwdad.jit(f)(np.ones(2))
     assert refused.value.text.strip() == "factor = table[0]"

@@ -98,6 +98,8 @@ class Closure:
         Defaults of its parameters.
     """
 
+    in_words = "a function that the program defines"
+
     node: Definition
     frame: Frame
     defaults: tuple[Any, ...]
