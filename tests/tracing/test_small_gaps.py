@@ -118,3 +118,34 @@ def test_matrix_of_a_diagonal_is_written(mode):
     expected = np.stack([first, np.diag([0, 1.0, 0])], axis=-1).reshape(9, 2)
     found = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode=mode))(x)
     assert_allclose(found, expected)
+
+
+def _is_sequence(x):
+    try:
+        iter(x)
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: 3,
+        lambda x: x.shape[0] // 2,
+        lambda x: float(x[0]),
+        lambda x: x[0],
+        lambda x: x.sum().reshape(()),
+        lambda x: None,
+        lambda x: x,
+        lambda x: [x[0]],
+    ],
+)
+def test_a_number_is_told_from_a_sequence(of):
+    def f(x):
+        return x * (2.0 if _is_sequence(of(x)) else 1.0) * (3.0 if np.iterable(of(x)) else 1.0)
+
+    x = np.ones(3)
+    assert_array_equal(fwdad.jit(f)(x), f(x))
+    found = fwdad.jit(lambda x: fwdad.jacobian(f, x, mode="reverse"))(x)
+    assert_array_equal(found, np.diag(f(x)))

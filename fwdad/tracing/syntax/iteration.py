@@ -13,7 +13,8 @@ import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.tape.ops import Check
-from fwdad.tape.symbol import Symbol
+from fwdad.tape.symbol import Length, Symbol
+from fwdad.tape.types import Number
 from fwdad.tracing.numpy_sources.row_by_row import Flat
 from fwdad.tracing.syntax.raising import AlwaysRaises
 
@@ -198,12 +199,24 @@ def iterable(tracer: Expressions, x: Any) -> Any:
         return list(x)
     method = tracer.python_method(x, "__iter__")
     if method is None or isinstance(x, Flat):
+        _refuse_number(tracer, x)
         return x
     answer = tracer.call(method, (x,), {})
     following = tracer.python_method(answer, "__next__")
     if following is not None:
         return Iterator(tracer, _calls(tracer, following, answer))
     return iterable(tracer, answer)
+
+
+def _refuse_number(tracer: Expressions, x: Any) -> None:
+    """Raise what Python raises of a number, by which programs tell numbers from sequences."""
+    symbolic = type(x) is Symbol
+    if isinstance(x, (int, float, complex, np.number, np.bool_)) or x is None:
+        tracer.raise_always(TypeError, f"{type(x).__name__!r} object is not iterable")
+    if type(x) is Length or (symbolic and isinstance(x.type, Number)):
+        tracer.raise_always(TypeError, "a number is not iterable")
+    if (symbolic and x.is_array and not x.type.ndim) or (type(x) is np.ndarray and not x.ndim):
+        tracer.raise_always(TypeError, "iteration over a 0-d array")
 
 
 def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
