@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -515,4 +514,7 @@ def _as_new(x: Any) -> Any:
     """Another object of the same value: what an earlier call has left is known by its identity."""
     if isinstance(x, np.ndarray):
         return x.copy()
-    return operator.neg(operator.neg(x)) if isinstance(x, (float, complex, np.inexact)) else x
+    if isinstance(x, (float, complex, np.inexact)):
+        negated: Any = -x
+        return -negated
+    return x

@@ -171,7 +171,8 @@ def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
 def arrays_inside(x: Any) -> list[np.ndarray]:
     """The arrays that hang on an object, as far as the garbage collector is told of them."""
     found: list[np.ndarray] = []
-    waiting, seen = [x], set()
+    waiting: list[Any] = [x]
+    seen: set[int] = set()
     while waiting and len(seen) < _REACHED_AT_MOST:
         x = waiting.pop()
         if id(x) in seen or isinstance(x, _CONSTANTS):

@@ -25,7 +25,6 @@ from fwdad.builder.run import STATE
 from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
 from fwdad.tangents.plain import plain
-from fwdad.tangents.refused import refusal
 
 # methods with the arguments of the function of that name
 FUNCTIONS: dict[str, Any] = {

@@ -86,7 +86,7 @@ def _copy(tracer: Any, a: Symbol, order: str = "C") -> Any:
 
 
 @method("__array__")
-def _as_array(tracer: Any, a: Symbol, dtype: Any = None, **options: Any) -> Any:
+def _array(tracer: Any, a: Symbol, dtype: Any = None, **options: Any) -> Any:
     return tracer.call(np.asarray, (a,) if dtype is None else (a, dtype), options)
 
 
