@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import lru_cache
 from typing import Any
 
@@ -161,7 +162,10 @@ class Lanes:
         if parts is None:
             parts = self._parts = {}
         key = ("cut", part.start, part.stop, part.step)
-        made = parts.get(key)
+        try:
+            made = parts.get(key)
+        except TypeError:  # bounds that are arrays without axes
+            return self.cut(slice(*_bounds(part)))
         if made is None:
             if len(parts) >= _PARTS_KEPT:
                 parts.clear()
@@ -237,12 +241,18 @@ def _index_key(index: tuple[Any, ...]) -> Any:
     key: list[Any] = []
     for i in index:
         if isinstance(i, slice):
-            key.append(("slice", i.start, i.stop, i.step))
+            key.append(("slice", *_bounds(i)))
         elif i is None or i is Ellipsis or type(i) is int:
             key.append(i)
         else:
             return None
     return ("index", *key)
+
+
+def _bounds(part: slice) -> tuple[int | None, ...]:
+    """Start, stop and step of a slice as Python's ints: others may be no keys of a dict."""
+    given = (part.start, part.stop, part.step)
+    return tuple([b if b is None else operator.index(b) for b in given])
 
 
 def is_basic(index: tuple[Any, ...]) -> bool:
