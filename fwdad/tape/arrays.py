@@ -178,9 +178,7 @@ class Arrays(Writer):
                 dims.append(1)
             elif isinstance(i, slice):
                 whole = rest.pop(0)
-                parts = (i.start, i.stop, i.step)
-                keys = slice(*(x.value if type(x) is Symbol else x for x in parts))
-                dims.append(sliced(whole, keys))
+                dims.append(sliced(whole, self._keys(i)))
                 if isinstance(dims[-1], Size) and dims[-1] is not whole and is_plain(i):
                     self._sliced[dims[-1]] = (whole, i)
             else:
@@ -197,7 +195,20 @@ class Arrays(Writer):
                 found += self._true_places(mask_rank(array))
             else:
                 found.append(array)
-        return self.infer(sample_index, (a.value, self.operand(tuple(found))), {})
+        # samples would not tell what slices leave: of a sample, `i:j` is empty, `1:5` is cut short
+        shape = list(self.resolved(a.value.type).shape)
+        parts, axis = spelled_out(found, len(shape)), 0
+        for k, i in enumerate(parts):
+            if isinstance(i, slice):
+                shape[axis], parts[k] = sliced(shape[axis], self._keys(i)), slice(None)
+            axis += i is not None
+        cut = Value(ArrayType(a.value.type.dtype, tuple(shape)))
+        return self.infer(sample_index, (cut, self.operand(tuple(parts))), {})
+
+    @staticmethod
+    def _keys(s: slice) -> slice:
+        """A slice with values in the places of their symbols."""
+        return slice(*(x.value if type(x) is Symbol else x for x in (s.start, s.stop, s.step)))
 
     def _true_places(self, rank: int) -> list[Any]:
         """Symbols of the places that a mask means, for their types: one array for each axis."""
