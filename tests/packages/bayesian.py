@@ -134,7 +134,13 @@ CASES = [
         refused=UNTRACED,
         why="squareform of a length that is not known is not traced",
     ),
-    Case("scikit-learn", "log_marginal_likelihood", _marginal),
+    Case(
+        "scikit-learn",
+        "log_marginal_likelihood",
+        _marginal,
+        refused=UNTRACED,
+        why="named tuples, whose code comes from no file",
+    ),
     Case(
         "scikit-learn",
         "predict of a Gaussian process",

@@ -271,17 +271,6 @@ def _sklearn_kernel():
     return f, np.array([2.0, 0.7])
 
 
-def _sklearn_gp_likelihood():
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(6, 2))
-    model = GaussianProcessRegressor(RBF(1.0) + WhiteKernel(0.1), optimizer=None)
-    model.fit(X, np.sin(X[:, 0]))
-    return lambda p: model.log_marginal_likelihood(p), np.array([0.1, -2.0])
-
-
 def _sklearn_loss():
     from sklearn.metrics import mean_squared_error
 
@@ -394,7 +383,6 @@ CASES = [
         {"jit": "UntraceableError"},
         why="squareform of a vector of unknown length",
     ),
-    Case("scikit-learn", "Gaussian process, log_marginal_likelihood", _sklearn_gp_likelihood),
     Case(
         "scikit-learn",
         "mean_squared_error",

@@ -352,8 +352,7 @@ def restore_object(owner: Any, content: Any) -> None:
     """Give a container or an object a content from before."""
     if isinstance(content, Attributes):
         if content.held is not None:
-            owner.__dict__.clear()
-            owner.__dict__.update(content.held)
+            _restore_dict(dict, owner.__dict__, content.held)
         for name, value in content.slots.items():
             if value is not MISSING:
                 object.__setattr__(owner, name, value)
@@ -364,12 +363,23 @@ def restore_object(owner: Any, content: Any) -> None:
     elif isinstance(owner, deque):
         deque.clear(owner)
         deque.extend(owner, content)
-    elif isinstance(owner, (OrderedDict, dict, set)):
-        kind: Any = next(k for k in (OrderedDict, dict, set) if isinstance(owner, k))
-        kind.clear(owner)
-        kind.update(owner, content)
+    elif isinstance(owner, set):
+        set.update(owner, content)
+        set.intersection_update(owner, content)
+    elif isinstance(owner, dict):
+        _restore_dict(OrderedDict if isinstance(owner, OrderedDict) else dict, owner, content)
     else:
         owner[:] = content
+
+
+def _restore_dict(kind: Any, owner: Any, content: Any) -> None:
+    """Give a dict a content from before; one who interrupts it finds all of that there."""
+    kind.update(owner, content)
+    for key in [k for k in kind.__iter__(owner) if k not in content]:
+        kind.__delitem__(owner, key)
+    if list(kind.__iter__(owner)) != list(content):  # the order, after a key was taken out
+        kind.clear(owner)
+        kind.update(owner, content)
 
 
 def _restore_variable(variable: ContextVar[Any], tokens: list[Token[Any]]) -> None:
