@@ -8,6 +8,7 @@ left out.
 import importlib
 import pkgutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ import fwdad
 import tests.packages as here
 from tests.packages.cases import differences
 
-FIELDS = [m.name for m in pkgutil.iter_modules(here.__path__) if not m.name.startswith("test_")]
+OTHERS = {"cases", "table", "test_packages"}
+FIELDS = [m.name for m in pkgutil.iter_modules(here.__path__) if m.name not in OTHERS]
 CASES = [
     case
     for name in FIELDS
@@ -38,6 +40,12 @@ MODES = {
     "reverse": lambda f, x: again(lambda x: fwdad.jacobian(f, x, mode="reverse"), x),
     "jit": lambda f, x: again(fwdad.jit(lambda p: fwdad.jacobian(f, p, mode="reverse")), x),
 }
+
+
+def test_the_table_has_each_case():
+    lines = Path(__file__).with_name("README.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| ")][1:]
+    assert sorted(f"{cells[0][2:]}: {cells[2]}" for cells in rows) == sorted(map(str, CASES))
 
 
 @pytest.mark.slow
