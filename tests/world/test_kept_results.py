@@ -407,3 +407,22 @@ def test_tables_do_not_grow_with_what_is_gone():
     gc.collect()
     assert len(stale.NUMBERS) < 3000
     assert len(stale.ARRAYS) <= before + 1
+
+
+def test_a_second_derivative_of_what_is_only_written():
+    rows, elements = np.zeros((4, 3)), np.zeros(4)
+
+    def f(x):
+        rows[2] = x
+        elements[1] = x[0]
+        return np.sum(x**3) + elements[1] * np.sum(rows[2])
+
+    expected = (
+        np.diag(6.0 * X) + np.outer(np.eye(3)[0], np.ones(3)) + np.eye(3)[0] * np.ones((3, 1))
+    )
+    hessian = fwdad.jit(lambda x: fwdad.hessian(f, x), backend="numpy")
+    for _ in range(2):
+        assert_allclose(hessian(X), expected)
+        assert_allclose(fwdad.hessian(f, X), expected)
+    assert_array_equal(rows[2], X)
+    assert_array_equal(elements, [0.0, X[0], 0.0, 0.0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from fwdad.errors import Location
 from fwdad.reverse.structure import Structure, is_differentiable
 from fwdad.tape.alias import windows
@@ -84,6 +86,7 @@ class _Reads:
     def __init__(self, structure: Structure, watched: set[Value]) -> None:
         self.structure = structure
         self.watched = watched
+        self.copies: dict[Value, Value] = {}  # those that a derivative inside works on: of which
         self.first: tuple[Value, Location | None] | None = None
 
     def block(self, block: Block, written: _Written) -> None:
@@ -101,6 +104,13 @@ class _Reads:
         if isinstance(op, Loop):
             for inner in op.blocks():
                 self.block(inner, written)
+            return
+        if isinstance(op, Apply) and op.function is np.ndarray.copy and op.args[0] in self.watched:
+            (copy,) = op.outputs
+            self.copies[copy] = op.args[0]
+            self.watched.add(copy)
+            if op.args[0] in written:
+                written.add(copy)
             return
         element = self._element(op)
         if isinstance(op, (Load, Update)) and element is not None:
@@ -123,7 +133,8 @@ class _Reads:
     def _uses(self, op: Op) -> list[Operand]:
         """What an operation reads to differentiate it; a view is read where it is used."""
         if isinstance(op, Store):
-            return [op.value]
+            put_back = isinstance(op.value, Value) and self.copies.get(op.value) is op.array
+            return [] if put_back else [op.value]
         if isinstance(op, Update):
             return [op.array, op.value]
         if isinstance(op, Load):
