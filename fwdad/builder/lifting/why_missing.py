@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fwdad.builder.lifting.source import is_told_apart
 from fwdad.builder.lifting.texts import NAMELESS
+from fwdad.errors import is_library_file
 
 _STARTED = time.time()
 _PICKLE = "make the derivative there (`df = fwdad.grad(f)`) and pickle that: it carries the source"
@@ -36,7 +37,7 @@ def why_missing(f: FunctionType) -> Missing:
     if name.startswith("<ipython-input") or f"{os.sep}ipykernel_" in name:
         return Missing("it stands in a cell of a notebook that runs elsewhere", _PICKLE)
     if name.startswith("<"):
-        return _without_file(name)
+        return _without_file(name, f)
     if not os.path.exists(name):
         return _file_missing(name, f.__globals__)
     return _file_differs(name, f)
@@ -48,7 +49,7 @@ def _came_pickled(f: FunctionType) -> bool:
     return home is not None and vars(home) is not f.__globals__
 
 
-def _without_file(name: str) -> Missing:
+def _without_file(name: str, f: FunctionType) -> Missing:
     if name == "<stdin>" and hasattr(sys, "ps1"):
         reason = "it was typed at Python's prompt, which keeps no source before Python 3.13"
         return Missing(reason, "define it in a file, or in IPython or Jupyter")
@@ -56,6 +57,10 @@ def _without_file(name: str) -> Missing:
         reason = "the program was read from a pipe at standard input, which is not read again"
         return Missing(reason, "save the program in a file, or run it by `python -c`")
     reason = "it was made by exec, eval or compile from a text that is kept nowhere"
+    if is_library_file(str(f.__globals__.get("__file__"))):
+        package = str(f.__module__).partition(".")[0]
+        wanted = "pass it fwdad.stop_gradient(x) if its derivative is not wanted"
+        return Missing(reason, f"it is a function of {package}'s: {wanted}")
     remedy = "define it in a file or a notebook, or enter its text into linecache.cache"
     return Missing(reason, remedy)
 

@@ -308,12 +308,19 @@ def content_of(o: Any) -> Any:
     return o[:] if isinstance(o, array) else o.copy()
 
 
-class Attributes:
-    """What an object holds: its ``__dict__`` and its slots."""
+_OF_FUNCTIONS = (
+    "__code__", "__defaults__", "__kwdefaults__", "__doc__", "__name__", "__qualname__",
+)  # fmt: skip
 
-    __slots__ = ("held", "slots")
+
+class Attributes:
+    """What an object holds: its ``__dict__`` and its slots; its class, and a function's code."""
+
+    __slots__ = ("held", "in_c", "slots")
 
     def __init__(self, o: Any) -> None:
+        of_c = ("__class__", *_OF_FUNCTIONS) if type(o) is types.FunctionType else ("__class__",)
+        self.in_c = {name: object.__getattribute__(o, name) for name in of_c}
         held = namespace_of(o)
         self.held = None if held is None else dict(held)
         self.slots = {name: slot_of(o, name) for cls in type(o).__mro__ for name in slot_names(cls)}
@@ -351,6 +358,9 @@ def _restore_array(whole: Any, content: np.ndarray) -> None:
 def restore_object(owner: Any, content: Any) -> None:
     """Give a container or an object a content from before."""
     if isinstance(content, Attributes):
+        for name, value in content.in_c.items():
+            if object.__getattribute__(owner, name) is not value:
+                object.__setattr__(owner, name, value)
         if content.held is not None:
             _restore_dict(dict, owner.__dict__, content.held)
         for name, value in content.slots.items():
@@ -372,9 +382,16 @@ def restore_object(owner: Any, content: Any) -> None:
         owner[:] = content
 
 
+def _is_of_module(held: dict[Any, Any]) -> bool:
+    module = sys.modules.get(str(held.get("__name__")))
+    return getattr(module, "__dict__", None) is held
+
+
 def _restore_dict(kind: Any, owner: Any, content: Any) -> None:
     """Give a dict a content from before; one who interrupts it finds all of that there."""
     kind.update(owner, content)
+    if _is_of_module(owner):  # names are added by code that is not looked at, too (its caches)
+        return
     for key in [k for k in kind.__iter__(owner) if k not in content]:
         kind.__delitem__(owner, key)
     if list(kind.__iter__(owner)) != list(content):  # the order, after a key was taken out
