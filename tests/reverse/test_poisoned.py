@@ -96,12 +96,14 @@ def test_programs(poison, f, x):
     check(poison, f, x)
 
 
-def test_random_programs(poison):
-    for seed in range(40):
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_random_programs(poison, count):
+    for seed in range(count):
         check(poison, program(seed, Wide if seed % 2 else Writer)[0], POINT)
-    assert poison.count > 100
+    assert poison.count > 2 * count
 
 
+@pytest.mark.slow
 def test_what_is_not_put_back_and_read_shows(poison, monkeypatch):
     """With an analysis that finds nothing to put back, the answers are NaN."""
     monkeypatch.setattr(Pullback, "needed", lambda _: set())

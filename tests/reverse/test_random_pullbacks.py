@@ -99,8 +99,8 @@ def test_pullback_of_many(seed, kind, chunk, by_log):
     assume(check(seed, kind, chunk, by_log=by_log))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow)
-                                       for k in range(30_000, 30_030))])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, *range(30_000, 30_030)])
 def test_pullback_of_compiled_code(seed):
     pytest.importorskip("numba")
     check(seed, Wide if seed % 2 else Writer, 1 + seed % 3, "numba")

@@ -46,7 +46,9 @@ def test_gradient(seed):
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize(
+    "seed", [100, *(pytest.param(k, marks=pytest.mark.slow) for k in (101, 102))]
+)
 def test_compiled(seed):
     check(seed, backend="numba")
 
@@ -64,6 +66,7 @@ def test_more_gradients(seed):
     check(seed)
 
 
+@pytest.mark.slow
 def test_results_are_read_where_they_are_stored(monkeypatch):
     """These programs are about that; else the others would say nothing."""
     found = {"stored": 0, "written": 0}
@@ -86,6 +89,7 @@ def test_results_are_read_where_they_are_stored(monkeypatch):
     assert min(found.values()) >= 5, found
 
 
+@pytest.mark.slow
 def test_without_the_analysis_they_are_wrong(monkeypatch):
     """If all that is stored were taken to stay, some of the programs show it."""
     monkeypatch.setattr(Pullback, "stays_written", lambda *_: True)

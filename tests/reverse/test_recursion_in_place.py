@@ -265,13 +265,18 @@ def test_second_derivatives(f):
     assert_allclose(fwdad.jvp(fwdad.grad(f), X, v)[1], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_compiled():
+def some(x):
+    return merge_sort(x) * in_loops_and_branches(x)
+
+
+def all_of_them(x):
+    s = merge_sort(x) + quick_sort(x) + lu(x) + in_loops_and_branches(x) + permutation(x)
+    return s * fourier(x)
+
+
+@pytest.mark.parametrize("f", [some, pytest.param(all_of_them, marks=pytest.mark.slow)])
+def test_compiled(f):
     pytest.importorskip("numba")
-
-    def f(x):
-        s = merge_sort(x) + quick_sort(x) + lu(x) + in_loops_and_branches(x) + permutation(x)
-        return s * fourier(x)
-
     gradient = fwdad.jit(fwdad.grad(f))
     for x in (X, X[::-1].copy()):
         assert_allclose(gradient(x), fwdad.jacobian(f, x, mode="forward"), rtol=1e-11)

@@ -1,10 +1,8 @@
 """A value with the derivative of another: no difference of values can check that."""
 
 import numpy as np
-import pytest
 
 import fwdad
-from fwdad.errors import DualLeakError
 from fwdad.tangents.straight import with_derivative_of
 
 
@@ -24,9 +22,8 @@ def test_the_tangent_is_the_other_ones_at_every_order():
     np.testing.assert_allclose(hessian, np.diag(6 * x), rtol=1e-15)
 
 
-def test_past_the_dispatcher_it_raises():
+def test_called_by_its_method():
     def hidden(x):
         return next(map(with_derivative_of.__call__, [x], [x]))
 
-    with pytest.raises(DualLeakError):
-        fwdad.derivative(hidden, 0.3)
+    assert fwdad.derivative(hidden, 0.3) == 1.0

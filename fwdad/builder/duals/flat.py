@@ -65,7 +65,7 @@ def flat_load(flat: Any, index: Any) -> Any:
     if SHADOWED and find_shadow(base) is not None:
         return _flat_read(base, index)
     if ARRAYS:
-        check_array(base, _flat_index(base, index))
+        check_array(base, _flat_index(base, index) if base.ndim else Ellipsis)
     return flat[index]
 
 

@@ -212,11 +212,17 @@ def _refuse_number(tracer: Expressions, x: Any) -> None:
     """Raise what Python raises of a number, by which programs tell numbers from sequences."""
     symbolic = type(x) is Symbol
     if isinstance(x, (int, float, complex, np.number, np.bool_)) or x is None:
-        tracer.raise_always(TypeError, f"{type(x).__name__!r} object is not iterable")
+        tracer.native(iter, x)
     if type(x) is Length or (symbolic and isinstance(x.type, Number)):
-        tracer.raise_always(TypeError, "a number is not iterable")
+        tracer.native(iter, _like(x.type) if symbolic else 0)
     if (symbolic and x.is_array and not x.type.ndim) or (type(x) is np.ndarray and not x.ndim):
         tracer.raise_always(TypeError, "iteration over a 0-d array")
+
+
+def _like(t: Number) -> Any:
+    """A number of a type: what Python says of it is said of all of them."""
+    one = t.dtype.type(1)
+    return one.item() if t.python else one
 
 
 def _calls(tracer: Expressions, following: Any, x: Any) -> Any:

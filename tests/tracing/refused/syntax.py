@@ -25,6 +25,22 @@ def asynchronous(x):
     return asyncio.run(g())
 
 
+_PUTS_OUT = (
+    "a `finally` or an `__exit__` that puts something out, around `raise` or `assert` under a "
+    "condition that they do not catch"
+)
+
+
+@refuses(_PUTS_OUT, 1.0, part="would be missing")
+def output_in_a_finally(x):
+    try:  # here
+        if x > 5:
+            raise KeyError
+    finally:
+        print("left")
+    return x
+
+
 @refuses("`class` statements", 1.0, part="`class`")
 def local_class(x):
     class Local:  # here
