@@ -9,6 +9,7 @@ import pytest
 
 import fwdad
 from fwdad import generated
+from tests.tiers import every
 
 X = np.linspace(0.1, 1.0, 4)
 
@@ -37,7 +38,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", every(3, WAYS))
 def test_ever_new_programs_leave_none(way, monkeypatch):
     monkeypatch.setattr("fwdad.kept_tapes._KEPT", 1)  # of the tapes that are found again
     for k in range(2):

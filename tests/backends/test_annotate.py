@@ -126,7 +126,7 @@ def test_source_is_the_same_in_every_process(backend):
         f"print(fwdad.show(fwdad.jacfwd(lorenz), np.ones(3), backend={backend!r}))\n"
     )
     texts = set()
-    for seed in ("0", "1", "271828"):
+    for seed in ("0", "271828"):
         done = subprocess.run(
             [sys.executable, "-c", code],
             check=True,

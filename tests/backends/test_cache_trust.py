@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 from fwdad.backends import cache, cache_key, private_files
 from fwdad.backends.private_files import opened
 from tests.backends.cached_programs import assert_answers, call, finish, start
+from tests.tiers import every
 
 STRANGER = 54321
 as_root = pytest.mark.skipif(
@@ -334,7 +335,7 @@ STAGES = [
 ]
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", every(2, STAGES))
 def test_a_killed_process(stage, folder, count):
     process = start(folder, call=f"stopped({stage!r})")
     assert process.stdout.readline() == "stopped\n"

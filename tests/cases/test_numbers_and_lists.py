@@ -8,16 +8,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.tiers import every
 
 X = np.array([2.3, 3.1, 4.7])
 OPERATORS = [operator.add, operator.sub, operator.truediv, operator.floordiv, operator.mod,
              operator.pow]  # fmt: skip
+LISTS = [[3, 5, 2], (3.0, 5.0), [[1.0, 2.0], [3.0, 4.0]], range(1, 4)]
 
 
-@pytest.mark.parametrize("items", [[3, 5, 2], (3.0, 5.0), [[1.0, 2.0], [3.0, 4.0]], range(1, 4)])
+@pytest.mark.parametrize("k", every(2, range(len(LISTS))))
 @pytest.mark.parametrize("function", OPERATORS)
 @pytest.mark.parametrize("first", [True, False])
-def test_number_of_numpy_beside_a_list(function, items, first):
+def test_number_of_numpy_beside_a_list(function, k, first):
+    items = LISTS[k]
+
     def f(x):
         return function(x[0], items) if first else function(items, x[0])
 

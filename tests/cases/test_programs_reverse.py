@@ -29,6 +29,7 @@ from tests.cases.test_world import (
     clean_globals,  # noqa: F401
     fresh,
 )
+from tests.tiers import every
 
 X = np.array([0.7, -1.3, 2.1, 0.4, 1.6])
 
@@ -118,7 +119,7 @@ def test_functions_without_source(name):
 
 @pytest.mark.parametrize(
     "fresh_one",
-    [lambda k: lambda x: np.sum(x**2) * k, lambda k: lambda x, k=k: np.sum(x**2) * k],
+    every(2, [lambda k: lambda x: np.sum(x**2) * k, lambda k: lambda x, k=k: np.sum(x**2) * k]),
     ids=["cell", "default"],
 )
 def test_fresh_lambdas_keep_memory_flat(fresh_one):

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.tiers import every
+
 pytest.importorskip("numba")
 
 PROGRAM = """
@@ -217,7 +219,7 @@ def run(tmp_path, program, **environment):
 
 PROGRAMS = pytest.mark.parametrize(
     ("program", "says"),
-    [(PROGRAM, "all kernels agree"), (elementwise(), "all expressions agree")],
+    every(2, [(PROGRAM, "all kernels agree"), (elementwise(), "all expressions agree")]),
     ids=["kernels", "expressions"],
 )
 

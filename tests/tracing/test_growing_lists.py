@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
+from tests.tiers import every
 from tests.tracing.growing_lists import PROGRAMS as OF_NUMBERS
 from tests.tracing.growing_tuples import PROGRAMS as OF_TUPLES
 
@@ -46,7 +47,7 @@ def test_second_derivatives(f):
     assert_allclose(twice, expected @ V, rtol=1e-5, atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", every(4, PROGRAMS))
 def test_compiled(f):
     """Values and both modes: one function for each program."""
 
