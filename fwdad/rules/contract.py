@@ -340,6 +340,24 @@ def undeclared_write(rule: Rule, at: Any) -> str:
     )
 
 
+_NUMBERS = {float, int, complex, bool, np.float64, np.int64, np.bool_, type(None)}
+
+
+def _owns(y: Any, inputs: Any) -> bool:
+    """Whether it is seen at once that a value is, or has memory of its own: the commonest case."""
+    if type(y) in _NUMBERS:
+        return True
+    if type(y) is not np.ndarray or y.base is not None:
+        return False
+    for x in inputs:
+        if type(x) is np.ndarray:
+            if x is y or x.base is not None:
+                return False
+        elif type(x) not in _NUMBERS:
+            return False
+    return True
+
+
 def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None) -> None:
     """Check that what a user's rule, or its function, returns lies where it says.
 
@@ -354,7 +372,7 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
     place : Location, optional
         Where in the user's code; the innermost frame of it by default.
     """
-    if rule.returns == "either":
+    if rule.returns == "either" or (rule.returns == "new" and _owns(y, inputs)):
         return
     found = list(arrays_in(y))
     if not found:
@@ -394,11 +412,13 @@ def watched(function: Any) -> Callable[..., Any]:
     rule = find_rule(function)
     if rule is None or not rule.of_user or rule.returns == "either" or not callable(function):
         return function
+    of_views = rule.returns == "view"
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         y = function(*args, **kwargs)
-        check_memory(rule, y, (*args, *kwargs.values()))
+        if kwargs or of_views or not _owns(y, args):
+            check_memory(rule, y, (*args, *kwargs.values()))
         return y
 
     return run
