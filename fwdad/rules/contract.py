@@ -142,7 +142,7 @@ def checked(rule: Rule, answer: Any, primals: Any, n: int, options: Any = None) 
     if type(y) is np.ndarray and isinstance(y_dot, Chunk):  # the commonest, and quickly
         if y_dot.n != n or y_dot.shape != y.shape or rule.contents:
             check_chunk(rule, y, y_dot, n)
-        elif not rule.of_user or (_is_real(y_dot, y) and _is_apart(rule, y, primals, options)):
+        elif not rule.of_user or (_is_real(y_dot, y) and not options and _apart(rule, y, primals)):
             return y, y_dot
     if rule.contents:
         _check_written(rule, y, y_dot, primals)
@@ -165,16 +165,6 @@ def _is_real(y_dot: Chunk, y: np.ndarray) -> bool:
 
 
 _OBJECT = np.dtype(object)
-
-
-def _is_apart(rule: Rule, y: np.ndarray, primals: Any, options: Any) -> bool:
-    """Whether a new array is surely none of the arguments' memory, seen at a glance."""
-    if rule.returns != "new" or options or y.base is not None:
-        return False
-    for x in primals:
-        if x is y or (type(x) is not float and (type(x) is not np.ndarray or x.base is not None)):
-            return False
-    return True
 
 
 def _check_tangents(rule: Rule, y: Any, y_dot: Any, n: int) -> None:
@@ -343,8 +333,10 @@ def undeclared_write(rule: Rule, at: Any) -> str:
 _NUMBERS = {float, int, complex, bool, np.float64, np.int64, np.bool_, type(None)}
 
 
-def _owns(y: Any, inputs: Any) -> bool:
-    """Whether it is seen at once that a value is, or has memory of its own: the commonest case."""
+def _apart(rule: Rule, y: Any, inputs: Any) -> bool:
+    """Whether what has to be new surely is none of the arguments' memory, seen at a glance."""
+    if rule.returns != "new":
+        return False
     if type(y) in _NUMBERS:
         return True
     if type(y) is not np.ndarray or y.base is not None:
@@ -372,7 +364,7 @@ def check_memory(rule: Rule, y: Any, inputs: Any, place: Location | None = None)
     place : Location, optional
         Where in the user's code; the innermost frame of it by default.
     """
-    if rule.returns == "either" or (rule.returns == "new" and _owns(y, inputs)):
+    if rule.returns == "either" or _apart(rule, y, inputs):
         return
     found = list(arrays_in(y))
     if not found:
@@ -412,12 +404,11 @@ def watched(function: Any) -> Callable[..., Any]:
     rule = find_rule(function)
     if rule is None or not rule.of_user or rule.returns == "either" or not callable(function):
         return function
-    of_views = rule.returns == "view"
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         y = function(*args, **kwargs)
-        if kwargs or of_views or not _owns(y, args):
+        if kwargs or not _apart(rule, y, args):
             check_memory(rule, y, (*args, *kwargs.values()))
         return y
 
