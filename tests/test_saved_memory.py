@@ -216,7 +216,11 @@ TABLE = np.cos(np.arange(100_000.0))
     ("f", "args"),
     [
         (weighted, (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy())),
-        (overwriting, (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy())),
+        pytest.param(
+            overwriting,
+            (np.linspace(0.1, 1.0, 100_000), TABLE[::-1].copy()),
+            marks=pytest.mark.slow,
+        ),
         (windows, (np.linspace(0.1, 1.0, 100_000),)),
         (layers, (np.linspace(0.1, 1.0, 100_000),)),
         (smoothing, (np.linspace(0.0, 1.0, 100_000), 10)),

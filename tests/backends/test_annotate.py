@@ -16,6 +16,7 @@ from fwdad.backends.numpy_source import numpy_source
 from fwdad.errors import Location
 from fwdad.tape.ops import Loop
 from fwdad.tracing.syntax.loops import TraceWarning
+from tests.tiers import every
 from tests.tracing import branches, iterables, leaving_loops, loops
 
 STEP = 0.5
@@ -114,7 +115,7 @@ def test_a_file_that_is_gone_leaves_the_places():
     ]
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba", "tape"])
+@pytest.mark.parametrize("backend", every(2, ["numpy", "numba", "tape"]))
 def test_source_is_the_same_in_every_process(backend):
     if backend == "numba":
         pytest.importorskip("numba")

@@ -350,6 +350,7 @@ def test_a_killed_process(stage, folder, count):
     assert count == {"saved": 1, "loaded": 1}
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_somewhere(folder, plain):
     """Nothing in it is patched: it is killed when the first file is seen."""
     process = start(folder)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from tests.tiers import every
 
 pytest.importorskip("numba")
 
@@ -147,7 +148,7 @@ def test_values(f):
 
 
 @pytest.mark.parametrize(
-    "f", [swept, swept_twice_answered, swept_with_a_window, swept_by_calls],
+    "f", every(2, [swept, swept_twice_answered, swept_with_a_window, swept_by_calls]),
 )  # fmt: skip
 def test_what_is_answered_lies_row_by_row(f):
     jitted = fwdad.jit(f, backend="numba")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from tests.tiers import every
 
 pytest.importorskip("numba")
 
@@ -82,7 +83,9 @@ def test_ints_beside_arrays_of_ints(f):
     assert_same(f, [(np.array([1, 2, 3], d), k) for d in DTYPES for k in INTS])
 
 
-@pytest.mark.parametrize("f", [item, part, masked, gathered, listed], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", every(2, [item, part, masked, gathered, listed]), ids=lambda f: f.__name__
+)
 def test_numbers_stored_into_arrays_of_ints(f):
     numbers = (*INTS, *FLOATS, *SCALARS)
     assert_same(f, [(np.array([1, 2, 3], d), k) for d in DTYPES for k in numbers])

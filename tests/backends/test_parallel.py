@@ -32,6 +32,7 @@ def test_results_have_the_same_bits():
     run("same_bits", "threadsafe")
 
 
+@pytest.mark.slow
 def test_sums_do_not_depend_on_the_number_of_threads():
     run("sums", "threadsafe")
 
@@ -40,6 +41,7 @@ def test_loops_and_columns_have_the_same_bits():
     run("loops", "threadsafe")
 
 
+@pytest.mark.slow
 def test_threads_may_nest():
     run("nested", "threadsafe")
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.tiers import every
 
 X = np.array([0.7, 1.3, -0.4, 0.9, 2.1, -1.2])
 
@@ -263,7 +264,7 @@ def test_second_derivatives(f):
 
 
 @pytest.mark.parametrize(
-    "programs", [WINDOWS, ARRAYS, RESHAPED], ids=["windows", "arrays", "reshaped"]
+    "programs", every(2, [WINDOWS, ARRAYS, RESHAPED]), ids=["windows", "arrays", "reshaped"]
 )
 def test_compiled(programs):
     pytest.importorskip("numba")
