@@ -1,5 +1,8 @@
 """What hangs on an object in C is put back, too, where a derivative is refused."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -76,17 +79,18 @@ def test_each_chunk_begins_alike():
     assert state() == before
 
 
-exec("def added_unseen():\n    global ADDED\n    ADDED = 2.0", globals())
-
-
-def test_what_code_without_a_source_adds_to_a_module_stays():
-    """As a library's caches do, which functions that are kept elsewhere may need."""
+def test_what_code_without_a_source_adds_to_a_library_stays(monkeypatch):
+    """As its caches do, which functions that are kept elsewhere may need."""
+    library = types.ModuleType("a_library")
+    library.__file__ = "/nowhere/site-packages/a_library.py"
+    monkeypatch.setitem(sys.modules, "a_library", library)
+    exec("def add():\n    global ADDED\n    ADDED = 2.0", vars(library))
 
     def f(x):
-        globals().update(FOUND=1.0)
-        added_unseen()  # noqa: F821
+        vars(library).update(FOUND=1.0)
+        library.add()
         return np.sum(np.array([x[0]], dtype=object).astype(int))
 
     with pytest.raises(fwdad.FwdadError):
         fwdad.jvp(f, X, X)
-    assert globals()["ADDED"] == 2.0
+    assert library.ADDED == 2.0

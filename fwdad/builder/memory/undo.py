@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.builder.memory.shadow import KEPT, SHADOWED, Shadow, before_write, owner_of
-from fwdad.errors import AliasedArgumentError
+from fwdad.errors import AliasedArgumentError, is_library_file
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
 
@@ -382,15 +382,19 @@ def restore_object(owner: Any, content: Any) -> None:
         owner[:] = content
 
 
-def _is_of_module(held: dict[Any, Any]) -> bool:
+def _is_of_library(held: dict[Any, Any]) -> bool:
+    """Whether a dict is the namespace of a library's module."""
     module = sys.modules.get(str(held.get("__name__")))
-    return getattr(module, "__dict__", None) is held
+    named = getattr(module, "__dict__", None) is held
+    return named and is_library_file(str(held.get("__file__")))
 
 
 def _restore_dict(kind: Any, owner: Any, content: Any) -> None:
     """Give a dict a content from before; one who interrupts it finds all of that there."""
     kind.update(owner, content)
-    if _is_of_module(owner):  # names are added by code that is not looked at, too (its caches)
+    if type(owner) is dict and _is_of_library(
+        owner
+    ):  # names are added by code that is not looked at, too (its caches)
         return
     for key in [k for k in kind.__iter__(owner) if k not in content]:
         kind.__delitem__(owner, key)
