@@ -25,6 +25,7 @@ import types
 import typing
 from collections import deque
 from collections.abc import Callable, Hashable
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _CONSTANTS = (
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented),
     slice, range, type, types.FunctionType, types.ModuleType, types.CodeType, types.GenericAlias,
-    fractions.Fraction, decimal.Decimal, dt.date, dt.time, dt.timedelta,
+    fractions.Fraction, decimal.Decimal, PurePath, dt.date, dt.time, dt.timedelta,
     dt.tzinfo, re.Pattern, re.Match, enum.Enum, np.dtype, np.generic, np.finfo, np.iinfo,
     typing.TypeVar, type(np._NoValue), *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip

@@ -94,3 +94,29 @@ def test_what_code_without_a_source_adds_to_a_library_stays(monkeypatch):
     with pytest.raises(fwdad.FwdadError):
         fwdad.jvp(f, X, X)
     assert library.ADDED == 2.0
+
+
+class Slotted:
+    __slots__ = ("hidden", "kept")
+
+
+class Hiding(Slotted):
+    """As paths of Python 3.13 do."""
+
+    __slots__ = ()
+
+    @property
+    def hidden(self):
+        return self.kept
+
+
+def test_a_slot_that_a_property_hides_is_not_put_back():
+    held = Hiding()
+    held.kept = 1.0
+
+    def f(x):
+        held.kept = held.kept + 1.0
+        return x * held.hidden
+
+    assert np.array_equal(fwdad.jacobian(f, X, mode="forward", chunk=1), 2.0 * np.eye(2))
+    assert held.kept == 2.0

@@ -323,7 +323,12 @@ class Attributes:
         self.in_c = {name: object.__getattribute__(o, name) for name in of_c}
         held = namespace_of(o)
         self.held = None if held is None else dict(held)
-        self.slots = {name: slot_of(o, name) for cls in type(o).__mro__ for name in slot_names(cls)}
+        self.slots = {
+            name: slot_of(o, name)
+            for cls in type(o).__mro__
+            for name in slot_names(cls)
+            if type(getattr(type(o), name, None)) is types.MemberDescriptorType  # not hidden
+        }
 
 
 def slot_of(o: Any, name: str) -> Any:
