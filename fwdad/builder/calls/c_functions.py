@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections import deque
 from contextvars import ContextVar
@@ -55,7 +56,7 @@ def _call_builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y = _of_class(f, args, kwargs)
         if y is not _AS_A_FUNCTION:
             return y
-    if getattr(f, "__module__", None) in effectful.IN_C:
+    if getattr(f, "__module__", None) in effectful.IN_C and f is not os.fspath:
         return effectful.effect(f, args, kwargs)
     if SHADOWED and getattr(f, "__module__", None) in ("math", "cmath"):
         args = tuple([protocols.as_number(a) for a in args])
