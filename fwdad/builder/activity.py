@@ -55,7 +55,7 @@ def is_inert(values: Any) -> bool:
                 continue
             return False
         if t is dict:
-            if is_inert(v.values()):
+            if is_inert(v.values()) and not any_left(v.values()):
                 continue
             return False
         if isinstance(v, (np.dtype, np.generic)) and not isinstance_dual(v):

@@ -124,7 +124,7 @@ def cut(program: Program, told: Cut) -> Halves:
         else:
             ops.append(op)
     turns = (k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
-    at = next(turns, len(ops))  # a program that always raises has no way back
+    at = next(turns, len(ops))  # a program that always raises has no reverse pass
     front, back = _begun_late(ops[:at], ops[at + 1 :])
     values = len(block.results) - told.answers
     results, answers = block.results[:values], block.results[values:]

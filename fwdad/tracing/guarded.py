@@ -170,7 +170,7 @@ def contents(x: Any, arrays: list[Any] | None = None) -> Hashable:
 
 
 def arrays_inside(x: Any) -> list[np.ndarray]:
-    """The arrays that hang on an object, as far as the garbage collector is told of them."""
+    """The arrays that are reachable from an object, as the garbage collector sees it."""
     found: list[np.ndarray] = []
     waiting: list[Any] = [x]
     seen: set[int] = set()

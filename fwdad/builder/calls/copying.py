@@ -38,8 +38,8 @@ def _lifted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, dee
     if t is np.ndarray:
         check_array(args[0])
     if t is not None and not issubclass(t, Dual):
-        if hasattr(t, "__deepcopy__") and t is not np.ndarray and not in_python(t, "__deepcopy__"):
-            return function(args[0])  # C code is not given the memo, which may hold duals
+        if issubclass(t, (np.generic, np.dtype)):
+            return function(args[0])  # without the memo, which may hold duals
         own = any(in_python(t, name) for name in (*_OWN, "__deepcopy__"))
         looked_at = SHADOWED or ARRAYS
         if own or (looked_at and (deep or t is np.ndarray)):

@@ -210,7 +210,8 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
-    check_lists((*args, *kwargs.values()))
+    check_lists(args)
+    check_lists(kwargs.values())
     rule = find_rule(f)
     active = is_active((*args, *kwargs.values()))
     if active and numpy_calls.holds_chunk(args):

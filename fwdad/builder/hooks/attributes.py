@@ -214,7 +214,7 @@ def _keep(o: Any, name: str = "") -> None:
         return
     if isinstance(o, (type, types.ModuleType)):
         run.log_namespace(o, name)
-    elif isinstance(o, random.Random):  # its attributes are its state, which is not put back
+    elif isinstance(o, random.Random):  # its attributes are its state, which is not restored
         run.note_generator(o)
     else:
         run.log.attributes(o)

@@ -2,10 +2,10 @@
 
 What is alive is found from the results, from writes into parameters and into what a block finds
 outside, and from what may raise because of a *value*: checks, calls of other programs,
-``numpy.linalg``, ``math``, ``int(x)``, and division of Python numbers stay though nobody uses what
-they answer. Exceptions about shapes and indices, and warnings, go with the unused operation that
-would have raised them: an element that is loaded, or a sum that is formed, for nobody is not
-formed. A ``while`` that nobody needs is taken to end.
+``numpy.linalg``, ``math``, ``int(x)``, and division of Python numbers stay though what they return
+is unused. Exceptions about shapes and indices, and warnings, go with the unused operation that
+would have raised them: an unused element is not loaded, and an unused sum not formed. A ``while``
+without a use is taken to end.
 """
 
 from __future__ import annotations
