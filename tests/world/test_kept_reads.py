@@ -279,3 +279,35 @@ def test_work_arrays_that_are_written_again():
 
     for way in WAYS.values():
         assert_array_equal(way(f, X), np.full(3, 2.0))
+
+
+VIEWS = [
+    lambda w: np.reshape(w, (3, 1)),
+    lambda w: np.ravel(w),
+    lambda w: np.transpose(w),
+    lambda w: np.flip(w),
+    lambda w: np.squeeze(w),
+    lambda w: np.expand_dims(w, 0),
+    lambda w: np.atleast_2d(w),
+    lambda w: np.real(w),
+    lambda w: np.split(w, 3)[1],
+    lambda w: w.reshape(3, 1),
+    lambda w: w.ravel(),
+    lambda w: w.T,
+    lambda w: w[::2],
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_that_are_taken_before_the_memory_is_written(view, way):
+    work = np.zeros(3)
+
+    def f(x):
+        seen = view(work)
+        work[:] = x * 2.0
+        return np.sum(seen)
+
+    expected = 2.0 * np.isin(np.arange(3), view(np.arange(3)))
+    for _ in range(3):
+        assert_array_equal(WAYS[way](f, X), expected)

@@ -24,7 +24,7 @@ from fwdad.builder.lifting.lift import LIFTED, lift, note_missing
 from fwdad.builder.memory.draws import note_draw
 from fwdad.builder.memory.reach import check_objects, check_reach, holds_state
 from fwdad.builder.memory.shadow import SHADOWED
-from fwdad.builder.memory.stale import ARRAYS, check_lists
+from fwdad.builder.memory.stale import ARRAYS, check_copied, check_lists
 from fwdad.entering import enter_into
 from fwdad.errors import PACKAGE, FwdadError, is_library_file
 from fwdad.rules.by_position import by_position
@@ -32,6 +32,7 @@ from fwdad.rules.lifter import set_lifter
 from fwdad.rules.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import Undefined, Zero
+from fwdad.tape.alias import may_be_window
 
 NumpyFunction = type(np.sum)
 """The class of NumPy's functions that are no ufuncs."""
@@ -217,9 +218,13 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if active and numpy_calls.holds_chunk(args):
         return f(*args, **kwargs)
     if not active:
-        numpy_calls.note_inactive(f, args, kwargs)
+        viewing = may_be_window(f)
+        numpy_calls.note_inactive(f, args, kwargs, reads=not viewing)
         if rule is not None or is_inert((*args, *kwargs.values())):
-            return f(*args, **kwargs)
+            y = f(*args, **kwargs)
+            if viewing:
+                check_copied(args, y)
+            return y
     elif rule is not None:
         return numpy_calls.with_out(rule, args, kwargs)
     implementation = getattr(f, "_implementation", None)

@@ -22,8 +22,8 @@ from fwdad.builder.duals.flat import Flat
 from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual, top_tag
 from fwdad.builder.memory import store
-from fwdad.builder.memory.shadow import SHADOWED, find_shadow, owner_of
-from fwdad.builder.memory.stale import ARRAYS, check_lists, check_read
+from fwdad.builder.memory.shadow import SHADOWED, find_shadow
+from fwdad.builder.memory.stale import check_copied, check_lists
 from fwdad.builder.run import STATE
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
@@ -111,8 +111,7 @@ def _creation(function: Any) -> None:
             return np.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
         if not is_active(args) and not _holds_duals(args):
             made = function(*args, **kwargs)
-            if ARRAYS and args and not _is_of(made, args[0]):
-                check_read(args[:1])
+            check_copied(args[:1], made)
             return made
         values, *rest = args
         dtype = kwargs.get("dtype", rest[0] if rest else None)
@@ -159,11 +158,6 @@ def _as_numpy_would(
         converted = np.reshape(converted, made.shape)
     p = made if not isinstance_dual(converted.p) else methods.copied(converted.p)
     return Array(p, converted.t, converted.tag)
-
-
-def _is_of(made: Any, given: Any) -> bool:
-    """Whether an array is another one, or a view of it: it is looked at where it is read."""
-    return isinstance(given, np.ndarray) and owner_of(made) is owner_of(given)
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:

@@ -57,20 +57,12 @@ def note_inactive(
                 written = ()
             targets.extend(args[k] for k in written if k < len(args))
     if stale.ARRAYS and reads and (rule is None or rule.kind != "constant"):
-        _check_read(rule, (*args, *kwargs.values()), targets)
+        for a in (*args, *kwargs.values()):
+            if type(a) is np.ndarray and not any(a is target for target in targets):
+                stale.check_array(a)
     for target in targets:
         if type(target) is np.ndarray:
             run.writes(target)
-
-
-def _check_read(rule: Rule | None, values: tuple[Any, ...], targets: list[Any]) -> None:
-    """Raise if a call reads in an array what an earlier run has left there."""
-    for a in values:
-        if type(a) is not np.ndarray or any(a is target for target in targets):
-            continue
-        viewed = rule is not None and rule.returns != "new" and a.flags.c_contiguous
-        if not viewed:  # a view is looked at where it is read
-            stale.check_array(a)
 
 
 def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

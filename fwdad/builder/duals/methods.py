@@ -20,7 +20,7 @@ from fwdad.builder.duals.scalar import Scalar
 from fwdad.builder.duals.tags import isinstance_dual
 from fwdad.builder.memory import store
 from fwdad.builder.memory.shadow import SHADOWED, find_shadow
-from fwdad.builder.memory.stale import ARRAYS, check_array, check_read
+from fwdad.builder.memory.stale import ARRAYS, check_array, check_copied, check_read
 from fwdad.builder.run import STATE
 from fwdad.entering import enter_into
 from fwdad.errors import DualLeakError, MissingRuleError, UnsupportedTypeError
@@ -187,13 +187,18 @@ def call_plain_method(
             if name == "resize":
                 return _resize(o, args, kwargs)
         return getattr(o, name)(*args, **kwargs)
-    if ARRAYS and name not in _VIEWS:
-        check_array(o)
     if not shadowed and not is_active((*args, *kwargs.values())):
         out = kwargs.get("out")
-        if type(out) is np.ndarray and STATE.run is not None:
-            STATE.run.writes(out)
-        return getattr(o, name)(*args, **kwargs)
+        if type(out) is np.ndarray:
+            if ARRAYS:
+                check_array(o)
+            if STATE.run is not None:
+                STATE.run.writes(out)
+        y = getattr(o, name)(*args, **kwargs)
+        check_copied((o,), y)
+        return y
+    if ARRAYS and name not in _VIEWS:
+        check_array(o)
     if shadowed and (name in _VIEWS or (name in ("conj", "conjugate") and o.dtype.kind == "f")):
         if name == "view":
             refuse_subclass(args, kwargs)

@@ -221,6 +221,17 @@ def check_read(values: Any) -> None:
         check_lists(values)
 
 
+def check_copied(values: Any, y: Any) -> None:
+    """Raise if a call has read such an array: it has, unless it returns a view of it."""
+    if not ARRAYS:
+        return
+    made = y if isinstance(y, (list, tuple)) else (y,)
+    owners = {id(owner_of(part)) for part in made if isinstance(part, np.ndarray)}
+    for x in values:
+        if type(x) is np.ndarray and id(owner_of(x)) not in owners:
+            check_array(x)  # a view is looked at where it is read
+
+
 def _check_items(values: Any) -> None:
     for x in values:
         t = type(x)
