@@ -74,10 +74,13 @@ def test_copies(f, copies, held, memory):
     tracemalloc.start()
     try:
         y, pullback = fwdad.vjp(f, x, args=(a,))
-        used = tracemalloc.get_traced_memory()[0]
+        # what NumPy holds: a dictionary that happens to grow is not an array's copy
+        arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+        traces = tracemalloc.take_snapshot().filter_traces([arrays]).traces
+        used = sum(trace.size for trace in traces)
     finally:
         tracemalloc.stop()
-    assert abs(used - memory * x.nbytes) < 0.1 * x.nbytes
+    assert abs(used - memory * x.nbytes) < 0.01 * x.nbytes
     assert not np.shares_memory(y, x)
     first = pullback(np.ones(N))
     x[:] = a[:] = y[:] = 3.0
