@@ -173,9 +173,10 @@ class Pullback(Overwriting):
         sink_updates(back)
         recorder.block, recorder.same = outer_block, outer_same
         turned = [Apply(turn, ())] if recorder.turns else []
-        left = recorder.left_outside(self.outside, stays) if stays else []
-        forward = [*before, *self.stacks, *source.ops, *later, *left]
-        outer_block.ops[:] = [*forward, *turned, *back.ops]
+        outer_block.ops[:] = [*before, *self.stacks, *source.ops, *later]
+        if stays:
+            recorder.leave_outside(self.outside, stays, self.first)
+        outer_block.ops += [*turned, *back.ops]
         return found
 
     def restored_results(self) -> list[int]:

@@ -18,7 +18,7 @@ from fwdad.tape.index_parts import (
     spelled_out,
 )
 from fwdad.tape.known_lengths import length_if_any, length_of
-from fwdad.tape.ops import Apply, Block, Load, Op, Store, Update, Value, values_in
+from fwdad.tape.ops import Apply, Block, Branch, Check, Load, Op, Store, Update, Value, values_in
 from fwdad.tape.summing import sum_to
 from fwdad.tape.symbol import Length, Symbol
 from fwdad.tape.types import INT, ArrayType, Number, Size, Type, sliced
@@ -233,19 +233,42 @@ class Arrays(Writer):
             value = self.apply(np.where, (where, value, a), {})
         self.store(a, Ellipsis, value)
 
-    def left_outside(self, copies: dict[Value, Value], stays: Callable[[Value], bool]) -> list[Op]:
-        """The operations that leave the arrays that ``stays`` names as their copies are.
+    def leave_outside(
+        self, copies: dict[Value, Value], stays: Callable[[Value], bool], first: int
+    ) -> None:
+        """Leave the arrays that ``stays`` names as their copies are.
 
-        A program ran on the copies.
+        The operations of the open block from the first on ran on the copies; where one of them
+        raises, the arrays are left before it.
         """
+        left = {v: copy for v, copy in copies.items() if stays(v)}
+        if left:
+            ops = self.block.ops[first:]
+            self._leave_before_exceptions(ops, left)
+            self.block.ops[first:] = [*ops, *self._stores(left)]
+
+    def _stores(self, left: dict[Value, Value]) -> list[Op]:
         outer, self.block = self.block, Block()
         try:
-            for v, copy in copies.items():
-                if stays(v):
-                    self.store(Symbol(v, self), Ellipsis, Symbol(copy, self))
+            for v, copy in left.items():
+                self.store(Symbol(v, self), Ellipsis, Symbol(copy, self))
             return self.block.ops
         finally:
             self.block = outer
+
+    def _leave_before_exceptions(self, ops: list[Op], left: dict[Value, Value]) -> None:
+        found: list[Op] = []
+        for op in ops:
+            for block in op.blocks():
+                self._leave_before_exceptions(block.ops, left)
+            if isinstance(op, Check) and isinstance(op.condition, Value):
+                raised = Check(False, op.exception, op.arguments, location=op.location)
+                other = Block([], [*self._stores(left), raised])
+                found.append(Branch(op.condition, Block(), other, location=op.location))
+            else:
+                found += self._stores(left) if isinstance(op, Check) else []
+                found.append(op)
+        ops[:] = found
 
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Write ``a[index] op= value``, in place."""

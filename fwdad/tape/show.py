@@ -107,13 +107,15 @@ class Writer(Expressions):
     # -- control flow
 
     def _check(self, op: Check) -> None:
-        self.line(f"if {_negation(self.text(op.condition))}:", op)
         exception = self.text(op.exception)
         if isinstance(op.exception, type):
             exception += f"({', '.join(self.text(a) for a in op.arguments)})"
-        self._indent += 1
+        always = op.condition is False
+        if not always:
+            self.line(f"if {_negation(self.text(op.condition))}:", op)
+        self._indent += not always
         self.line(f"raise {exception}", op)
-        self._indent -= 1
+        self._indent -= not always
 
     def _branch(self, op: Branch) -> None:
         start, condition = len(self.lines), self.text(op.condition)

@@ -299,22 +299,3 @@ def test_one_array_in_two_places(backend):
     assert_array_equal(fwdad.jacobian(f, [a, a], mode="forward"), [2 * a, 2 * a])
     assert_array_equal(compiled([a, a]), [a, a])
     assert_array_equal(plain([a, a.copy()]), compiled([a, a.copy()]))
-
-
-def test_after_an_exception_a_traced_derivative_has_stored_nothing_outside():
-    work, x = np.zeros(3), np.array([1.0, 2.0, 3.0])
-
-    def f(x):
-        work[:] = x
-        if x[0] > 0:
-            raise ArithmeticError
-        return np.sum(x * x)
-
-    ways = [(f, x), (fwdad.jit(f, backend="numpy"), x), (fwdad.grad(f), x),
-            (fwdad.jit(fwdad.grad(f), backend="numpy"), 0.0 * x),
-            (fwdad.jit(fwdad.jacfwd(f), backend="numpy"), 0.0 * x)]  # fmt: skip
-    for way, left in ways:
-        work[:] = 0.0
-        with pytest.raises(ArithmeticError):
-            way(x)
-        np.testing.assert_array_equal(work, left)

@@ -19,6 +19,7 @@ from fwdad.tracing.trace import trace
 V = np.array([0.5, -1.25, 2.0])
 COUNT = 0
 HISTORY = []
+OUTSIDE = np.zeros(3)
 RNG = np.random.default_rng(0)
 
 
@@ -57,6 +58,70 @@ def puts_out_finally(x):
             raise KeyError
     finally:
         print("left")
+    return x
+
+
+def raises_finally(x):
+    try:  # here: would be missing
+        if x > 5:
+            raise KeyError
+    finally:
+        if HISTORY is not None:
+            raise ValueError
+
+
+def returns_finally(x):
+    try:  # here: would be missing
+        if x > 5:
+            raise KeyError
+    finally:
+        return x
+
+
+def continues_finally(x):
+    for _ in range(2):
+        try:  # here: would be missing
+            assert x > 5
+        finally:
+            continue
+    return x
+
+
+def stores_finally(x):
+    try:  # here: would be missing
+        if x > 5:
+            raise KeyError
+    finally:
+        OUTSIDE[0] = x
+    return x
+
+
+def leaves_a_generator(x):
+    def items():
+        try:  # here: would be missing
+            yield x
+            yield 2 * x
+        finally:
+            OUTSIDE[0] = x
+
+    for item in items():
+        if item > 5:
+            raise KeyError
+    return x
+
+
+class Raising:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        raise ValueError
+
+
+def raises_at_an_exit(x):
+    with Raising():  # here: would be missing
+        if x > 5:
+            raise KeyError
     return x
 
 
@@ -245,6 +310,12 @@ REFUSED = [
     (try_around_what_may_raise, (1.0,)),
     (try_around_an_index, (V, 1)),
     (puts_out_finally, (1.0,)),
+    (raises_finally, (1.0,)),
+    (returns_finally, (1.0,)),
+    (continues_finally, (1.0,)),
+    (stores_finally, (1.0,)),
+    (leaves_a_generator, (1.0,)),
+    (raises_at_an_exit, (1.0,)),
     (puts_out_at_an_exit, (1.0,)),
     (set_of_values, (1.0,)),
     (dict_grows_on_one_side, (3.0,)),

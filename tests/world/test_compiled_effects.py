@@ -67,6 +67,39 @@ def test_in_order_at_each_call(way):
     assert seen_by(g, points) == seen_by(in_loops_and_branches, points)
 
 
+LEFT = np.zeros((2, 3))
+
+
+def stores_and_raises(x):
+    LEFT[0] = 2.0 * x
+    for k in range(3):
+        LEFT[1, k] = LEFT[0, k] + 1.0
+        assert x[k] != 2.0, "two"
+    if np.sum(x) > 5.0:
+        LEFT[0, 1] = 9.0
+        raise ValueError("large")
+    LEFT[1] *= 2.0
+    return np.sum(LEFT[0] * x)
+
+
+@pytest.mark.parametrize("way", list(WAYS.values())[:-1], ids=list(WAYS)[:-1])
+@pytest.mark.filterwarnings("ignore:checkpoint has no effect")
+def test_what_is_stored_before_an_exception_stays(way):
+    g = way(stores_and_raises)
+    for x in (X, X / 4.0, X + 3.0, X[::-1] + 1.0):
+        left, raised = [], []
+        for run in (stores_and_raises, g):
+            LEFT[:] = 0.0
+            try:
+                run(x.copy())
+            except Exception as error:  # noqa: BLE001 - it is compared
+                raised.append(type(error))
+            left.append(LEFT.copy())
+        np.testing.assert_array_equal(*left)
+        assert raised[:1] == raised[1:]
+    LEFT[:] = 0.0
+
+
 def of_callers(x):
     total = 0.0
     for value in warning_steps(x):

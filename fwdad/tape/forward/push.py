@@ -186,6 +186,7 @@ class _Pushforward(Control):
         for v in outside:
             self._fresh_copy(v)
         copies = {v: self.primal[v].value for v in outside}
+        first = len(self.recorder.block.ops)
         self._block(self.block)
         self._op = None
         if self.again:
@@ -193,7 +194,7 @@ class _Pushforward(Control):
         results = self.block.results
         found = [self._symbols(r) for r in results], [self._result_lanes(r) for r in results]
         if stays:
-            self.recorder.block.ops += self.recorder.left_outside(copies, stays)
+            self.recorder.leave_outside(copies, stays, first)
         return found
 
     def _fresh_copy(self, v: Value) -> None:

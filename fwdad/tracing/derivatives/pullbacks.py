@@ -55,9 +55,11 @@ class Point(OfTrace):
         outside = written_outside(block)
         self.block, own_copies = self._apart(block)
         left: dict[Value, Value] = {}
-        found = write_block(recorder, self._block(), [self._copy(x) for x in self.given], left)
+        given = [self._copy(x) for x in self.given]
+        first = len(recorder.block.ops)
+        found = write_block(recorder, self._block(), given, left)
         copies = {v: left[own_copies[v]] for v in outside}
-        recorder.block.ops += recorder.left_outside(copies, at.stays)
+        recorder.leave_outside(copies, at.stays, first)
         self.primals: list[Any] = found
         places = self.tree(list(range(len(found))))
         at.differentiated(self.tree, len(found))  # raises if nothing comes beside y

@@ -70,8 +70,9 @@ def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, opt
     block, own, tree = at.traced()
     lent = at.lent(block)
     left: dict[Value, Value] = {}
+    first = len(tracer.recorder.block.ops)
     found = write_block(tracer.recorder, block, own, left)
-    tracer.recorder.block.ops += tracer.recorder.left_outside(left, at.stays)
+    tracer.recorder.leave_outside(left, at.stays, first)
     return made_of(at, tree(at.in_own_memory(found, lent)))
 
 

@@ -55,12 +55,15 @@ class Exceptions(Loops):
                 raise failed
             return
         _, failed, dead = catching.close(self.recorder, depth, join_sides, None, failed)
-        end = len(ops)
-        if failed is not None:
-            self.run_block(node.finalbody)
-        else:
-            self._finally(node.finalbody)
-        refuse_vanishing(ops[before:end], self._since(end, ops, depth), self.place_of(node))
+        end, replaced = len(ops), None
+        try:
+            jumps = self._finally(node.finalbody, keeps=failed is None)
+        except AlwaysRaises as raised:
+            replaced, jumps = raised, True
+        last, place = self._since(end, ops, depth), self.place_of(node)
+        refuse_vanishing(self.recorder, ops[before:end], last, place, replaces=jumps)
+        if replaced is not None:
+            raise replaced
         if failed is None:
             catching.again(self.recorder, None, dead=dead)
         elif self.stopped() is not True:  # a jump in `finally` swallows the exception
@@ -125,21 +128,22 @@ class Exceptions(Loops):
             )
             raise UntraceableError(message, self.place_of(node))
 
-    def _finally(self, statements: list[ast.stmt]) -> None:
-        """Execute ``finally``, also after a jump, which it only puts off."""
+    def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
+        """Execute ``finally``; returns whether it jumps. It puts off kept jumps."""
         held = self.frame.locals
         flags = {name: held[name] for name in FLOW}
         value = held.get("$value")
-        if not statements:
-            return
-        for name in FLOW:
-            self.recorder.bind(held, name, False)
+        if keeps:
+            for name in FLOW:
+                self.recorder.bind(held, name, False)
         self.run_block(statements)
-        if self.stopped() is False:
+        jumps = self.stopped() is not False
+        if keeps and not jumps:
             for name, flag in flags.items():
                 self.recorder.bind(held, name, flag)
             if value is not None:
                 self.recorder.bind(held, "$value", value)
+        return jumps
 
     def exception_of(self, raised: AlwaysRaises) -> tuple[type, Any]:
         """The class of an exception, and the exception itself."""

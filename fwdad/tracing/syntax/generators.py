@@ -20,7 +20,7 @@ from fwdad.tracing.calls.tables import CALLED, MANAGED, builtin
 from fwdad.tracing.syntax import catching, iteration, managers
 from fwdad.tracing.syntax.frame import Closure
 from fwdad.tracing.syntax.iterators import Ended, Iterator
-from fwdad.tracing.syntax.raising import AlwaysRaises
+from fwdad.tracing.syntax.raising import AlwaysRaises, refuse_vanishing
 from fwdad.tracing.syntax.symbols import OfTrace
 
 _Items = Generator[Any, Any, Any]
@@ -101,12 +101,17 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
     elif isinstance(node, ast.While):
         yield from _while(tracer, node)
     elif isinstance(node, ast.Try) and not node.handlers:
+        ops = tracer.recorder.block.ops
+        before = len(ops)
         try:
             yield from _block(tracer, [*node.body, *node.orelse])
         except AlwaysRaises:
             tracer.run_block(node.finalbody)
             raise
-        yield from _finally(tracer, node.finalbody)
+        end = len(ops)
+        # what raises may be the generator, or between two items who asks for them
+        jumps, place = (yield from _finally(tracer, node.finalbody)), tracer.place_of(node)
+        refuse_vanishing(tracer.recorder, ops[before:end], ops[end:], place, replaces=jumps)
     elif isinstance(node, ast.With):
         yield from _with(tracer, node.items, node)
     elif isinstance(node, ast.Expr):
@@ -124,16 +129,18 @@ def _statement(tracer: Any, node: ast.stmt) -> _Items:
         raise UntraceableError(message, tracer.place_of(node))
 
 
-def _finally(tracer: Any, statements: list[ast.stmt]) -> _Items:
-    """``finally`` after a jump, which it only puts off."""
+def _finally(tracer: Any, statements: list[ast.stmt]) -> Generator[Any, Any, bool]:
+    """``finally``, which puts off a jump before it; returns whether it jumps itself."""
     held = tracer.frame.locals
     flags = {name: held[name] for name in ("$break", "$continue", "$return")}
     for name in flags:
         tracer.recorder.bind(held, name, False)
     yield from _block(tracer, statements)
-    if not tracer.stopped():
-        for name, flag in flags.items():
-            tracer.recorder.bind(held, name, flag)
+    if tracer.stopped():
+        return True
+    for name, flag in flags.items():
+        tracer.recorder.bind(held, name, flag)
+    return False
 
 
 def _value(tracer: Any, node: ast.expr) -> _Items:

@@ -54,16 +54,30 @@ def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
             yield
     except AlwaysRaises as raised:
         _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
-        end = len(ops)
-        swallowed = tracer.truth(leave(raised))
-        refuse_vanishing(ops[before:end], ops[end:], tracer.place_of(node))
-        if not swallowed:
+        if not _leave(tracer, leave, raised, before, node):
             raise
         return
     _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
+    _leave(tracer, leave, None, before, node)
+
+
+def _leave(
+    tracer: Any, leave: _Leave, raised: AlwaysRaises | None, before: int, node: ast.AST
+) -> bool:
+    """Leave a manager; returns whether it suppresses the exception that its body has raised."""
+    ops, replaced, suppresses = tracer.recorder.block.ops, None, False
     end = len(ops)
-    leave(None)
-    refuse_vanishing(ops[before:end], ops[end:], tracer.place_of(node))
+    try:
+        suppresses = tracer.truth(leave(raised))
+    except AlwaysRaises as error:
+        replaced = error
+    place = tracer.place_of(node)
+    refuse_vanishing(
+        tracer.recorder, ops[before:end], ops[end:], place, replaces=replaced not in (None, raised)
+    )
+    if replaced is not None:
+        raise replaced
+    return suppresses
 
 
 def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from fwdad.errors import Location, UntraceableError
 from fwdad.tape.effects import Risk, risk
 from fwdad.tape.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
+from fwdad.tape.recorder import Recorder
 from fwdad.tape.types import Number, Size, number_type
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
@@ -111,26 +113,40 @@ def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
     )
 
 
-def refuse_vanishing(body: list[Op], end: list[Op], place: Location | None) -> None:
-    """Refuse an end that puts something out, of a body that the program may leave by ``raise``.
+def refuse_vanishing(
+    recorder: Recorder,
+    body: list[Op],
+    end: list[Op],
+    place: Location | None,
+    *,
+    replaces: bool = False,
+) -> None:
+    """Refuse an end that is seen from outside, of a body that the program may leave by ``raise``.
 
-    Parameters
-    ----------
-    body : list of Op
-        What a ``try`` or ``with`` is around. A check in it ends the program at once.
-    end : list of Op
-        What is done when it is left.
-    place : Location or None
-        Of the statement.
+    ``end`` is what is done when a ``try`` or ``with`` around ``body`` is left. A check in the body
+    ends the program at once: what is put out or stored there would be missing, as would an
+    exception or a jump that ``replaces`` the body's.
     """
-    if _holds(end, Effect) and _holds(body, Check):
-        message = (
-            "what is put out at the end of a `try` or `with` would be missing where its body "
-            "raises an exception under a condition that is known when the program runs only, and "
-            "cannot be traced: raise it behind, or put nothing out there"
-        )
-        raise UntraceableError(message, place)
+    if not _holds(body, lambda op: isinstance(op, Check)):
+        return
+    if replaces or _holds(end, lambda op: isinstance(op, Check)):
+        what = "an exception, `return`, `break` or `continue`"
+    elif _holds(end, lambda op: isinstance(op, Effect) or _writes_outside(recorder, op)):
+        what = "what is put out, or stored into an array from outside,"
+    else:
+        return
+    message = (
+        f"{what} at the end of a `try` or `with` would be missing where its body raises an "
+        "exception under a condition that is known when the program runs only, and cannot be "
+        "traced: put it behind the statement, or raise behind it"
+    )
+    raise UntraceableError(message, place)
 
 
-def _holds(ops: list[Op], kind: type[Op]) -> bool:
-    return any(isinstance(op, kind) or any(_holds(b.ops, kind) for b in op.blocks()) for op in ops)
+def _writes_outside(recorder: Recorder, op: Op) -> bool:
+    owners = {root for v in op.writes() for root in recorder.owners(v)}
+    return any(recorder.made_by(root) is None for root in owners)
+
+
+def _holds(ops: list[Op], wanted: Callable[[Op], bool]) -> bool:
+    return any(wanted(op) or any(_holds(b.ops, wanted) for b in op.blocks()) for op in ops)
