@@ -39,9 +39,9 @@ def _fwdad() -> dict[str, float]:
     """The stages of a first call: the tape, its sources, and all that the cache adds."""
     import fwdad
     from benchmarks.problems import pollu_problem
-    from fwdad.backends import entry, machine
-    from fwdad.tape.passes import optimise
-    from fwdad.tracing.trace import trace
+    from fwdad.codegen import call_entry, numba_compile
+    from fwdad.frontend.trace import trace
+    from fwdad.transforms.passes import optimise
 
     problem = pollu_problem()
     start = time.perf_counter()
@@ -60,9 +60,9 @@ def _fwdad() -> dict[str, float]:
 
         return call
 
-    entry.numba_source = timed(entry.numba_source)
-    machine.defined = timed(machine.defined)  # the source as a Python function
-    entry.compile_program(tape.program).call(problem.x)
+    call_entry.numba_source = timed(call_entry.numba_source)
+    numba_compile.defined = timed(numba_compile.defined)  # the source as a Python function
+    call_entry.compile_program(tape.program).call(problem.x)
     called = time.perf_counter()
     return {
         "tracing": traced - start,

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks.vector_math import WIDTH, cos, divide, exp, log1p, multiply, sin, tanh
-from fwdad.backends.simd import compiled_lanes
+from fwdad.codegen.llvm.simd import compiled_lanes
 
 LANES = compiled_lanes(WIDTH)
 load, store, splat = LANES.load, LANES.store, LANES.splat

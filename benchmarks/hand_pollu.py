@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fwdad.backends.simd import compiled_lanes
+from fwdad.codegen.llvm.simd import compiled_lanes
 
 LANES = compiled_lanes(20)
 store, scale, unit = LANES.store, LANES.scale, LANES.unit

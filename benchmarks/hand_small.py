@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks.jit_problems import STEP, VISCOSITY
-from fwdad.backends.simd import compiled_lanes
+from fwdad.codegen.llvm.simd import compiled_lanes
 
 # -- Robertson
 

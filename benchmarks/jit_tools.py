@@ -52,7 +52,7 @@ def explained(row: Row) -> str:
 
 def _warm_fwdad() -> None:
     """One trivial function of Numba's, and the backend's modules, which ``jit`` imports late."""
-    import fwdad.backends.entry  # noqa: F401
+    import fwdad.codegen.call_entry  # noqa: F401
 
     warm_numba()
 
@@ -68,8 +68,8 @@ def _fwdad_inside(row: Row) -> Inside:
     from numba import njit
 
     import fwdad
-    from fwdad.backends.entry import compile_program
-    from fwdad.tape.passes import optimise
+    from fwdad.codegen.call_entry import compile_program
+    from fwdad.transforms.passes import optimise
 
     if row.name not in SHORT:
         raise NotApplicableError

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from fwdad.backends.simd import LanesType
+from fwdad.codegen.llvm.simd import LanesType
 
 _LIBRARY = "libmvec.so.1"
 _LETTERS = {2: "b", 4: "d", 8: "e"}  # SSE, AVX2, AVX-512

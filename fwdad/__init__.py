@@ -1,11 +1,16 @@
 """Differentiate the NumPy program that you already have, N tangents at a time."""
 
 # importing the rules and the laws registers them, importing `pages` speaks to malloc
-from fwdad import roots as roots
 from fwdad import rules as rules
-from fwdad.builder.build import build_frule
-from fwdad.checkpoints import checkpoint
-from fwdad.compilation import cache_info, jit, show
+from fwdad.api.checkpoint import checkpoint
+from fwdad.api.explain import explain
+from fwdad.api.jit import cache_info, jit, show
+from fwdad.api.memory_report import memory_report
+from fwdad.api.support import Support, supported
+from fwdad.api.transforms import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
+from fwdad.drivers import implicit_roots as implicit_roots
+from fwdad.drivers.pullback import vjp
+from fwdad.eager.build import build_frule
 from fwdad.errors import (
     AliasedArgumentError,
     CapacityError,
@@ -32,9 +37,17 @@ from fwdad.errors import (
     UnsupportedTypeError,
     UntraceableError,
 )
-from fwdad.evaluators import derivative, jacobian, jvp, linearize, stop_gradient, value_and_jacobian
-from fwdad.explaining import explain
-from fwdad.pullbacks import vjp
+from fwdad.evaluation.evaluators import (
+    derivative,
+    jacobian,
+    jvp,
+    linearize,
+    stop_gradient,
+    value_and_jacobian,
+)
+from fwdad.frontend.syntax.loops import TraceWarning
+from fwdad.frontend.tape import Tape
+from fwdad.frontend.trace import trace
 from fwdad.reversible import (
     Dict,
     Fixed,
@@ -60,23 +73,24 @@ from fwdad.reversible import (
     rotate,
     unchecked,
 )
-from fwdad.rules.adjoints import Space, transpose
-from fwdad.rules.define import call_rule, elementwise, frule, linear, locally_constant, multilinear
-from fwdad.rules.partials import no_derivative
-from fwdad.rules.registry import pure
-from fwdad.rules.reverse_rules import rrule
-from fwdad.saved_memory import memory_report
-from fwdad.support import Support, supported
+from fwdad.rules.core.adjoints import Space, transpose
+from fwdad.rules.core.define import (
+    call_rule,
+    elementwise,
+    frule,
+    linear,
+    locally_constant,
+    multilinear,
+)
+from fwdad.rules.core.partials import no_derivative
+from fwdad.rules.core.registry import pure
+from fwdad.rules.core.reverse_rules import rrule
 from fwdad.tangents import laws as laws
 from fwdad.tangents import pages as pages
 from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.registry import register_tangent_type, tangent_type, typeof
 from fwdad.tangents.vectors import add_tangents, inner_product, scale_tangent, zero_tangent
 from fwdad.tangents.zero import ZERO, NoTangent, undefined
-from fwdad.tracing.syntax.loops import TraceWarning
-from fwdad.tracing.tape import Tape
-from fwdad.tracing.trace import trace
-from fwdad.transformers import grad, hessian, hvp, jacfwd, jacrev, value_and_grad
 
 __all__ = [
     "ZERO",

@@ -19,8 +19,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from fwdad.generated import PLACES
-from fwdad.put_back import EnteredTwice
+from fwdad.core.generated_source import PLACES
+from fwdad.core.reentrant_context import EnteredTwice
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _EXAMPLES = os.path.join(PACKAGE, "examples") + os.sep
@@ -334,7 +334,7 @@ class FwdadError(Exception):
 class InternalError(FwdadError):
     """A mistake of the library's; what it stumbled upon is the cause.
 
-    Where a slower way makes the mistake good, it is only logged, to ``fwdad.defects``;
+    Where a slower way makes the mistake good, it is only logged, to ``fwdad.fallbacks``;
     ``FWDAD_STRICT=1`` raises it.
     """
 

@@ -400,5 +400,5 @@ assert_array_equal(fwdad.jacobian(brusselator, state, chunk="auto"), J)
 # - The function stays as it is.
 #
 # Where to go from here: `fwdad.jvp` for a few directions instead of all, `fwdad.grad` and
-# `fwdad.hessian` for functions with one value, and `fwdad/rules/define.py` for a rule of your own
-# in four lines.
+# `fwdad.hessian` for functions with one value, and `fwdad/rules/core/define.py` for a rule of your
+# own in four lines.

@@ -85,7 +85,7 @@ print(tape)
 # Nothing here is text: a tape is a list of operations, some of which contain lists of their own.
 
 # %%
-from fwdad.tape.ops import Apply, Branch, Load, Loop, Update
+from fwdad.ir.ops import Apply, Branch, Load, Loop, Update
 
 kinds = {kind.__name__: tape.count(kind) for kind in (Apply, Load, Loop, Branch, Update)}
 print(tape.count(), "operations:", kinds)
@@ -151,7 +151,7 @@ assert code.index("u_2[1:]") < code.index("for ")  # the window is made once, no
 # the next. (`tape.draw()` gives the same as text, in Graphviz's language.)
 
 # %%
-from fwdad.tape.passes import optimise
+from fwdad.transforms.passes import optimise
 
 optimise(tape.program)  # the tidying up; `fwdad.jit` does it by itself
 tape.draw("matplotlib")

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from fwdad import defects, jitted, sweeps
-from fwdad.backends.numba_support import CHECK_BOUNDS
-from fwdad.tape.check import check_program
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+from fwdad.core import fallbacks
+from fwdad.drivers import jitted_function, residual_store
+from fwdad.ir.check import check_program
 
 # how long an example takes says how busy the machine is, and which one is the first to be lifted
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# what a test run compiles is its own; tests/backends/test_cache.py has directories of its own
+# what a test run compiles is its own; tests/codegen/test_cache.py has directories of its own
 os.environ["FWDAD_CACHE_DIR"] = ""
 _CONFIG = tempfile.TemporaryDirectory(prefix="fwdad-tests-")
 os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # and so is the key that signs it
@@ -43,8 +44,10 @@ def _well_formed(make, programs):
     return made_and_checked
 
 
-jitted.trace_optimised = _well_formed(jitted.trace_optimised, lambda t: [t.program])
-sweeps.cut = _well_formed(sweeps.cut, lambda halves: [halves.forward, halves.back])
+jitted_function.trace_optimised = _well_formed(
+    jitted_function.trace_optimised, lambda t: [t.program]
+)
+residual_store.cut = _well_formed(residual_store.cut, lambda halves: [halves.forward, halves.back])
 
 
 @pytest.fixture
@@ -75,8 +78,8 @@ class _Told(logging.Handler):
 
 
 _TOLD = _Told()
-defects.LOG.addHandler(_TOLD)
-defects.LOG.setLevel(logging.DEBUG)  # with tracebacks
+fallbacks.LOG.addHandler(_TOLD)
+fallbacks.LOG.setLevel(logging.DEBUG)  # with tracebacks
 
 
 @pytest.fixture
@@ -98,7 +101,7 @@ def pytest_runtest_call():
 
     One that asks for the backend of an extra that is not installed is skipped.
     """
-    defects.forget()
+    fallbacks.forget()
     _TOLD.records.clear()
     try:
         found = yield

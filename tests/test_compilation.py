@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from tests.tape.forward_programs import PROGRAMS, X, lorenz
+from tests.ir.forward_programs import PROGRAMS, X, lorenz
 
 
 def own(args):

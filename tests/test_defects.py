@@ -11,9 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad import defects, jitted, kept_tapes, linearized, sweeps
-from fwdad.defects import Untraced
-from fwdad.tracing.derivatives.pulled import pulled_gradient
+from fwdad.core import fallbacks
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers import jitted_function, linearized, residual_store, tape_cache
+from fwdad.frontend.derivatives.pulled import pulled_gradient
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -42,7 +43,7 @@ planted = of_fwdad("def planted(*given, **options):\n    {}['planted']\n")
 @pytest.fixture
 def fresh(monkeypatch):
     """No tape is known."""
-    monkeypatch.setattr(kept_tapes, "TAPES", kept_tapes.Tapes())
+    monkeypatch.setattr(tape_cache, "TAPES", tape_cache.Tapes())
 
 
 def only(told):
@@ -64,7 +65,7 @@ WAYS = {
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
     assert told
     message = told[0].getMessage()
@@ -77,7 +78,8 @@ def test_a_mistake_while_tracing_is_told(way, told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("way", "module", "name"),
-    [("grad", jitted, "Runner"), ("vjp", sweeps, "Runner"), ("vjp", sweeps, "cut"),
+    [("grad", jitted_function, "Runner"), ("vjp", residual_store, "Runner"),
+     ("vjp", residual_store, "cut"),
      ("linearize", linearized, "Linearized"), ("linearize", linearized, "value_and_pullback"),
      ("linearize", linearized, "sweeps_of")],
 )  # fmt: skip
@@ -93,7 +95,7 @@ def test_a_mistake_while_running_is_told(way, module, name, told, monkeypatch):
 def test_no_memory_is_no_mistake(way, told, monkeypatch):
     """The function is run in another way, and its tape is tried again at the next call."""
     calls = []
-    trace = jitted.trace_optimised
+    trace = jitted_function.trace_optimised
 
     def at_first_without_memory(*given, **options):
         calls.append(1)
@@ -101,7 +103,7 @@ def test_no_memory_is_no_mistake(way, told, monkeypatch):
             raise MemoryError
         return trace(*given, **options)
 
-    monkeypatch.setattr(jitted, "trace_optimised", at_first_without_memory)
+    monkeypatch.setattr(jitted_function, "trace_optimised", at_first_without_memory)
     assert_allclose(WAYS[way](smooth), GRADIENT, rtol=1e-13)
     assert not told
     before = len(calls)
@@ -113,7 +115,7 @@ def test_no_memory_is_no_mistake(way, told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 def test_a_mistake_of_a_shortcut_is_told(told, monkeypatch):
     fwdad.grad(smooth)(X)
-    monkeypatch.setattr(jitted.Jitted, "quickly", planted)
+    monkeypatch.setattr(jitted_function.Jitted, "quickly", planted)
     assert_allclose(fwdad.grad(smooth)(X), GRADIENT, rtol=1e-13)
     assert "the tape of smooth" in only(told)
 
@@ -121,9 +123,9 @@ def test_a_mistake_of_a_shortcut_is_told(told, monkeypatch):
 def test_each_place_is_told_once(told):
     for _ in range(2):
         for _ in range(3):
-            defects.report("a planted mistake", KeyError("planted"), "Nothing is done")
+            fallbacks.report("a planted mistake", KeyError("planted"), "Nothing is done")
         only(told)
-        defects.forget()
+        fallbacks.forget()
 
 
 # -- what is no mistake
@@ -163,7 +165,7 @@ def unequal(x, y):
 def test_a_call_that_raises_does_not_cost_the_tape():
     with pytest.raises(ValueError, match="broadcast"):
         fwdad.grad(unequal)(X, np.ones(2))
-    assert kept_tapes.tape_for(pulled_gradient, unequal, 0, {"has_aux": False})
+    assert tape_cache.tape_for(pulled_gradient, unequal, 0, {"has_aux": False})
 
 
 def test_of_what_the_way_that_stands_in_raises(told):
@@ -239,7 +241,7 @@ def test_a_mistake_of_a_rule_is_told(way, told):
 @pytest.mark.usefixtures("fresh")
 def test_explained(told, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(jitted, "trace_optimised", planted)
+        patch.setattr(jitted_function, "trace_optimised", planted)
         for said in (fwdad.explain(fwdad.grad(smooth), X), fwdad.explain(fwdad.vjp, smooth, X)):
             assert "because\n  KeyError: 'planted'\n  This is a mistake in fwdad, please" in said
     assert "mistake" not in fwdad.explain(fwdad.grad(singular), X)
@@ -252,14 +254,14 @@ def test_explained(told, monkeypatch):
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.WARNING])
 def test_with_traceback_for_who_debugs(level, told, monkeypatch):
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
-    monkeypatch.setattr(defects.LOG, "level", level)
-    defects.LOG._cache.clear()
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
+    monkeypatch.setattr(fallbacks.LOG, "level", level)
+    fallbacks.LOG._cache.clear()
     fwdad.grad(smooth)(X)
     (record,) = told
     assert bool(record.exc_info) is (level == logging.DEBUG)
     told.clear()
-    defects.LOG._cache.clear()
+    fallbacks.LOG._cache.clear()
 
 
 PLANTED = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad import generated
+from fwdad.core import generated_source
 from tests.tiers import every
 
 X = np.linspace(0.1, 1.0, 4)
@@ -16,7 +16,7 @@ X = np.linspace(0.1, 1.0, 4)
 
 def texts():
     gc.collect()
-    known = {*linecache.cache, *generated.PLACES, *generated._HELD}
+    known = {*linecache.cache, *generated_source.PLACES, *generated_source._HELD}
     return {name for name in known if name.startswith("<fwdad")}
 
 
@@ -40,7 +40,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", every(3, WAYS))
 def test_ever_new_programs_leave_none(way, monkeypatch):
-    monkeypatch.setattr("fwdad.kept_tapes._KEPT", 1)  # of the tapes that are found again
+    monkeypatch.setattr("fwdad.drivers.tape_cache._KEPT", 1)  # of the tapes that are found again
     for k in range(2):
         WAYS[way](cell(k))
     before = texts()
@@ -52,8 +52,8 @@ def test_ever_new_programs_leave_none(way, monkeypatch):
 def test_it_is_there_while_one_of_its_functions_is():
     name = "<fwdad test of generated>"
     text = "def f(x):\n    return 1 / x\n"
-    first = generated.define(text, name, {}, "f", [None, None])
-    second = generated.define(text, name, {}, "f", [None, None])
+    first = generated_source.define(text, name, {}, "f", [None, None])
+    second = generated_source.define(text, name, {}, "f", [None, None])
     del first
     assert name in texts()
     try:

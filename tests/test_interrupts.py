@@ -15,10 +15,10 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad import errors
-from fwdad.builder.memory.shadow import KEPT, SHADOWED
-from fwdad.builder.run import STATE
-from fwdad.tape.garbage import NoCollection
-from fwdad.tracing.syntax import loops
+from fwdad.core.gc_pause import NoCollection
+from fwdad.eager.memory.shadow import KEPT, SHADOWED
+from fwdad.eager.run import STATE
+from fwdad.frontend.syntax import loops
 from tests.stepping import Stepping, count_lines, interrupted
 
 N = 5
@@ -76,7 +76,14 @@ WAYS = {
     "hessian": lambda f: fwdad.hessian(f, X),
     "linearize": lambda f: fwdad.linearize(f, X)[1].rmatvec(np.ones(1)),
 }
-FILES = ("build.py", "undo.py", "shadow.py", "record.py", "put_back.py", "contextlib.py")
+FILES = (
+    "build.py",
+    "undo.py",
+    "shadow.py",
+    "record.py",
+    "core/reentrant_context.py",
+    "contextlib.py",
+)
 NAMES = ("__enter__", "__exit__", "begin", "end", "_in_run")
 
 

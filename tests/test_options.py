@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError, UntraceableError
-from tests.recorded.pulling import jacobian_of, record
+from tests.eager_reverse.pulling import jacobian_of, record
 
 X = np.array([0.31, 1.37, 0.83, 1.13, 0.59, 1.61])
 MASK = np.array([[True, False, True], [True, True, False]])

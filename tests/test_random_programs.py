@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import fwdad
+from tests.eager_reverse.pulling import jacobian_of, record
 from tests.random_statements import Author
-from tests.recorded.pulling import jacobian_of, record
 
 
 class Module:

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.backends.numpy_source import numpy_source
-from fwdad.paths import written_path
-from fwdad.tape.stacks import new_stack, turn
-from fwdad.tracing.derivatives.pulled import measured_value
+from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.drivers.strategy import written_path
+from fwdad.frontend.derivatives.pulled import measured_value
+from fwdad.ir.primitives.stacks import new_stack, turn
 from tests.reverse.checkpointed import power, power_while
 
 

@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad import defects, jitted, kept_tapes
-from fwdad.defects import Raised, origin
+from fwdad.core import fallbacks
+from fwdad.core.fallbacks import Raised, origin
+from fwdad.drivers import jitted_function, tape_cache
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -32,7 +33,7 @@ def smooth(x):
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """No tape is known."""
-    monkeypatch.setattr(kept_tapes, "TAPES", kept_tapes.Tapes())
+    monkeypatch.setattr(tape_cache, "TAPES", tape_cache.Tapes())
 
 
 def caught(f):
@@ -53,7 +54,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_strict(way, told, monkeypatch):
     monkeypatch.setenv("FWDAD_STRICT", "1")
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     with pytest.raises(fwdad.InternalError, match="please report") as raised:
         WAYS[way](smooth)
     cause = raised.value.__cause__
@@ -70,7 +71,7 @@ def test_strict(way, told, monkeypatch):
 @pytest.mark.parametrize("value", ["", "0"])
 def test_not_strict(value, told, monkeypatch):
     monkeypatch.setenv("FWDAD_STRICT", value)
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     assert_allclose(fwdad.grad(smooth)(X), np.cos(X) * X + np.sin(X), rtol=1e-13)
     assert len(told) == 1
     told.clear()
@@ -89,7 +90,7 @@ def test_refusals_and_the_programs_own_are_not_raised_as_mistakes():
 
 
 def test_a_mistake_in_jit_says_so_although_nothing_makes_it_good(told, monkeypatch):
-    monkeypatch.setattr(jitted, "trace_optimised", planted)
+    monkeypatch.setattr(jitted_function, "trace_optimised", planted)
     for f in (fwdad.jit(smooth), fwdad.jit(fwdad.grad(smooth))):
         with pytest.raises(fwdad.InternalError, match="under jit failed: KeyError") as raised:
             f(X)
@@ -145,7 +146,7 @@ def test_where_to_report(monkeypatch):
             return ["Homepage, https://a.example", "Issues, https://a.example/issues"]
 
     monkeypatch.setattr("importlib.metadata.metadata", lambda _name: Known)
-    assert defects.please_report.__wrapped__().endswith("report it at https://a.example/issues")
+    assert fallbacks.please_report.__wrapped__().endswith("report it at https://a.example/issues")
 
 
 def test_errors_are_copied_and_pickled():

@@ -180,7 +180,7 @@ def test_plain_python(tmp_path):
                          env=env)  # fmt: skip
     head = 'Traceback (most recent call last):\n  File "{0}", line 6, in <module>\n'
     assert run.stderr.startswith(head.format(path))
-    assert "tracebacks.py" not in run.stderr
+    assert "core/tracebacks.py" not in run.stderr
     assert run.stderr.endswith(
         f'  File "{path}", line 5\n    return int(y[0]) * x[1]\n           ^^^^^^^^^\n'
     )
@@ -216,8 +216,8 @@ def test_a_function_that_was_shown_by_ipython_is_still_read(capsys):
 
 
 def test_public_functions_look_like_themselves():
-    assert fwdad.jvp.__module__ == "fwdad.evaluators"
-    assert fwdad.jvp.__globals__ is sys.modules["fwdad.evaluators"].__dict__
+    assert fwdad.jvp.__module__ == "fwdad.evaluation.evaluators"
+    assert fwdad.jvp.__globals__ is sys.modules["fwdad.evaluation.evaluators"].__dict__
     assert fwdad.jvp.__name__ == "jvp"
 
 

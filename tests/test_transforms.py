@@ -11,7 +11,7 @@ import scipy.sparse.linalg
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import evaluators
+from fwdad.evaluation import evaluators
 from tests.smooth import MATRIX, X, cubes, energy, energy_gradient, energy_hessian, product
 
 # -- first and second order

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.compilation import jit
+from fwdad.api.jit import jit
+from fwdad.api.transforms import grad
 from fwdad.reversible import exact
 from fwdad.reversible.control import own_variables
 from fwdad.reversible.invert import OPPOSITE, inverted_block
@@ -40,7 +41,6 @@ from fwdad.reversible.program import (
     root_of,
 )
 from fwdad.reversible.source import Writer
-from fwdad.transformers import grad
 
 SAMPLES: weakref.WeakKeyDictionary[Any, tuple[tuple[Any, ...], bool]] = weakref.WeakKeyDictionary()
 """For the pull of an expression: arguments to trace it with, and whether it answers one value."""

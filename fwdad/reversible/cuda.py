@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.backends.numpy_source import numpy_source
+from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.drivers.jitted_function import Jitted
 from fwdad.errors import UnsupportedTypeError, type_in_words
-from fwdad.jitted import Jitted
 from fwdad.reversible.adjoint import SAMPLES
 from fwdad.reversible.cuda_functions import of_device
 from fwdad.reversible.cuda_source import named, of_numbers, parsed, with_local_arrays

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import IrreversibleError
+from fwdad.frontend.syntax.frame import WORLD
 from fwdad.reversible.adjoint import AdjointWriter
 from fwdad.reversible.calls import is_value
 from fwdad.reversible.check import check
@@ -37,7 +38,6 @@ from fwdad.reversible.program import Call, Program, local_names
 from fwdad.reversible.records import flat_kinds, flattened
 from fwdad.reversible.source import Writer
 from fwdad.reversible.syntax import location, outside, place_outside
-from fwdad.tracing.syntax.frame import WORLD
 
 _MISSING = object()
 

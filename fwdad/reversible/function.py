@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.tracebacks import leave
 from fwdad.errors import AliasedArgumentError, CapacityError, UnsupportedTypeError, type_in_words
 from fwdad.reversible.definition import Definition
 from fwdad.reversible.kinds import Kind, Record, kind_of
@@ -26,7 +27,6 @@ from fwdad.reversible.records import (
     with_room,
 )
 from fwdad.reversible.show import show_program
-from fwdad.tracebacks import leave
 
 
 class Reversible:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UnsupportedTypeError
+from fwdad.frontend.trace import trace
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType
 from fwdad.reversible.containers import Container
 from fwdad.reversible.numbers import ExactNumber, Grid, LogarithmicFormat
 from fwdad.reversible.places import PARTS, steps
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.plain import plain
-from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType
-from fwdad.tracing.trace import trace
 
 
 @dataclass(frozen=True)

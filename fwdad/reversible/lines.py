@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.generated_source import define
 from fwdad.errors import IrreversibleError
-from fwdad.generated import define
 from fwdad.reversible.kinds import Kind
 from fwdad.reversible.program import Block, Program, Statement, written_roots
 from fwdad.reversible.syntax import location

@@ -7,8 +7,8 @@ import copy
 from types import FunctionType
 from typing import Any
 
-from fwdad.builder.lifting.source import find_source
-from fwdad.builder.lifting.why_missing import why_missing
+from fwdad.eager.lifting.source import find_source
+from fwdad.eager.lifting.why_missing import why_missing
 from fwdad.errors import IrreversibleError, Location
 from fwdad.reversible import words
 from fwdad.reversible.parse_calls import Calls

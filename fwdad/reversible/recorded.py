@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.calls.dispatch import call
-from fwdad.builder.duals.array import Array
-from fwdad.builder.duals.explicit import with_explicit
-from fwdad.builder.duals.scalar import Scalar
-from fwdad.builder.duals.tags import isinstance_dual, split, top_tag
-from fwdad.builder.memory.shadow import owner_of
-from fwdad.recorded.tangent import Node, Recorded
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.explicit import with_explicit
+from fwdad.eager.duals.scalar import Scalar
+from fwdad.eager.duals.tags import isinstance_dual, split, top_tag
+from fwdad.eager.memory.shadow import owner_of
+from fwdad.eager_reverse.tangent import Node, Recorded
 from fwdad.reversible.function import Reversible
 from fwdad.reversible.kinds import Kind
 from fwdad.reversible.records import flat_kinds

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from fwdad.builder.lifting.source import find_source
+from fwdad.eager.lifting.source import find_source
 from fwdad.errors import is_library_file
+from fwdad.frontend.calls.purity import reads_world
 from fwdad.reversible.syntax import outside
-from fwdad.rules.registry import function_name
-from fwdad.tracing.calls.purity import reads_world
+from fwdad.rules.core.registry import function_name
 
 _MISSING = object()
 

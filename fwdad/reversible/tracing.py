@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.calls.dispatch import call, on_call
+from fwdad.eager.calls.dispatch import call, on_call
 from fwdad.errors import UnsupportedTypeError
+from fwdad.frontend.calls.recursion import call_program
+from fwdad.frontend.calls.tables import CALLED
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.trees import made_in
+from fwdad.ir.ops import Program
+from fwdad.ir.symbol import Symbol
 from fwdad.reversible.function import Bound, Loss, Reversible, growing
 from fwdad.reversible.kinds import Kind, kind_of
 from fwdad.reversible.recorded import run_recorded_call
 from fwdad.reversible.records import flat_kinds, flat_values, rebuilt
-from fwdad.tape.ops import Program
-from fwdad.tape.passes import inline, optimise, split_arrays
-from fwdad.tape.symbol import Symbol
-from fwdad.tracing.calls.recursion import call_program
-from fwdad.tracing.calls.tables import CALLED
-from fwdad.tracing.syntax.raising import AlwaysRaises
-from fwdad.tracing.trees import made_in
+from fwdad.transforms.passes import inline, optimise, split_arrays
 
 
 def _whole(f: Reversible, args: tuple[Any, ...], adjoint: bool = False) -> Any:

@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.define import elementwise, frule
-from fwdad.rules.partials import SINGLE
+from fwdad.rules.core.define import elementwise, frule
+from fwdad.rules.core.partials import SINGLE
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 

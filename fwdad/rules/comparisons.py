@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fwdad.rules.define import locally_constant
+from fwdad.rules.core.define import locally_constant
 
 # comparisons, also those up to a tolerance
 locally_constant(

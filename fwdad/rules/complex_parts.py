@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from fwdad.rules.define import elementwise, frule, linear
+from fwdad.rules.core.define import elementwise, frule, linear
 from fwdad.tangents.zero import ZERO
 
 for _part in (np.conjugate, np.real, np.imag):

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into
-from fwdad.rules.by_name import refuse_symbols, transpose_by_name
-from fwdad.rules.define import linear
+from fwdad.rules.core.adjoints import Space, into
+from fwdad.rules.core.by_name import refuse_symbols, transpose_by_name
+from fwdad.rules.core.define import linear
+from fwdad.rules.core.registry import when_imported
 from fwdad.rules.fft import resized
-from fwdad.rules.registry import when_imported
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.laws.listing import law
 

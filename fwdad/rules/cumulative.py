@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fwdad.rules.adjoints import transpose
-from fwdad.rules.define import frule, linear
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.define import frule, linear
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero

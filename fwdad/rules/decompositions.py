@@ -35,8 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import frule
-from fwdad.rules.lapack import cholesky_tangent, solve_lower
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal, resolution
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.symbolic import apply, array_of, defined, is_known

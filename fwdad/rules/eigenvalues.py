@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import frule
+from fwdad.rules.core.define import frule
 from fwdad.rules.spectra import inverse_gaps, is_repeated, matrix_diagonal
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import condition

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, conjugate, into, transpose
-from fwdad.rules.define import frule
+from fwdad.rules.core.adjoints import Space, conjugate, into, transpose
+from fwdad.rules.core.define import frule
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from fwdad.rules.define import elementwise
+from fwdad.rules.core.define import elementwise
 from fwdad.tangents.plain import plain
 from fwdad.tangents.straight import with_derivative_of
 

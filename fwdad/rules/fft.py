@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.by_name import transpose_by_name
-from fwdad.rules.define import linear
-from fwdad.rules.registry import when_imported
+from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.by_name import transpose_by_name
+from fwdad.rules.core.define import linear
+from fwdad.rules.core.registry import when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import law
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.define import frule, multilinear
+from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.define import frule, multilinear
 from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known, zeros

@@ -6,8 +6,8 @@ Nothing here is ever multiplied by a mask.
 
 import numpy as np
 
-from fwdad.rules.adjoints import into, transpose
-from fwdad.rules.define import frule, linear, locally_constant
+from fwdad.rules.core.adjoints import into, transpose
+from fwdad.rules.core.define import frule, linear, locally_constant
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain
 from fwdad.tangents.sparse import scatter_add as sums_at

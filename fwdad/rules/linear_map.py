@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.rules.adjoints import transpose
-from fwdad.rules.by_name import apply_linear
-from fwdad.rules.define import linear
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.by_name import apply_linear
+from fwdad.rules.core.define import linear
 from fwdad.tangents.linear_map import Map, mapped
 
 linear(mapped, argnums=0)

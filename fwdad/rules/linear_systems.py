@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
+from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.define import call_rule, frule, locally_constant
+from fwdad.rules.core.lapack import solve_and_factorize
 from fwdad.rules.decompositions import singular_tangents
-from fwdad.rules.define import call_rule, frule, locally_constant
-from fwdad.rules.lapack import solve_and_factorize
 from fwdad.rules.reductions import NO_VALUE
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import cofactors

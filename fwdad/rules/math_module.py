@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 from fwdad.rules.arithmetic import whole_quotient
-from fwdad.rules.define import elementwise, frule, locally_constant
+from fwdad.rules.core.define import elementwise, frule, locally_constant
+from fwdad.rules.core.registry import RULES
 from fwdad.rules.elementary import DEGREE, ERF_END, bell
-from fwdad.rules.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.symbolic import apply, is_known
 from fwdad.tangents.zero import ZERO

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.adjoints import into, transpose
-from fwdad.rules.by_name import Lazy, apply_linear
-from fwdad.rules.define import frule
+from fwdad.rules.core.adjoints import into, transpose
+from fwdad.rules.core.by_name import Lazy, apply_linear
+from fwdad.rules.core.define import frule
 from fwdad.rules.scipy_solvers import sylvester
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain

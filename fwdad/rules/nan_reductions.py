@@ -6,7 +6,7 @@ does. ``nanmedian`` and ``nanquantile`` are built from their source.
 
 import numpy as np
 
-from fwdad.rules.define import call_rule, frule
+from fwdad.rules.core.define import call_rule, frule
 from fwdad.rules.reductions import deviation_dot, given, tangent_of_extreme, variance_dot
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.rules.core.define import frule
 from fwdad.rules.decompositions import singular_tangents
-from fwdad.rules.define import frule
 from fwdad.rules.reductions import element_at
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import TRANSPOSES, Space, conjugate, into, transpose
-from fwdad.rules.define import linear, multilinear
-from fwdad.rules.registry import find_rule
+from fwdad.rules.core.adjoints import TRANSPOSES, Space, conjugate, into, transpose
+from fwdad.rules.core.define import linear, multilinear
+from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.chunk import Chunk
 
 # -- products of the last axes: generalised ufuncs

@@ -10,7 +10,7 @@ import inspect
 import numpy as np
 
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
-from fwdad.rules.define import frule
+from fwdad.rules.core.define import frule
 from fwdad.tangents.zero import ZERO, Zero
 
 # Draw from the standard distribution, which has no parameter, and move and stretch the numbers.

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from fwdad.rules.adjoints import transpose
-from fwdad.rules.define import frule, linear, locally_constant
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.define import frule, linear, locally_constant
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of, is_known

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.by_name import Lazy, untouched
+from fwdad.rules.core.by_name import Lazy, untouched
+from fwdad.rules.core.define import frule, locally_constant
+from fwdad.rules.core.lapack import cholesky_tangent
 from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tangents
-from fwdad.rules.define import frule, locally_constant
 from fwdad.rules.eigenvalues import eig_tangents
-from fwdad.rules.lapack import cholesky_tangent
 from fwdad.rules.linear_systems import given, lstsq_tangents, pinv_tangent
 from fwdad.rules.norms import norm_tangent
 from fwdad.rules.scipy_solvers import as_read

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError, UnsupportedTypeError, type_in_words
-from fwdad.rules.by_name import Lazy
-from fwdad.rules.define import frule
-from fwdad.rules.registry import function_name
+from fwdad.rules.core.by_name import Lazy
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.registry import function_name
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero
 

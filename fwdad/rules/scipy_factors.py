@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into
-from fwdad.rules.by_name import Lazy, apply_linear, takes_factors, transpose_by_name, untouched
-from fwdad.rules.define import frule
-from fwdad.rules.lapack import cholesky_tangent, solve_lower
+from fwdad.rules.core.adjoints import Space, into
+from fwdad.rules.core.by_name import Lazy, apply_linear, takes_factors, transpose_by_name, untouched
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.triangles import adjoint
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO, Zero

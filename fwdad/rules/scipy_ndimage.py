@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import DualLeakError
-from fwdad.rules.adjoints import Space, into
-from fwdad.rules.by_name import Lazy, refuse_symbols, transpose_by_name
-from fwdad.rules.define import linear, multilinear
-from fwdad.rules.registry import RULES, function_name, when_imported
+from fwdad.rules.core.adjoints import Space, into
+from fwdad.rules.core.by_name import Lazy, refuse_symbols, transpose_by_name
+from fwdad.rules.core.define import linear, multilinear
+from fwdad.rules.core.registry import RULES, function_name, when_imported
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import cast, law
 from fwdad.tangents.plain import plain

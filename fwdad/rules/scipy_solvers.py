@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into
-from fwdad.rules.by_name import Lazy, apply_linear, transpose_by_name, untouched
-from fwdad.rules.define import frule
+from fwdad.rules.core.adjoints import Space, into
+from fwdad.rules.core.by_name import Lazy, apply_linear, transpose_by_name, untouched
+from fwdad.rules.core.define import frule
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.zero import Zero
 

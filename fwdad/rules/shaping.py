@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingTransposeError
-from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.define import frule, linear
+from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.define import frule, linear
 from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import cast, dense

@@ -6,7 +6,7 @@ stable sort has it. The order is found once, for all lanes.
 
 import numpy as np
 
-from fwdad.rules.define import frule, locally_constant
+from fwdad.rules.core.define import frule, locally_constant
 from fwdad.rules.reductions import element_at, with_reduced_last
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.adjoints import Space, into, transpose
-from fwdad.rules.by_name import apply_linear, refuse_symbols
-from fwdad.rules.define import call_rule, frule, linear, multilinear
-from fwdad.rules.registry import when_imported
+from fwdad.rules.core.adjoints import Space, into, transpose
+from fwdad.rules.core.by_name import apply_linear, refuse_symbols
+from fwdad.rules.core.define import call_rule, frule, linear, multilinear
+from fwdad.rules.core.registry import when_imported
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.sparse import coordinates, scatter_add, sparse_product, sparse_solve
 from fwdad.tangents.zero import ZERO

@@ -11,10 +11,10 @@ import numpy as np
 import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
-from fwdad.rules.define import elementwise, frule, locally_constant
+from fwdad.rules.core.define import elementwise, frule, locally_constant
+from fwdad.rules.core.partials import no_derivative
+from fwdad.rules.core.registry import RULES
 from fwdad.rules.elementary import DEGREE, ERF_END, LN10, bell
-from fwdad.rules.partials import no_derivative
-from fwdad.rules.registry import RULES
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import apply, recorder_of
 from fwdad.tangents.zero import ZERO, Zero

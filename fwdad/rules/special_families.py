@@ -11,8 +11,8 @@ import numpy as np
 import scipy  # its submodules load when they are first used
 
 from fwdad.rules.arithmetic import fit
-from fwdad.rules.define import elementwise, frule
-from fwdad.rules.partials import no_derivative
+from fwdad.rules.core.define import elementwise, frule
+from fwdad.rules.core.partials import no_derivative
 from fwdad.rules.special import ORDER, SQRT_PI
 from fwdad.tangents.zero import Zero
 

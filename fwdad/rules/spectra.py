@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.define import elementwise
-from fwdad.rules.partials import no_derivative
+from fwdad.rules.core.define import elementwise
+from fwdad.rules.core.partials import no_derivative
 from fwdad.tangents.symbolic import apply, array_of, defined
 
 _NOT_A_NUMBER = no_derivative("it is no number")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwdad.rules.define import frule
+from fwdad.rules.core.define import frule
 from fwdad.tangents.straight import with_derivative_of
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fwdad.errors import DualLeakError
-from fwdad.rules.define import frule, locally_constant
+from fwdad.rules.core.define import frule, locally_constant
 from fwdad.tangents.laws.listing import cast
 from fwdad.tangents.plain import plain
 from fwdad.tangents.symbolic import array_of

@@ -10,7 +10,7 @@ import operator
 
 import numpy as np
 
-from fwdad.rules.adjoints import conjugate, into, transpose
+from fwdad.rules.core.adjoints import conjugate, into, transpose
 from fwdad.rules.gathering import places_of, scatter_add
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.symbolic import arange, is_known, recorder_of, zeros

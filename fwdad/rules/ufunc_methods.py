@@ -6,8 +6,8 @@ are registered for the bound methods, which are equal whenever their ufunc is.
 
 import numpy as np
 
-from fwdad.rules.adjoints import transpose
-from fwdad.rules.define import call_rule, frule, linear
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.define import call_rule, frule, linear
 from fwdad.rules.gathering import scatter_add
 from fwdad.rules.reductions import (
     NO_VALUE,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.build import build_frule
+from fwdad.eager.build import build_frule
 from fwdad.errors import MissingRuleError
-from fwdad.rules.registry import RULES
+from fwdad.rules.core.registry import RULES
 from fwdad.testing.frules import check_frule
 from fwdad.testing.structure import lanes_of
 from fwdad.testing.trial import Trial, make_trial

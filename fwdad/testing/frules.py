@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.containers import rebuild, walk
+from fwdad.rules.core.containers import rebuild, walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.differences import directional
 from fwdad.testing.memory import check_returned, check_written

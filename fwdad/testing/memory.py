@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.containers import walk
+from fwdad.rules.core.containers import walk
 from fwdad.testing.structure import copied, describe
 from fwdad.testing.trial import Trial
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.backends.numba_support import have_numba
-from fwdad.compilation import jit
+from fwdad.api.jit import jit
+from fwdad.codegen.numba_support import have_numba
 from fwdad.errors import (
     MissingRuleError,
     MissingTransposeError,
     UndefinedDerivativeError,
     UntraceableError,
 )
-from fwdad.rules.containers import Path, pick, rebuild, walk
+from fwdad.rules.core.containers import Path, pick, rebuild, walk
 from fwdad.testing.programs import Primal, program_of, pulled, pushed
 from fwdad.testing.structure import copied, is_leaf
 from fwdad.testing.trial import Trial

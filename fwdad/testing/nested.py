@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.builder.build import build_frule
+from fwdad.eager.build import build_frule
 from fwdad.errors import FwdadError, RuleError
-from fwdad.rules.containers import Path
+from fwdad.rules.core.containers import Path
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.composite import is_leaf as is_dual_leaf
 from fwdad.testing.differences import directional

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fwdad.evaluators import jvp
-from fwdad.pullbacks import vjp
-from fwdad.rules.containers import Path
+from fwdad.drivers.pullback import vjp
+from fwdad.evaluation.evaluators import jvp
+from fwdad.rules.core.containers import Path
 
 
 class Primal:

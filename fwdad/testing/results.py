@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import type_in_words
-from fwdad.rules.containers import walk
+from fwdad.rules.core.containers import walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import NoTangentType, Undefined, Zero
 from fwdad.testing.structure import copied, describe, is_leaf, result_tangents

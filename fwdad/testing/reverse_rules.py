@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.drivers.pullback import vjp
 from fwdad.errors import FwdadError, MissingRuleError
-from fwdad.evaluators import jvp
-from fwdad.pullbacks import vjp
-from fwdad.rules.containers import Path, rebuild, walk
-from fwdad.rules.registry import RULES, function_name
-from fwdad.rules.reverse_rules import RRULES
+from fwdad.evaluation.evaluators import jvp
+from fwdad.rules.core.containers import Path, rebuild, walk
+from fwdad.rules.core.registry import RULES, function_name
+from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.testing.differences import directional
 from fwdad.testing.frules import LINEARITY_RTOL, allowed
 from fwdad.testing.memory import check_returned, check_written

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import type_in_words
-from fwdad.rules.containers import Path, is_composite, rebuild, walk
+from fwdad.rules.core.containers import Path, is_composite, rebuild, walk
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, NoTangentType, Undefined, Zero
 

@@ -14,9 +14,9 @@ from fwdad.errors import (
     MissingTransposeError,
     NonlinearTangentError,
 )
-from fwdad.rules.adjoints import TRANSPOSES, Space
-from fwdad.rules.containers import Path, pick, rebuild
-from fwdad.rules.recording import (
+from fwdad.rules.core.adjoints import TRANSPOSES, Space
+from fwdad.rules.core.containers import Path, pick, rebuild
+from fwdad.rules.core.recording import (
     OpaqueTangentError,
     Operation,
     RecordingTangent,

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.builder.build import build_frule, run_on_duals
+from fwdad.eager.build import build_frule, run_on_duals
 from fwdad.errors import ChunkMismatchError, ChunkOperationError, NonlinearTangentError
-from fwdad.rules.containers import Path, pick, rebuild, walk
-from fwdad.rules.partials import NoDerivative
-from fwdad.rules.registry import Rule, find_rule, function_name
+from fwdad.rules.core.containers import Path, pick, rebuild, walk
+from fwdad.rules.core.partials import NoDerivative
+from fwdad.rules.core.registry import Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing.structure import copied, describe, is_leaf, lanes_of, leaf_paths, tangents_for
 

@@ -83,7 +83,7 @@ def test_derivatives(name, stored):
         found = fwdad.jacobian(f, X, mode="forward", chunk=chunk)
         assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
     assert_allclose(fwdad.jacobian(f, X, mode="reverse"), expected, rtol=1e-7, atol=1e-8)
-    assert_allclose(fwdad.recorded.gradient(total, X), by_rows, rtol=1e-7, atol=1e-8)
+    assert_allclose(fwdad.eager_reverse.gradient(total, X), by_rows, rtol=1e-7, atol=1e-8)
     tape = fwdad.jit(fwdad.jacfwd(f), backend="numpy")
     assert_allclose(tape(X), expected, rtol=1e-7, atol=1e-8)
     tape = fwdad.jit(fwdad.grad(total), backend="numpy")

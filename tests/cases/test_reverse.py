@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UntraceableError
-from fwdad.tape.ops import Loop, Update, is_array
+from fwdad.ir.ops import Loop, Update, is_array
 from tests.cases.aliasing import ALIASING
 from tests.cases.models import MODELS
 from tests.cases.mutation import MUTATIONS
@@ -27,7 +27,7 @@ from tests.tiers import every
 NO_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="no Numba")
 BACKENDS = ["numpy", pytest.param("numba", marks=NO_NUMBA)]
 ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
-RECORDED = {  # by `fwdad/tracing/limits.md` and `fwdad/tape/limits.md`
+RECORDED = {  # by `fwdad/frontend/limits.md` and `fwdad/ir/limits.md`
     "array_of_arrays", "classes_with_operators",
     "division_by_zero_is_caught", "failing_factorisation",
     "fortran_order", "functools_of_all_kinds",

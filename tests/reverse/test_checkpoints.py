@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.tape.check import check_program
-from fwdad.tape.ops import Loop
+from fwdad.ir.check import check_program
+from fwdad.ir.ops import Loop
 from tests.reverse.checkpointed import (
     CALLS,
     LOOPS,

@@ -11,9 +11,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import generated, sweeps
-from fwdad.builder.memory.shadow import SHADOWED
-from fwdad.builder.run import STATE
+from fwdad.core import generated_source
+from fwdad.drivers import residual_store
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.eager.run import STATE
 from tests.stepping import count_lines, interrupted
 
 N = 6
@@ -240,7 +241,7 @@ def test_interrupted_in_the_program(f, way):
 @pytest.mark.parametrize("f", [in_place, recorded])
 def test_interrupted_pullback(f, swap, monkeypatch):
     """At each line of the library and of generated code; the next call has the right answer."""
-    monkeypatch.setattr(sweeps, "_LESS", 0 if swap else np.inf)
+    monkeypatch.setattr(residual_store, "_LESS", 0 if swap else np.inf)
 
     def twice(x):
         y = f(x)
@@ -273,7 +274,9 @@ def _is_program(code):
 
 
 def _is_anything(code):
-    forgets = code.co_name == "forget" and code.co_filename == generated.__file__  # of garbage
+    forgets = (
+        code.co_name == "forget" and code.co_filename == generated_source.__file__
+    )  # of garbage
     return code is not world.__code__ and not forgets
 
 
@@ -290,7 +293,7 @@ def overwriting(x):
 
 @pytest.mark.parametrize("swap", [True, False])
 def test_a_rule_that_calls_the_pullback_that_runs_it(swap, monkeypatch):
-    monkeypatch.setattr(sweeps, "_LESS", 0 if swap else np.inf)
+    monkeypatch.setattr(residual_store, "_LESS", 0 if swap else np.inf)
     rows = fwdad.jacfwd(overwriting)(X)
     _, pullback = fwdad.vjp(overwriting, X)
     assert (pullback._kept._logs_for(pullback._kept.sweeps.halves.back) is not None) == swap
@@ -325,7 +328,7 @@ def test_threads_of_which_one_swaps_and_one_copies(monkeypatch):
     def only_single(program):
         return logs(program) if program is kept.sweeps.halves.back else None
 
-    monkeypatch.setattr(sweeps, "_LESS", 0)
+    monkeypatch.setattr(residual_store, "_LESS", 0)
     monkeypatch.setattr(kept, "_logs_for", only_single)
     inside, found, many, calls = threading.Event(), [], np.stack([TABLE, X]), []
 

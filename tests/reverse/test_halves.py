@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import sweeps
+from fwdad.drivers import residual_store
 from fwdad.errors import UntraceableError
-from fwdad.tape.check import check_program
+from fwdad.ir.check import check_program
 from tests.reverse.random_stores import POINT, program
 
 X = np.linspace(0.1, 1.0, 5)
@@ -155,13 +155,13 @@ def test_both_are_well_formed(f):
 def test_forward_once(monkeypatch):
     """The function itself runs once however often its pullback is called."""
     runs = []
-    forward = sweeps.Sweeps.run
+    forward = residual_store.Sweeps.run
 
     def counted(self, leaves, **options):
         runs.append(len(leaves))
         return forward(self, leaves, **options)
 
-    monkeypatch.setattr(sweeps.Sweeps, "run", counted)
+    monkeypatch.setattr(residual_store.Sweeps, "run", counted)
     _, pullback = fwdad.vjp(filled, X)
     for _ in range(3):
         pullback(np.ones(5))
@@ -214,7 +214,7 @@ def test_two_names_for_what_is_written(monkeypatch):
         message = "the way back writes into an array that it may know by two names"
         raise UntraceableError(message)
 
-    monkeypatch.setattr(sweeps, "cut", refused)
+    monkeypatch.setattr(residual_store, "cut", refused)
     _, pullback = fwdad.vjp(lambda x: layered(x), X)
     assert pullback._kept is None
     assert_allclose(pullback(WEIGHTS), WEIGHTS @ own_jacobian(layered), rtol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.runners import Runner
+from fwdad.drivers.executable import Runner
 
 pytest.importorskip("numba")
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import pullbacks
+from fwdad.drivers import pullback
 from fwdad.tangents.composite import flatten
 
 W = np.random.default_rng(0).normal(size=(5, 100))
@@ -44,7 +44,7 @@ def test_structures():
 
 def test_auto_takes_rows_where_they_are_few(monkeypatch):
     taken = []
-    monkeypatch.setattr(pullbacks.Pullback, "_pull_many", lambda *_: taken.append(1) or 1 / 0)
+    monkeypatch.setattr(pullback.Pullback, "_pull_many", lambda *_: taken.append(1) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fwdad.jacobian(few_of_many, X)
     assert taken

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import jitted, linearized
-from fwdad.defects import Untraced
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers import jitted_function, linearized
 from fwdad.errors import SeedError
 
 X = np.linspace(0.2, 1.0, 5)
@@ -80,7 +80,7 @@ def test_again_traces_nothing(monkeypatch):
     def refused(*_args, **_options):
         raise AssertionError
 
-    monkeypatch.setattr(jitted, "trace_optimised", refused)
+    monkeypatch.setattr(jitted_function, "trace_optimised", refused)
     monkeypatch.setattr(linearized, "push_forward", refused)
     point = X + 0.3
     _, J = fwdad.linearize(table, point, args=(OTHER, UNREAD))

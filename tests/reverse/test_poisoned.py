@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import UntraceableError
-from fwdad.reverse.control import Control
-from fwdad.reverse.pull import Pullback
-from fwdad.reverse.resolver import Resolver
-from fwdad.tape.ops import Value, is_array
-from fwdad.tape.scattering import target_of
-from fwdad.tape.symbol import Symbol
+from fwdad.ir.ops import Value, is_array
+from fwdad.ir.primitives.scatter_add import target_of
+from fwdad.ir.symbol import Symbol
+from fwdad.transforms.reverse.control import Control
+from fwdad.transforms.reverse.pull import Pullback
+from fwdad.transforms.reverse.rematerialize import Resolver
 from tests.reverse.programs import PROGRAMS
 from tests.reverse.random_stores import POINT, Wide, Writer, program
 from tests.reverse.test_places import PROGRAMS as PLACES

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.tape.check import check_program
+from fwdad.ir.check import check_program
 from tests.reverse.programs import LONG, PROGRAMS, X, overwritten, recurrence, stencil, two_buffers
 
 NAMES = [f"{f.__name__}-{k}" for k, (f, _) in enumerate(PROGRAMS)]

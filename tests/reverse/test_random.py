@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.reverse.cotangents import NotReversibleError
-from fwdad.tape.ops import Loop, Store, Update
-from tests.tape.test_random_tapes import RUNS, function
+from fwdad.ir.ops import Loop, Store, Update
+from fwdad.transforms.reverse.cotangents import NotReversibleError
+from tests.ir.test_random_tapes import RUNS, function
 
 SEEDS = [*range(40), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3000, 3400))]
 # programs whose arrays change places in ways that a tape is not run backwards for

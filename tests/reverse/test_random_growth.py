@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.tape.ops import Branch, Loop, Store, Update
+from fwdad.ir.ops import Branch, Loop, Store, Update
 from tests.reverse.random_growth import RUNS, grown
 
 SEEDS = [*range(24), *(pytest.param(k, marks=pytest.mark.slow) for k in range(5000, 5300))]

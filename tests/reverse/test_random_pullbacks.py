@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import sweeps
-from fwdad.sweeps import Kept
-from fwdad.tape.redo import RedoLog
+from fwdad.drivers import residual_store
+from fwdad.drivers.residual_store import Kept
+from fwdad.ir.primitives.undo_log import RedoLog
 from tests.reverse.random_stores import POINT, Wide, Writer, program
 
 VALUES = ["return u", "return v[::-1], u[1:4]", "return {'s': s, 'u': u, 'v': v * s}"]
@@ -39,7 +39,7 @@ def check(seed, kind, chunk, backend="numpy", *, by_log=True):
     ``by_log``: what is put back is swapped through a log, however short a copy would be.
     """
     f, text = program(seed, kind, VALUES[seed % len(VALUES)])
-    with warnings.catch_warnings(), mock.patch.object(sweeps, "_LESS", 0 if by_log else 16):
+    with warnings.catch_warnings(), mock.patch.object(residual_store, "_LESS", 0 if by_log else 16):
         warnings.simplefilter("ignore")
         y = f(POINT.copy())
         if not all(np.max(np.abs(part)) < 1e6 for part in flat(y)):

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.reverse.control import Control
-from fwdad.reverse.pull import Pullback
-from fwdad.reverse.resolver import Resolver
+from fwdad.transforms.reverse.control import Control
+from fwdad.transforms.reverse.pull import Pullback
+from fwdad.transforms.reverse.rematerialize import Resolver
 from tests.reverse.random_results import POINT, source
 
 

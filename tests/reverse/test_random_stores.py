@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.reverse.control import Control
-from fwdad.tape.ops import Branch, Load, Loop, Store, Update
+from fwdad.ir.ops import Branch, Load, Loop, Store, Update
+from fwdad.transforms.reverse.control import Control
 from tests.reverse.random_stores import POINT, Moving, Sweeping, Wide, Writer, program
 
 FIRST = 25  # seeds of the short tier

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.reverse.pull import Pullback
+from fwdad.transforms.reverse.pull import Pullback
 
 X = np.array([0.7, 1.3, -0.4, 0.9, 2.1, -1.2])
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.backends.numpy_source import numpy_source
-from fwdad.tape import snapshots
-from fwdad.tape.stacks import new_stack, push
+from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.ir.primitives import checkpoint_schedule
+from fwdad.ir.primitives.stacks import new_stack, push
 
 
 class Counting:
@@ -87,21 +87,23 @@ def repetitions(n, places, leaf, *, known=True):
     runs, stack, following, spacing, most = [0] * n, [], 0, 1, 0
     for i in range(n):
         if i == following:
-            full = len(stack) >= snapshots.most_of_unknown(i, places) and len(stack) % 2 == 0
+            full = (
+                len(stack) >= checkpoint_schedule.most_of_unknown(i, places) and len(stack) % 2 == 0
+            )
             if not known and full:
                 del stack[1::2]
                 spacing *= 2
             stack.append(i)
             following = i + spacing
             if known:
-                following = snapshots.next_snapshot(i, n, len(stack), places, leaf)
+                following = checkpoint_schedule.next_snapshot(i, n, len(stack), places, leaf)
         runs[i] += 1
         most = max(most, len(stack))
     end = n
     while end > 0:
         p = stack[-1]
         while end - p > leaf:
-            stop = snapshots.next_stop(p, end, len(stack), places, leaf)
+            stop = checkpoint_schedule.next_stop(p, end, len(stack), places, leaf)
             assert p < stop < end
             for j in range(p, stop):
                 runs[j] += 1
@@ -153,7 +155,7 @@ def test_unknown_length(s):
 
 
 def test_a_million():
-    assert snapshots.default_snapshots(10**6) == 300
+    assert checkpoint_schedule.default_snapshots(10**6) == 300
     assert reach(10**6, 300) == 3
     most, _, kept = repetitions(10**6, 200, 100)
     assert kept <= 200

@@ -8,19 +8,19 @@ import warnings
 import numpy as np
 import pytest
 
-from fwdad.backends.numpy_source import compiled, numpy_source
-from fwdad.reverse.pull import pull_block
-from fwdad.rules.containers import walk
-from fwdad.rules.registry import function_name
-from fwdad.tape.check import check_program
-from fwdad.tape.forward import push_forward
-from fwdad.tape.ops import Program, Value
-from fwdad.tape.recorder import Recorder
-from fwdad.tape.symbol import Symbol
-from fwdad.tape.types import ArrayType
+from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.check import check_program
+from fwdad.ir.ops import Program, Value
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType
+from fwdad.rules.core.containers import walk
+from fwdad.rules.core.registry import function_name
 from fwdad.testing.structure import is_leaf
-from tests.tape.rule_cases import OnTape, _Place
-from tests.tape.test_rules import ROWS, is_refused
+from fwdad.transforms.forward import push_forward
+from fwdad.transforms.reverse.pull import pull_block
+from tests.ir.rule_cases import OnTape, _Place
+from tests.ir.test_rules import ROWS, is_refused
 
 
 def pulled(held, pattern, bars):

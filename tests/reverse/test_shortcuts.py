@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad import gradients
-from fwdad.jitted import Jitted
+from fwdad.drivers import gradient as gradients
+from fwdad.drivers.jitted_function import Jitted
 
 WEIGHTS = np.array([2.0, 3.0])
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.tape.ops import Branch, Update, walk
+from fwdad.ir.ops import Branch, Update, walk
 
 
 def largest(x):

@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad import sweeps
-from fwdad.reverse import swapping
-from fwdad.tape.check import check_program
-from fwdad.tape.redo import RedoLog, copied_together
+from fwdad.drivers import residual_store
+from fwdad.ir.check import check_program
+from fwdad.ir.primitives.undo_log import RedoLog, copied_together
+from fwdad.transforms.reverse import swap_log
 from tests.reverse.random_stores import POINT, Wide, Writer, program
 
 N = 12
@@ -120,7 +120,7 @@ OTHERS = [transposed]  # an array of indices: these are always copied
 @pytest.fixture
 def always(monkeypatch):
     """Logs are kept however long they become; answers how much each has held at its end."""
-    monkeypatch.setattr(sweeps, "_LESS", 0)
+    monkeypatch.setattr(residual_store, "_LESS", 0)
     held, undo = [], RedoLog.undo
 
     def watched(log):
@@ -195,7 +195,7 @@ def test_compiled_windows(always):
 @pytest.mark.parametrize("f", [*ALIASES, *OTHERS])
 def test_copies_are_together(f, monkeypatch):
     """Where the arrays are copied, the copies share memory as they do."""
-    monkeypatch.setattr(sweeps, "_LESS", np.inf)
+    monkeypatch.setattr(residual_store, "_LESS", np.inf)
     _, pullback = fwdad.vjp(f, X)
     assert pullback._kept.sweeps.halves.back.together
     check(pullback, fwdad.jacobian(f, X, mode="forward"), counts=(2,))
@@ -235,14 +235,14 @@ def test_random_programs(kind, seed, always):
 
 def test_one_that_is_not_noted(always, monkeypatch):
     """A planted fault: an element that is put back and not noted is not as it was."""
-    noting = swapping._noting
+    noting = swap_log._noting
 
     def forgetful(op, parts):
         made = noting(op, parts)
         made.args = (*made.args[:-1], 1)  # notes another element
         return made
 
-    monkeypatch.setattr(swapping, "_noting", forgetful)
+    monkeypatch.setattr(swap_log, "_noting", forgetful)
 
     def f(x):
         y = x * 2.0
@@ -278,7 +278,7 @@ def test_a_log_is_as_long_as_what_was_saved(monkeypatch):
             made.append(self.noted)
             super().undo()
 
-    monkeypatch.setattr(sweeps, "RedoLog", Watched)
+    monkeypatch.setattr(residual_store, "RedoLog", Watched)
     x = np.linspace(0.1, 1.0, 50_000)
 
     def peak():
@@ -294,7 +294,7 @@ def test_a_log_is_as_long_as_what_was_saved(monkeypatch):
 
     swapped, least = peak()
     assert made == [(80, 5), 5]
-    monkeypatch.setattr(sweeps, "_LESS", np.inf)  # copies always
+    monkeypatch.setattr(residual_store, "_LESS", np.inf)  # copies always
     copied, most = peak()
     assert made == []
     assert_array_equal(swapped, copied)
@@ -319,7 +319,7 @@ def test_what_is_overwritten_as_a_whole_is_copied():
 @pytest.mark.parametrize("before", [True, False])
 def test_interrupted(before, always, monkeypatch):
     """Between what is noted and what is written, or after it: all is as it was, at once."""
-    calls, note = [], swapping.note
+    calls, note = [], swap_log.note
 
     def striking(*given):
         calls.append(len(given))
@@ -330,7 +330,7 @@ def test_interrupted(before, always, monkeypatch):
         if strikes:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(swapping, "note", striking)
+    monkeypatch.setattr(swap_log, "note", striking)
     factor = 2.0 + before  # another function each time, with a tape of its own
 
     def f(x):
@@ -401,4 +401,4 @@ def test_from_two_threads(always):
 def test_well_formed(f):
     _, pullback = fwdad.vjp(f, X)
     halves = pullback._kept.sweeps.halves
-    check_program(swapping.swapping(halves.back, halves.written).program)
+    check_program(swap_log.swapping(halves.back, halves.written).program)

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.drivers.tape_cache import tape_for
 from fwdad.errors import NoOutputError
-from fwdad.kept_tapes import tape_for
+from fwdad.frontend.derivatives.pulled import value_and_pullback
 from fwdad.tangents.composite import flatten, unflatten
-from fwdad.tracing.derivatives.pulled import value_and_pullback
 
 X = np.array([0.5, 1.5, 2.0])
 W = np.array([1.0, -2.0, 3.0])

@@ -8,7 +8,7 @@ from fwdad import ancilla, compute, copy_out
 from fwdad.examples.reversible.orbits import leapfrog
 from fwdad.reversible.recorded import Undone
 from fwdad.tangents.chunk import Chunk
-from tests.recorded.pulling import jacobian_of, record
+from tests.eager_reverse.pulling import jacobian_of, record
 
 X = np.array([0.3, -1.2, 0.7])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.rules.registry import function_name
+from fwdad.rules.core.registry import function_name
 
 
 class Case:

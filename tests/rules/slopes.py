@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 
 import fwdad
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 

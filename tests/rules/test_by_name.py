@@ -6,7 +6,7 @@ import types
 import pytest
 
 import fwdad
-from fwdad.rules.registry import find_rule, when_imported
+from fwdad.rules.core.registry import find_rule, when_imported
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 
 import fwdad
 from fwdad import ZERO, Chunk
-from fwdad.arguments import Arguments
-from fwdad.recorded.run import run_recorded
+from fwdad.eager_reverse.run import run_recorded
+from fwdad.evaluation.arguments import Arguments
 
 X = np.array([1.0, 2.0])
 

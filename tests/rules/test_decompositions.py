@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.symbolic import defined
 from fwdad.testing import check_frule
@@ -245,5 +245,5 @@ def test_eigenvalues_in_another_order_than_those_with_vectors(monkeypatch):
         return w[::-1], v[:, ::-1]
 
     monkeypatch.setattr("fwdad.rules.eigenvalues.np.linalg.eig", turned)
-    got = fwdad.rules.registry.find_rule(la.eigvals).body((a,), (a_dot,))[1].lanes
+    got = fwdad.rules.core.registry.find_rule(la.eigvals).body((a,), (a_dot,))[1].lanes
     assert_allclose(got, want, rtol=1e-12)

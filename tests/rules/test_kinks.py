@@ -10,7 +10,7 @@ import scipy.special as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.rules import lapack as module
-from fwdad.rules.define import call_rule
-from fwdad.rules.lapack import cholesky_tangent, solve_and_factorize
-from fwdad.rules.numpy_lapack import NumpyLapack, agrees, numpy_lapack
-from fwdad.rules.scipy_lapack import SciPyLapack
+from fwdad.rules.core import lapack as module
+from fwdad.rules.core.define import call_rule
+from fwdad.rules.core.lapack import cholesky_tangent, solve_and_factorize
+from fwdad.rules.core.numpy_lapack import NumpyLapack, agrees, numpy_lapack
+from fwdad.rules.core.scipy_lapack import SciPyLapack
 from fwdad.tangents.chunk import Chunk
 from tests.rules.linalg_case import Draw
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
 from tests.rules.linalg_case import Case, Draw, transposes

@@ -7,7 +7,7 @@ from scipy import ndimage
 
 import fwdad
 from fwdad.errors import DualLeakError, MissingRuleError
-from fwdad.rules.adjoints import TRANSPOSES, Space
+from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
 from tests.rules.linalg_case import Case, Draw, transposes

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
-from fwdad.rules.define import call_rule
-from fwdad.rules.registry import RULES
+from fwdad.rules.core.define import call_rule
+from fwdad.rules.core.registry import RULES
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 

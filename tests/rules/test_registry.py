@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.recorded.reverse_rules import _pulled
-from fwdad.rules.adjoints import TRANSPOSES
-from fwdad.rules.define import frule
+from fwdad.eager_reverse.reverse_rules import _pulled
+from fwdad.rules.core.adjoints import TRANSPOSES
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.registry import RULES, find_rule, function_name, import_pending
 from fwdad.rules.matrix_functions import logm_derivative
-from fwdad.rules.registry import RULES, find_rule, function_name, import_pending
 from fwdad.rules.sparse import sparse_solution
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import listed

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from fwdad.rules.registry import RULES
-from fwdad.rules.reverse_rules import RRULES
+from fwdad.rules.core.registry import RULES
+from fwdad.rules.core.reverse_rules import RRULES
 
 X = np.array([0.4, 1.3, -0.7])
 K = [None, 1, 2, 3]

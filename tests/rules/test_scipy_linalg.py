@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.rules.matrix_functions import logm_derivative
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose

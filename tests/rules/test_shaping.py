@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fwdad.errors import DualLeakError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule, check_transpose

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule

@@ -10,7 +10,7 @@ from mpmath import mp
 from numpy.testing import assert_allclose
 
 from fwdad.errors import UndefinedDerivativeError
-from fwdad.rules.define import call_rule
+from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import check_frule

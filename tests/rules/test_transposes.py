@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fwdad.rules.adjoints import TRANSPOSES, Space, into
-from fwdad.rules.define import frule
-from fwdad.rules.recording import RecordingTangent, pull_back
-from fwdad.rules.registry import RULES
+from fwdad.rules.core.adjoints import TRANSPOSES, Space, into
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.recording import RecordingTangent, pull_back
+from fwdad.rules.core.registry import RULES
 from fwdad.rules.transposes import getitem_transpose
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO

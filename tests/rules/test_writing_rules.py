@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
-from fwdad.arguments import Arguments
-from fwdad.recorded.run import run_recorded
+from fwdad.eager_reverse.run import run_recorded
+from fwdad.evaluation.arguments import Arguments
 
 X = np.array([0.7, 1.1, 1.6])
 WEIGHTS = np.array([1.0, -2.0, 3.0])

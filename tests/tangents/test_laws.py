@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad.rules  # noqa: F401  (fills the closed list)
 from fwdad.errors import ChunkMismatchError, NonlinearTangentError
-from fwdad.rules.registry import import_pending
+from fwdad.rules.core.registry import import_pending
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import dense, listed
 from fwdad.tangents.zero import ZERO

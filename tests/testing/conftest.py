@@ -2,9 +2,9 @@
 
 import pytest
 
-from fwdad.rules.adjoints import TRANSPOSES
-from fwdad.rules.define import frule
-from fwdad.rules.registry import RULES
+from fwdad.rules.core.adjoints import TRANSPOSES
+from fwdad.rules.core.define import frule
+from fwdad.rules.core.registry import RULES
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fwdad.errors import MissingRuleError
-from fwdad.rules.registry import RULES
+from fwdad.rules.core.registry import RULES
 from fwdad.testing import CheckError, check_derivatives, check_frule
 from tests.testing.planted import M, X, caught
 

@@ -8,7 +8,7 @@ from fwdad.errors import (
     ChunkOperationError,
     NonlinearTangentError,
 )
-from fwdad.rules.recording import OpaqueTangentError, RecordingTangent, pull_back
+from fwdad.rules.core.recording import OpaqueTangentError, RecordingTangent, pull_back
 from fwdad.tangents.chunk import Chunk, map_lanes
 from fwdad.tangents.zero import ZERO
 from tests.testing.planted import X, caught, sine

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.rules.registry import RULES
-from fwdad.rules.reverse_rules import RRULES
+from fwdad.rules.core.registry import RULES
+from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.testing import CheckError, check_rrule
 
 X = np.array([0.4, 1.3, -0.7])

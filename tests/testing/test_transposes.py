@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fwdad.errors import MissingTransposeError
-from fwdad.rules.adjoints import transpose
+from fwdad.rules.core.adjoints import transpose
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO
 from fwdad.testing import CheckError, check_transpose

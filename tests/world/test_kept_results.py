@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 import fwdad
-from fwdad.builder.memory import stale
+from fwdad.eager.memory import stale
 from tests.world.transforms import V
 
 X = np.array([1.0, 2.0, 3.0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.eager.memory.shadow import SHADOWED
 from tests.world.programs import PROGRAMS
 from tests.world.seen import world_after
 from tests.world.transforms import COMPILED, DERIVATIVES, LOOKS

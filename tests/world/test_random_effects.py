@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fwdad
-from fwdad.builder.memory.shadow import SHADOWED
+from fwdad.eager.memory.shadow import SHADOWED
 from tests.test_random_programs import differences
 from tests.world import transforms
 from tests.world.programs import Kept, files, said

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.entering import enter_into
+from fwdad.core.register_into import enter_into
 from fwdad.errors import DualLeakError
 from fwdad.tangents.chunk import LAWS, Chunk
 from fwdad.tangents.plain import plain

@@ -1,0 +1,238 @@
+"""``jit``: functions that are traced once for each kind of arguments, and then run as one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.core.tracebacks import public
+from fwdad.drivers.executable import check_backend, uses_numba
+from fwdad.drivers.jitted_function import Jitted
+from fwdad.drivers.jitted_on_duals import call_on_duals
+from fwdad.eager.calls.dispatch import on_call
+from fwdad.errors import UnsupportedTypeError, type_in_words
+from fwdad.frontend.tape import Tape
+from fwdad.ir.primitives import opaque_call
+from fwdad.ir.printer import show_program
+from fwdad.rules.core.registry import function_name
+
+on_call(Jitted)(call_on_duals)
+
+
+class CacheInfo(NamedTuple):
+    """How often a function was traced, and how often a tape was found.
+
+    Attributes
+    ----------
+    traces, hits : int
+        Numbers of calls.
+    """
+
+    traces: int
+    hits: int
+
+
+@public
+def jit(
+    f: Callable[..., Any] | None = None, *, backend: str = "auto", parallel: bool = False
+) -> Any:
+    """Trace a function once for each kind of arguments, and compile what was traced.
+
+    Parameters
+    ----------
+    f : callable, optional
+        A Python function whose source can be read. Without it, a decorator is returned.
+    backend : {"auto", "numpy", "numba"}
+        What runs the traced program; ``"auto"`` is Numba where it is installed and can compile it.
+    parallel : bool
+        Whether Numba's threads (``NUMBA_NUM_THREADS``) share the work: loops over the elements of
+        long arrays, lanes among them; reductions; loops of f's own whose iterations cannot meet
+        (nothing is carried, and each writes only its own element or row of new arrays); and the
+        columns of a forward Jacobian of a program with loops, in chunks. ``chunk=k`` says how many
+        travel together, ``"auto"`` gives each thread a chunk from 16 columns on; each chunk runs f.
+        What is short is computed as without. Elements and rows have the same bits; a reduction to
+        one number is added up in blocks, whatever the number of threads.
+        Such code is not kept on disk. Numba must find OpenMP or TBB, else it has no effect, as
+        under NumPy; do not fork the process after a call.
+
+    Returns
+    -------
+    callable
+        With f's signature. Under ``jvp``, ``jacobian`` and the like the traced program is
+        differentiated; ``jit(jacfwd(f))`` is one program.
+
+    Raises
+    ------
+    UntraceableError
+        When it is called, if a value would have to be known before the program runs.
+    ValueError
+        If the backend is none of these.
+    ImportError
+        When it is called, if the backend is not installed.
+    UnsupportedTypeError
+        If f is no function.
+
+    Notes
+    -----
+    A tape serves all arguments of the same structure, types and ranks whatever their numbers and
+    lengths, lengths 0 and 1 apart. What it had to assume beyond that (a length, an axis that is an
+    argument) is checked at each call, and traced anew if it does not hold.
+
+    What the function puts out (``print``, loggers, warnings, ``write`` of a file from outside,
+    ``append`` to a list from outside that it does not read) is put out at each call, in order, by
+    Python between the compiled pieces. Other effects raise ``UntraceableError``.
+
+    A function under ``numba.njit`` may call it, or be given it. The tape is then chosen by the
+    types of the arguments when the caller is compiled, and by their lengths when it runs. Where a
+    tape needs a length (``jacfwd`` of an array needs the number of lanes), call it once from Python
+    with such arguments before. There, numbers are Python's (``1 / 0.0`` raises), what the function
+    reads from outside is constant from then on, and it must answer numbers, arrays, None or tuples.
+
+    Compiled code is kept on disk for other processes: in the directory that the environment
+    variable ``FWDAD_CACHE_DIR`` names, else in the user's directory for caches; an empty variable
+    switches that off. A directory that others may write, or that is another user's, is refused with
+    one warning of the logger ``fwdad.cache``, and code is compiled in memory; entries are signed
+    with a key in the user's configuration. ``SECURITY.md`` says what is trusted.
+
+    Examples
+    --------
+    >>> @jit
+    ... def power(x, n):
+    ...     y = 1.0
+    ...     for _ in range(n):
+    ...         y = y * x
+    ...     return y
+    >>> power(2.0, 3), power(2.0, 10)
+    (8.0, 1024.0)
+    >>> cache_info(power)
+    CacheInfo(traces=1, hits=1)
+    """
+    check_backend(backend)
+    if f is None:
+        return lambda g: jit(g, backend=backend, parallel=parallel)
+    if not callable(f):
+        message = f"jit takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
+    return f if isinstance(f, Jitted) else Jitted(f, backend, parallel=parallel)
+
+
+def _jitted(f: Any) -> Jitted:
+    if not isinstance(f, Jitted):
+        message = f"{function_name(f)} is not under jit: give the function that jit(f) answers"
+        raise TypeError(message)
+    return f
+
+
+@public
+def cache_info(f: Callable[..., Any]) -> CacheInfo:
+    """How often a function under :func:`jit` was traced, and how often a tape was found.
+
+    Parameters
+    ----------
+    f : callable
+        Made by :func:`jit`.
+
+    Returns
+    -------
+    CacheInfo
+        ``traces`` and ``hits``.
+
+    Raises
+    ------
+    TypeError
+        If f is not under :func:`jit`.
+    """
+    held = _jitted(f)
+    return CacheInfo(held.traces, held.hits)
+
+
+@public
+def show(f: Callable[..., Any], *args: Any, backend: str = "numpy", **kwargs: Any) -> str:
+    """The source that runs for a function, with names derived from the user's.
+
+    Lines that let go arrays of a gradient under NumPy (``del``) are left out.
+
+    Parameters
+    ----------
+    f : callable
+        A function, under :func:`jit` or not, or a :class:`Tape`.
+    *args, **kwargs
+        Example arguments; without them, the last specialisation of a function under ``jit``; of a
+        reversible function, or its inverse, the program itself.
+    backend : {"numpy", "numba", "tape"}
+        Which source; ``"tape"`` is the tape itself.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UntraceableError
+        If f cannot be traced for these arguments.
+    TypeError, ValueError
+        Without arguments, if f is not under :func:`jit`, or has not been called; if there is no
+        such backend.
+    ImportError
+        For ``"numba"``, if Numba is not installed.
+    """
+    if backend not in ("numpy", "numba", "tape"):
+        message = f'backend is "numpy", "numba" or "tape", not {backend!r}'
+        raise ValueError(message)
+    if not args and not kwargs and hasattr(f, "__show__"):
+        return str(f.__show__())
+    program = _program_of(f, args, kwargs)
+    if backend == "tape":
+        return show_program(program)
+    if backend == "numpy":
+        return numpy_source(program).text
+    uses_numba("numba")
+    from fwdad.codegen.partition.glue import numba_text  # noqa: PLC0415  (imports Numba)
+
+    return numba_text(program)
+
+
+def _program_of(f: Any, args: Any, kwargs: Any) -> Any:
+    if isinstance(f, Tape):
+        return f.program
+    if args or kwargs:
+        held = f if isinstance(f, Jitted) else jit(f, backend="numpy")
+        return held.find(args, kwargs)[0].tape.program
+    last = _jitted(f).last
+    if last is None:
+        message = f"{function_name(f)} has not been called: give example arguments"
+        raise ValueError(message)
+    return last.tape.program
+
+
+def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """What runs a function, and why.
+
+    Parameters
+    ----------
+    f : callable
+        A function, under :func:`jit` or not.
+    *args, **kwargs
+        Example arguments; without them, the last specialisation of a function under ``jit``.
+
+    Returns
+    -------
+    str
+        The backend, and the line that keeps a program from being compiled. Mistakes of the
+        library that a slower way makes good are told, too.
+    """
+    held = f if isinstance(f, Jitted) else jit(f)
+    if args or kwargs:
+        copies = copy.deepcopy((args, kwargs))
+        held(*copies[0], **copies[1])  # Numba compiles at the first call
+        made: Any = held.find(args, kwargs)[0]
+    else:
+        made = held.last
+    if made is None:
+        message = f"{function_name(f)} has not been called: give example arguments"
+        raise ValueError(message)
+    count = made.tape.count()
+    told = "1 operation" if count == 1 else f"{count} operations"
+    return f"{told}, run by {made.run.explain()}{opaque_call.mistakes(made.tape.program)}"

@@ -1,0 +1,258 @@
+"""``memory_report``: what reverse mode keeps, by line of the user's source.
+
+The program that a gradient runs is run once under NumPy, with stacks that count and a look at its
+variables where the way back begins and where it ends: what is told is what was there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.numpy_backend.source import numpy_source
+from fwdad.core.tracebacks import public
+from fwdad.drivers.linearized import copied
+from fwdad.drivers.memory_profiler import Found, MeasuredRun
+from fwdad.drivers.residual_store import sweeps_of
+from fwdad.drivers.strategy import differentiated, written_path
+from fwdad.drivers.tape_cache import on_copies
+from fwdad.eager.build import unseen
+from fwdad.eager_reverse import run_recorded
+from fwdad.errors import UnsupportedTypeError, UntraceableError
+from fwdad.evaluation.arguments import Function, arguments_of
+from fwdad.frontend.arguments import Flattened
+from fwdad.frontend.derivatives.pulled import measured_value, value_and_pullback
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.composite import flatten, unflatten
+
+_KINDS = {
+    "saved": "kept for the way back",
+    "copy": "copies of arguments that are written into",
+    "array": "arrays of the program itself, read again on the way back",
+    "cotangent": "cotangents",
+    "held": "copies that vjp makes besides, because the caller may change these",
+    "linearized": "copies that linearize makes, of all arrays that its tape reads",
+    "record": "the record of a run",
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Memory of one line of the user's source.
+
+    Attributes
+    ----------
+    kind : str
+        ``"saved"``: values kept for the way back, and what a state of a loop has; ``"copy"``: of an
+        argument that the function writes into; ``"array"``: an array that the program makes and
+        writes, and that the way back reads where it lies; ``"cotangent"``; ``"held"``: copies
+        that ``vjp`` makes besides, of the arguments and captured arrays that its way back reads,
+        and of what is no memory of its own in the value, and arrays that it keeps because it
+        computes the value, too; ``"linearized"``: those that ``linearize``
+        makes; ``"record"``.
+    filename, line : str and int
+        Where; 0 where there is no line.
+    text : str
+        The line, or what else it is.
+    number : int
+        How many values.
+    nbytes : int
+        Their bytes: the most at once.
+    """
+
+    kind: str
+    filename: str
+    line: int
+    text: str
+    number: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What a gradient keeps; made by :func:`memory_report`.
+
+    Attributes
+    ----------
+    lines : tuple of Kept
+        By line, the largest first.
+    saved : int
+        The bytes that are kept for the way back, the most at once: on stacks, and in variables.
+    recorded : str
+        Why the function is recorded as it runs; empty if a tape is run.
+    """
+
+    lines: tuple[Kept, ...]
+    saved: int
+    recorded: str = ""
+
+    def of(self, kind: str) -> int:
+        """The bytes of a kind, summed over lines.
+
+        Parameters
+        ----------
+        kind : str
+            As in :class:`Kept`.
+        """
+        return sum(k.nbytes for k in self.lines if k.kind == kind)
+
+    @property
+    def copies(self) -> int:
+        """The bytes of copies of arguments."""
+        return self.of("copy")
+
+    @property
+    def arrays(self) -> int:
+        """The bytes of the program's own arrays that the way back reads."""
+        return self.of("array")
+
+    @property
+    def cotangents(self) -> int:
+        """The bytes of cotangents that have names at the end."""
+        return self.of("cotangent")
+
+    def __str__(self) -> str:
+        made = [f"{self.saved:,} bytes are kept for the way back"]
+        if self.recorded:
+            made.append(f"recorded as it runs, because {self.recorded}")
+        for kind, words in _KINDS.items():
+            found = [k for k in self.lines if k.kind == kind]
+            if not found:
+                continue
+            made.append(f"{words}: {self.of(kind):,} bytes")
+            for k in found:
+                place = f"{k.filename}:{k.line}: {k.text}" if k.line else k.text
+                made.append(f"{k.nbytes:>15,}  {k.number:>9,} x  {place}".rstrip())
+        return "\n".join(made)
+
+
+@public
+def memory_report(f: Function, *args: Any, **kwargs: Any) -> MemoryReport:
+    """What reverse mode keeps of a run of a function, in bytes by line of its source.
+
+    Parameters
+    ----------
+    f : callable
+        Any NumPy program; it is differentiated with respect to its first argument. Of ``grad(f)``
+        and the like, f is looked at, with respect to the arguments that it names.
+    *args, **kwargs
+        f's arguments. They stay as they are.
+
+    Returns
+    -------
+    MemoryReport
+        ``print`` it, or read ``lines``, ``saved``, ``copies``, ``arrays``, ``cotangents``.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If the arguments are missing.
+
+    Notes
+    -----
+    The program that the gradient runs is run once, under NumPy, and measured: what its stacks hold
+    at once, and which variables of the way forward the way back reads; single integers (how often
+    a loop ran) are left out. Numbers count as in compiled code, 8 bytes a float; the lists on which
+    NumPy's programs keep them take more. Arrays that the function itself makes and writes in place,
+    and that are read again where they lie, cost nothing and stand apart. ``vjp`` makes copies
+    besides (``"held"``), of the arguments and captured arrays that its way back reads, and of the
+    value where it is memory which that reads or changes, an argument, or a window: the caller may
+    change all of these. It also keeps arrays there that a gradient alone computes on the way back,
+    because the value needs them as well. ``linearize`` copies the arrays that its tape reads
+    (``"linearized"``).
+
+    A function that cannot be traced is recorded as it runs; then the bytes are those of the record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def f(x):
+    ...     y = np.zeros(len(x))
+    ...     for i in range(1, len(x)):
+    ...         y[i] = x[i] * y[i - 1] + np.sin(y[i - 1])
+    ...     return np.sum(y)
+    >>> memory_report(f, np.linspace(0.0, 1.0, 1000)).saved
+    0
+    """
+    with unseen() as run, run:
+        return _report(f, args, kwargs)
+
+
+def _report(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MemoryReport:
+    f, argnums = differentiated(f)
+    if not args:
+        message = f"memory_report(f, x, …) runs f: the arguments of {function_name(f)} are missing"
+        raise UnsupportedTypeError(message)
+    copies = tuple(_copied(a) for a in args)
+    options = {"has_aux": False, "outputs": "returned"}
+    path = written_path(measured_value, f, argnums, copies, kwargs, options, with_value=True)
+    if path.made is None:
+        arguments, _ = arguments_of(f, copies[0], copies[1:], kwargs, argnums)
+        outcome = run_recorded(f, arguments)
+        held = Kept("record", "", 0, f"{outcome.operations:,} operations", 1, outcome.nbytes)
+        return MemoryReport((held,), outcome.nbytes, path.reason)
+    source = numpy_source(path.made.tape.program)
+    run = MeasuredRun(source, on_copies(path.made.tape, path.leaves))
+    lines = [_line(k, source.places) for k in run.found()]
+    told = sum(k.nbytes for k in lines if k.kind != "cotangent")
+    lines += _held(f, argnums, copies, kwargs, options, told)
+    return MemoryReport(tuple(_merged(lines)), run.saved)
+
+
+def _held(f: Function, argnums: Any, args: Any, kwargs: Any, options: Any, told: int) -> list[Kept]:
+    """The copies of a pullback of ``vjp``, and what it keeps beyond what is told of a gradient."""
+    path = written_path(value_and_pullback, f, argnums, args, kwargs, options)
+    if path.made is None:
+        return []
+    try:
+        sweeps = sweeps_of(path.made)
+    except UntraceableError:  # as vjp: the run is recorded
+        arguments, _ = arguments_of(f, args[0], args[1:], kwargs, argnums)
+        outcome = run_recorded(f, arguments)
+        return [Kept("held", "", 0, "the record of the run", 1, outcome.nbytes)]
+    own = len(Flattened(args, kwargs).leaves)
+    held = [
+        ("arguments" if k < own else "captured arrays", path.leaves[k].nbytes)
+        for k in sweeps.copied(path.leaves)
+    ]
+    _, kept = sweeps.run(on_copies(path.made.tape, path.leaves))
+    values = [a.nbytes for a in sweeps.copied_values(on_copies(path.made.tape, path.leaves))]
+    more = kept.nbytes - sum(nbytes for _, nbytes in held) - sum(values) - told
+    if more > 0:  # a gradient computes them on the way back, where nobody asks for the value
+        held.append(("arrays that the value is computed from, too", more))
+    held += [("the value", nbytes) for nbytes in values]
+    made = [Kept("held", "", 0, words, 1, nbytes) for words, nbytes in held]
+    if argnums in (0, (0,)) and options == {"has_aux": False, "outputs": "returned"}:
+        made += [
+            Kept("linearized", "", 0, "arguments and captured arrays", 1, a.nbytes)
+            for a in copied(f, args, kwargs)
+        ]
+    return made
+
+
+def _line(found: Found, places: list[Any]) -> Kept:
+    place = places[found.row - 1] if 0 < found.row <= len(places) else None
+    if place is None:
+        text = "an argument" if found.kind == "copy" else "a sum of the way back"
+        return Kept(found.kind, "", 0, text, found.number, found.nbytes)
+    text = (place.text or "").strip()
+    return Kept(found.kind, place.filename, place.line, text, found.number, found.nbytes)
+
+
+def _merged(lines: list[Kept]) -> list[Kept]:
+    """One for each line and kind, the largest first."""
+    merged: dict[Any, Kept] = {}
+    for k in lines:
+        key = (k.kind, k.filename, k.line, k.text)
+        if key in merged:
+            before = merged[key]
+            k = replace(k, number=before.number + k.number, nbytes=before.nbytes + k.nbytes)
+        merged[key] = k
+    return sorted((k for k in merged.values() if k.number), key=lambda k: -k.nbytes)
+
+
+def _copied(x: Any) -> Any:
+    leaves, structure = flatten(x)
+    return unflatten(structure, [v.copy() if isinstance(v, np.ndarray) else v for v in leaves])

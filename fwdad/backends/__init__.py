@@ -1,1 +1,0 @@
-"""From a tape to Python source that runs under NumPy or Numba."""

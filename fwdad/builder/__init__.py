@@ -1,1 +1,0 @@
-"""The rule builder: source, lifting, dispatch, and the duals that programs run on."""

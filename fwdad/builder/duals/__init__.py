@@ -1,1 +1,0 @@
-"""The numbers and arrays that carry tangents."""

@@ -1,0 +1,115 @@
+"""Where the cache and its key are, and the key: a secret of this user's that signs entries.
+
+A file of the right owner is not yet of the right origin: it may have been unpacked from an archive,
+or copied from elsewhere. What signs an entry is therefore not kept beside the entries, but in the
+user's own configuration, where no archive of a stranger's is unpacked. The key is random, made when
+it is first needed, and replaced when it is damaged, or may have been read by others; then all
+entries are misses. So they are if it is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import sys
+from pathlib import Path
+from typing import Literal
+
+from fwdad.codegen.cache.private_files import Folder, UntrustedError, opened
+
+LOG = logging.getLogger("fwdad.cache")
+_NAME = "cache.key"
+_TEXT = re.compile(rb"[0-9a-f]{64}\n")  # a file full of zeros, as a lost disk leaves it, is no key
+
+
+def place(kind: Literal["cache", "config"]) -> Path | None:
+    """Where the platform keeps a user's caches, or their configuration.
+
+    Parameters
+    ----------
+    kind : {"cache", "config"}
+        What is to be kept.
+
+    Returns
+    -------
+    Path or None
+        None if there is no such place.
+    """
+    if sys.platform == "win32":
+        local = Path(os.environ.get("LOCALAPPDATA", ""))
+        return local / "fwdad" / kind.capitalize() if local.is_absolute() else None
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home
+        home = Path()
+    if sys.platform == "darwin":
+        base = home / "Library" / {"cache": "Caches", "config": "Application Support"}[kind]
+    else:
+        base = Path(os.environ.get(f"XDG_{kind.upper()}_HOME", ""))
+        # a relative path there is to be ignored, as the XDG specification says
+        base = base if base.is_absolute() else home / f".{kind}"
+    # nothing is kept in whatever folder the process happens to be in
+    return base / "fwdad" if base.is_absolute() else None
+
+
+def find_key() -> bytes | None:
+    """The key, or None if there is none.
+
+    Raises
+    ------
+    OSError
+        If there may be one that cannot be read; :class:`UntrustedError` if others might change it.
+    """
+    where = place("config")
+    if where is None:
+        return None
+    try:
+        with opened(where, make=False) as folder:
+            return _read(folder)
+    except FileNotFoundError:
+        return None
+
+
+def find_or_make_key() -> bytes | None:
+    """The key, which is made if there is none, or none that can be used.
+
+    Returns
+    -------
+    bytes or None
+        None if there is no place for it.
+
+    Raises
+    ------
+    OSError
+        If none can be kept; :class:`UntrustedError` if others might change it.
+    """
+    where = place("config")
+    if where is None:
+        return None
+    with opened(where, make=True) as folder:
+        try:
+            found, is_new = _read(folder), False
+        except FileNotFoundError:
+            found, is_new = None, True
+        if found is None:
+            folder.remove_drafts()
+            folder.write(_NAME, f"{secrets.token_hex(32)}\n".encode(), new=is_new)
+            found = _read(folder)  # another process may have been first: there is one key
+        if found is None:
+            raise OSError(f"the file {where / _NAME} cannot be read back as it was written")
+        return found
+
+
+def _read(folder: Folder) -> bytes | None:
+    """The key in a folder, or None if it is damaged, or may be known to others."""
+    try:
+        text = folder.read(_NAME, secret=True)
+    except UntrustedError as error:
+        LOG.info("no key is taken from a file that others may know: %s", error)
+        return None
+    if _TEXT.fullmatch(text) is None:
+        LOG.info("no key is taken from %s, which is damaged", folder.path / _NAME)
+        return None
+    return bytes.fromhex(text.decode())

@@ -1,0 +1,442 @@
+"""Compiled code on disk, for the processes to come.
+
+An entry is a file, named after the digest of everything that its code came from: the source and
+what its names mean, the argument types, this package's part of the code, the versions of what
+compiles, the processor. What changes has another name, so that no entry is ever stale.
+
+Who writes an entry can make this user run code: machine code is what an entry is for, so no format
+could be harmless, and a pickle is no worse than the code in it. So an entry is trusted only if it
+is this user's own work. Its folder, and every folder above, and the file must be out of others'
+reach (`private_files.py`), and what is in it must be signed, under its name, with a key that only
+this user has (`cache_key.py`): HMAC-SHA256, verified before anything is unpickled. What fails the
+first is refused with one warning, and code is compiled in memory; what fails the second, as a
+damaged file does, is compiled anew and replaced.
+
+Where nothing can be written there is no cache; nor where no key can be kept.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import hashlib
+import hmac
+import importlib.resources
+import logging
+import math
+import os
+import pickle
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+import scipy
+from llvmlite import binding as llvm
+from numba.core import config
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+
+from fwdad.codegen.cache.cache_key import LOG, find_key, find_or_make_key, place
+from fwdad.codegen.cache.private_files import Folder, UntrustedError, opened
+from fwdad.codegen.llvm import vector_functions
+from fwdad.codegen.llvm.optimisation import contents_in, hide
+from fwdad.codegen.llvm.simd import compiled_lanes
+from fwdad.codegen.numba_support import CHECK_BOUNDS, SPECIAL_HELPERS
+from fwdad.codegen.numpy_backend.source import Source
+from fwdad.codegen.runtime import arithmetic, lapack, libmvec, special_functions
+from fwdad.codegen.runtime.lanes import LaneFunctions
+from fwdad.ir.types import Type
+
+MOST_ENTRIES = 2000
+MOST_BYTES = 512 * 2**20
+_MAGIC = b"fwdad compiled code 2\n"
+_UNRESOLVED = ".numba.unresolved$"
+_ENVIRONMENT = "_ZN08NumbaEnv"
+_SUFFIX = ".fwdad"
+_TOLD: set[tuple[str, Path]] = set()
+
+
+def directory() -> Path | None:
+    """Where entries are kept: ``FWDAD_CACHE_DIR``, else the platform's place for caches.
+
+    Returns
+    -------
+    Path or None
+        None if there is no such place, or if ``FWDAD_CACHE_DIR`` is empty.
+    """
+    wanted = os.environ.get("FWDAD_CACHE_DIR")
+    if wanted is None:
+        return place("cache")
+    return Path(wanted) if wanted else None
+
+
+# -- what an entry is named after
+
+
+def program_digest(source: Source, types: dict[str, Type], options: dict[str, Any]) -> str | None:
+    """What a program's code depends on, the types of its arguments apart.
+
+    Parameters
+    ----------
+    source : Source
+        The generated source.
+    types : dict
+        The types that its variables must have.
+    options : dict
+        What Numba is asked for.
+
+    Returns
+    -------
+    str or None
+        None if a name means something that another process could not find again.
+    """
+    own = _own_sources()
+    names = {name: _meaning(name, value) for name, value in source.namespace.items()}
+    if own is None or not all(names.values()):
+        return None
+    parts = [
+        ("sources of fwdad", own),
+        ("platform", *_platform()),
+        ("options", *_texts(options), CHECK_BOUNDS),
+        ("numba.config", *_texts(_numba_settings())),
+        ("types", *sorted((n, t.dtype.str, t.ndim) for n, t in types.items())),
+        ("names", *_texts(names)),
+        ("name", source.name),
+        ("code", source.code),
+        ("inner", source.inner, [c.inner for c in source.called]),
+    ]
+    return _digest(repr(parts).encode())
+
+
+def entry_digest(program: str, signature: tuple[Any, ...]) -> str:
+    """The name of an entry.
+
+    Parameters
+    ----------
+    program : str
+        Of :func:`program_digest`.
+    signature : tuple
+        Numba's types of the arguments.
+    """
+    return _digest(repr((program, [t.name for t in signature])).encode())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _texts(items: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(items[name])) for name in sorted(items)]
+
+
+@functools.cache
+def _own_sources() -> str | None:
+    """A digest of the files of ``codegen``, which write the source or are called by it.
+
+    It is taken once: the code that has been imported does not change if a file does.
+    """
+    try:
+        found = sorted(_sources(importlib.resources.files("fwdad.codegen"), ""))
+    except OSError:
+        return None
+    if not found:  # an installation without sources: an edit could not be seen
+        return None
+    return _digest(repr(found).encode())
+
+
+def _sources(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:
+    for f in folder.iterdir():
+        if f.is_dir():
+            yield from _sources(f, f"{above}{f.name}/")
+        elif f.name.endswith(".py"):
+            yield above + f.name, _digest(f.read_bytes())
+
+
+_own_sources()
+
+
+def _platform() -> list[str]:
+    """Whose work the code is, and what it runs on."""
+    codegen = cpu_target.target_context.codegen()
+    return [
+        f"Python {sys.version} {sys.implementation.cache_tag} {sys.maxsize}",
+        f"NumPy {np.__version__}",
+        f"SciPy {scipy.__version__}",  # whose LAPACK compiled code calls
+        f"Numba {numba.__version__}",
+        f"llvmlite {llvmlite.__version__}",
+        f"LLVM {llvm.llvm_version_info}",
+        f"{platform.system()} {platform.machine()}",
+        *map(str, codegen.magic_tuple()),  # the triple, the processor and its features
+        libmvec.description(),
+    ]
+
+
+def _numba_settings() -> dict[str, Any]:
+    """Numba's settings; those that change nothing in the code of one function are left out."""
+    return {
+        name: value
+        for name, value in vars(config).items()
+        if name.isupper()
+        and not name.startswith(("CUDA", "CACHE", "_"))
+        and not name.endswith("NUM_THREADS")
+        and isinstance(value, (int, float, str, type(None)))
+    }
+
+
+_platform()  # what of it stays is looked up when this module is imported
+
+_LANES = re.compile(rf"({'|'.join(LaneFunctions._fields)})_(\d+)")
+
+
+def _meaning(name: str, value: Any) -> str | None:
+    """What a global name of generated source means, in words that every process understands."""
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}" if value in (np, math) else None
+    for module in (arithmetic, lapack):
+        if getattr(module, name, None) is value:
+            return f"{module.__name__}.{name}"
+    if name in SPECIAL_HELPERS and getattr(special_functions, name) is value:
+        return f"special_functions.{name}"
+    if vector_functions.FUNCTIONS.get(name) is value:
+        return f"vector_functions.{name}"
+    lanes = _LANES.match(name)
+    if lanes is not None and getattr(compiled_lanes(int(lanes[2])), lanes[1]) is value:
+        return f"compiled_lanes({lanes[2]}).{lanes[1]}"
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return _class_by_name(value)
+    return None
+
+
+def _class_by_name(value: type) -> str | None:
+    """A class that is found where it says that it is; compiled code holds but this name."""
+    module = sys.modules.get(value.__module__)
+    if module is builtins or value.__module__ == "__main__":
+        return f"builtins.{value.__name__}" if module is builtins else None
+    found = getattr(module, value.__qualname__, None)
+    return f"class {value.__module__}.{value.__qualname__}" if found is value else None
+
+
+# -- entries
+
+
+def load(digest: str, signature: tuple[Any, ...]) -> CompileResult | None:
+    """The compiled code of an entry.
+
+    Parameters
+    ----------
+    digest : str
+        Of :func:`entry_digest`.
+    signature : tuple
+        The same as there.
+
+    Returns
+    -------
+    CompileResult or None
+        None if there is no such entry, or if anything is wrong with it.
+    """
+    path = directory()
+    payload = None if path is None else _read(path, digest)
+    if payload is None:
+        return None
+    context = cpu_target.target_context
+    try:
+        with global_compiler_lock:
+            context.refresh()  # what the code calls must be known before it is linked
+            made = CompileResult._rebuild(context, *pickle.loads(payload))  # noqa: S301 (verified)
+    except Exception as error:  # noqa: BLE001 (whatever is wrong with it, it is compiled anew)
+        LOG.info("compiled code %s cannot be loaded: %r", digest, error)
+        return None
+    if tuple(made.signature.args) != signature:
+        LOG.info("compiled code %s is of another signature", digest)
+        return None
+    LOG.debug("loaded %s", digest)
+    return made
+
+
+def save(digest: str, made: CompileResult) -> None:
+    """Keep compiled code, if it can be kept.
+
+    Parameters
+    ----------
+    digest : str
+        Of :func:`entry_digest`.
+    made : CompileResult
+        What Numba has made.
+    """
+    path = directory()
+    if path is None or made.lifted or made.library.has_dynamic_globals:
+        return
+    held = contents_in(made.library)
+    if any(name.startswith(_UNRESOLVED) for name in (*held.variables, *held.declared)):
+        return  # functions that call each other are linked by Numba, not when they are loaded
+    try:
+        with opened(path, make=True) as folder:
+            key = _key(path)
+            payload = None if key is None else _packed(made)
+            if key is not None and payload is not None:
+                _write(folder, digest, key, payload)
+                _prune(folder)
+    except UntrustedError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
+    except OSError as error:
+        _tell_once(logging.INFO, "compiled code is not cached in %s: %s", path, error)
+
+
+def _key(path: Path) -> bytes | None:
+    """The key that signs the entries of a folder, if there is a place for one."""
+    try:
+        return find_or_make_key()
+    except OSError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
+        return None
+
+
+_REFUSED = (
+    "compiled code is neither taken from %s nor kept there, but compiled by each process: %s. "
+    "FWDAD_CACHE_DIR names another folder; an empty one switches the cache off"
+)
+
+
+def _tell_once(level: int, text: str, path: Path, error: OSError) -> None:
+    """Log what is wrong with a folder."""
+    if (text, path) not in _TOLD:
+        _TOLD.add((text, path))
+        LOG.log(level, text, path, error)
+
+
+class _Result(CompileResult):  # type: ignore[misc]
+    """A compile result that does not look through its module again."""
+
+    __slots__ = ()
+
+    def _find_referenced_environments(self) -> list[Any]:
+        names = (n for n in contents_in(self.library).variables if n.startswith(_ENVIRONMENT))
+        found = [lookup_environment(n) for n in names]
+        return [e for e in found if e is not None and e.can_cache()]
+
+
+def _packed(made: CompileResult) -> bytes | None:
+    """A compile result as bytes, if it has such a form."""
+    try:
+        return _serialised(made)
+    except Exception as error:  # noqa: BLE001 (what cannot be serialised works without)
+        LOG.info("compiled code cannot be serialised: %r", error)
+        return None
+
+
+def _serialised(made: CompileResult) -> bytes:
+    """A compile result as bytes, in which no function but the entry has a name.
+
+    Numba numbers functions as a process compiles them: under the same name another process may have
+    another function, which the linker would take for this one.
+    """
+    # nobody reads the listing of types, and writing it takes longer than all the rest
+    first, *rest = _Result(*made)._replace(type_annotation="")._reduce()
+    name, kind, (code, bitcode) = first
+    own = {
+        made.fndesc.llvm_func_name,
+        made.fndesc.llvm_cpython_wrapper_name,
+        made.fndesc.llvm_cfunc_wrapper_name,
+    }
+    if not own.issuperset(contents_in(made.library).visible):
+        module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
+        hide(module, own)
+        code = made.codegen._tm.emit_object(module)
+        shared = llvm.parse_bitcode(bitcode)
+        hide(shared, own)
+        bitcode = shared.as_bitcode()
+    return dumps(((name, kind, (code, bitcode)), *rest))
+
+
+# -- files
+
+
+def _read(path: Path, digest: str) -> bytes | None:
+    """The payload of an entry, or None if there is none that this user has signed."""
+    name = f"{digest}{_SUFFIX}"
+    try:
+        with opened(path, make=False) as folder:
+            data = _unchanged(folder, name)
+            payload = None if data is None else _verified(data, digest)
+            if payload is not None:
+                with contextlib.suppress(OSError):
+                    folder.touch(name)  # what is used stays
+            elif data is not None:
+                LOG.info("the file %s is not this user's work: it is replaced", path / name)
+            return payload
+    except FileNotFoundError:
+        return None
+    except UntrustedError as error:
+        _tell_once(logging.WARNING, _REFUSED, path, error)
+    except OSError as error:
+        _tell_once(logging.INFO, "compiled code cannot be read from %s: %s", path, error)
+    return None
+
+
+def _unchanged(folder: Folder, name: str) -> bytes | None:
+    """The bytes of a file that nobody else can have changed."""
+    try:
+        return folder.read(name)
+    except UntrustedError as error:
+        text = "compiled code in %s is not used, but compiled anew: %s"
+        _tell_once(logging.WARNING, text, folder.path, error)
+        return None
+
+
+def _verified(data: bytes, digest: str) -> bytes | None:
+    """The payload in the bytes of a file, if they have been signed with the key of this user."""
+    head = _MAGIC + bytes.fromhex(digest)
+    key = find_key() if data.startswith(head) else None
+    if key is None:
+        return None
+    signature, payload = data[len(head) : len(head) + 32], data[len(head) + 32 :]
+    return payload if hmac.compare_digest(signature, _signed(key, head, payload)) else None
+
+
+def _signed(key: bytes, head: bytes, payload: bytes) -> bytes:
+    made = hmac.new(key, head, "sha256")
+    made.update(payload)
+    return made.digest()
+
+
+def _write(folder: Folder, digest: str, key: bytes, payload: bytes) -> None:
+    head = _MAGIC + bytes.fromhex(digest)
+    folder.write(f"{digest}{_SUFFIX}", b"".join((head, _signed(key, head, payload), payload)))
+    LOG.debug("saved %s", digest)
+
+
+def _prune(folder: Folder) -> None:
+    """Remove the entries that have not been used for longest, and drafts of killed processes."""
+    folder.remove_drafts()
+    entries = [
+        (status.st_mtime, status.st_size, name)
+        for name, status in folder.files()
+        if name.endswith(_SUFFIX)
+    ]
+    for name in _surplus(entries):
+        folder.remove(name)
+
+
+def _surplus(entries: list[tuple[float, int, str]]) -> list[str]:
+    entries.sort(reverse=True)
+    total, kept = 0, 0
+    for _, size, _ in entries:
+        total += size
+        if total > MOST_BYTES or kept == MOST_ENTRIES:
+            break
+        kept += 1
+    return [name for _, _, name in entries[kept:]]

@@ -1,0 +1,392 @@
+"""New arrays in LLVM code, for the programs that fwdad writes.
+
+Numba compiles ``np.zeros`` from a chain of five functions, each with a library and its own round of
+optimisation: more work than a whole small program. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.extending import intrinsic
+from numba.np.arrayobj import store_item
+
+from fwdad.codegen.llvm.checks import require, require_inside
+from fwdad.codegen.llvm.elements import (
+    Held,
+    all_steps,
+    as_array,
+    get_itemsize,
+    held,
+    item_of,
+)
+from fwdad.codegen.llvm.outlining import own_function
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+
+types: Any = _types
+_ALIGNMENT = 32  # bytes, as Numba's own arrays
+_LONG = 2**22  # bytes of an array from which on it is worth while to ask for large pages
+_LONG_STACK = 2**24  # of a stack, whose last page is touched for the sake of one element
+_PAGE = 4096
+_SHORT = 1024  # elements of a stack
+_HUGE_PAGES = 14  # Linux's MADV_HUGEPAGE
+
+
+class New(NamedTuple):
+    """A new array: as Numba knows it, a pointer to its first element, its bytes."""
+
+    value: Any
+    data: Any
+    size: Any
+
+
+_BYTE, _WORD = ir.IntType(8).as_pointer(), ir.IntType(64)
+_MADE = ir.LiteralStructType([_BYTE, _BYTE, _WORD])
+"""What allocates answers: Numba's owner of the memory, where it is, and how many bytes. The owner
+is null if there is no memory, and the bytes are -1 if so many cannot be."""
+
+
+def allocate(context: Any, builder: Any, array_type: Any, lengths: list[Any]) -> New:
+    """A new array in C order."""
+
+    def write(inside: Any, given: Any) -> None:
+        size, *rest = given
+        fits = ir.Constant(ir.IntType(1), 1)
+        for n in reversed(rest):
+            product = inside.smul_with_overflow(size, n)
+            size = inside.extract_value(product, 0)
+            exact = inside.not_(inside.extract_value(product, 1))
+            fits = inside.and_(fits, inside.and_(exact, inside.icmp_signed(">=", n, n.type(0))))
+        with inside.if_then(inside.not_(fits), likely=False):
+            inside.ret(_made(inside, _BYTE(None), _BYTE(None), _WORD(-1)))
+        align = ir.IntType(32)(_ALIGNMENT)
+        owner = context.nrt.meminfo_alloc_aligned_unchecked(inside, size, align)
+        _answer(context, inside, owner, size, _LONG)
+
+    kind = ir.FunctionType(_MADE, [_WORD] * (1 + len(lengths)))
+    function = own_function(builder, f"fwdad_allocate_{len(lengths)}", kind, write)
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    made = builder.call(function, [itemsize, *lengths])
+    return _new(context, builder, array_type, lengths, made)
+
+
+def _answer(context: Any, builder: Any, owner: Any, size: Any, long: int) -> None:
+    """Return new memory, whose owner may be null."""
+    with builder.if_then(cgutils.is_null(builder, owner), likely=False):
+        builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+    data = context.nrt.meminfo_data(builder, owner)
+    if sys.platform == "linux":
+        _wants_large_pages(builder, data, size, long)
+    builder.ret(_made(builder, owner, data, size))
+
+
+def _made(builder: Any, *parts: Any) -> Any:
+    made = ir.Constant(_MADE, ir.Undefined)
+    for k, part in enumerate(parts):
+        made = builder.insert_value(made, part, k)
+    return made
+
+
+def _new(context: Any, builder: Any, array_type: Any, lengths: list[Any], made: Any) -> New:
+    """The array in memory that was allocated; raises where that failed."""
+    owner, data, size = (builder.extract_value(made, k) for k in range(3))
+    fits = builder.icmp_signed(">=", size, size.type(0))
+    require(context, builder, fits, ValueError, "an array cannot have such lengths")
+    held = cgutils.is_not_null(builder, owner)
+    require(context, builder, held, MemoryError, "there is not enough memory for an array")
+    pointer = builder.bitcast(data, context.get_data_type(array_type.dtype).as_pointer())
+    array = as_array(context, builder, Held(array_type, pointer, lengths, []), owner)
+    return New(array, pointer, size)
+
+
+def _wants_large_pages(builder: Any, data: Any, size: Any, least: int) -> None:
+    """Let the system back a long array by large pages, as NumPy does: fewer faults."""
+
+    def write(inside: Any, given: Any) -> None:
+        start, length, limit = given
+        with inside.if_then(inside.icmp_unsigned(">=", length, limit), likely=False):
+            address = inside.ptrtoint(start, _WORD)
+            # from the page on that it begins in: mremap takes memory only that was told one thing
+            first = inside.and_(address, _WORD(-_PAGE))
+            rest = inside.sub(inside.add(address, length), first)
+            arguments = [_BYTE, _WORD, ir.IntType(32)]
+            known = cgutils.get_or_insert_function(
+                inside.module, ir.FunctionType(ir.IntType(32), arguments), "madvise"
+            )
+            inside.call(known, [inside.inttoptr(first, _BYTE), rest, arguments[2](_HUGE_PAGES)])
+        inside.ret_void()
+
+    kind = ir.FunctionType(ir.VoidType(), [_BYTE, _WORD, _WORD])
+    function = own_function(builder, "fwdad_wants_large_pages", kind, write)
+    builder.call(function, [data, size, _WORD(least)])
+
+
+def lengths_of(context: Any, builder: Any, shape_type: Any, shape: Any) -> list[Any]:
+    """The LLVM values of a tuple of lengths."""
+    held = [item_of(builder, shape, k) for k in range(len(shape_type))]
+    return [context.cast(builder, n, t, types.intp) for t, n in zip(shape_type, held, strict=True)]
+
+
+def _array_type(shape: Any, dtype: Any) -> Any:
+    """The type of a new array, or None for arguments that generated code does not have."""
+    if not isinstance(shape, types.BaseTuple) or not isinstance(dtype, types.NumberClass):
+        return None
+    if not all(isinstance(n, types.Integer) for n in shape):
+        return None
+    return types.Array(dtype.dtype, len(shape), "C")
+
+
+@intrinsic
+def empty(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.empty(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
+        return allocate(context, builder, sig.return_type, lengths).value
+
+    return made(shape, dtype), code
+
+
+@intrinsic
+def zeros(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.zeros(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
+        made = allocate(context, builder, sig.return_type, lengths)
+        cgutils.memset(builder, made.data, made.size, 0)
+        return made.value
+
+    return made(shape, dtype), code
+
+
+def _fill(context: Any, builder: Any, array_type: Any, lengths: list[Any], item: Any) -> Any:
+    made = allocate(context, builder, array_type, lengths)
+    itemsize = context.get_constant(types.intp, get_itemsize(context, array_type))
+    with cgutils.for_range(builder, builder.sdiv(made.size, itemsize)) as loop:
+        place = cgutils.gep(builder, made.data, loop.index)
+        store_item(context, builder, array_type, item, place)
+    return made.value
+
+
+@intrinsic
+def ones(_typing: Any, shape: Any, dtype: Any) -> Any:
+    """``np.ones(shape, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None:
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
+        item = context.get_constant_generic(builder, sig.return_type.dtype, 1)
+        return _fill(context, builder, sig.return_type, lengths, item)
+
+    return made(shape, dtype), code
+
+
+@intrinsic
+def full(_typing: Any, shape: Any, value: Any, dtype: Any) -> Any:
+    """``np.full(shape, value, dtype)``."""
+    made = _array_type(shape, dtype)
+    if made is None or not isinstance(value, (types.Number, types.Boolean)):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lengths = lengths_of(context, builder, sig.args[0], args[0])
+        item = context.cast(builder, args[1], sig.args[1], sig.return_type.dtype)
+        return _fill(context, builder, sig.return_type, lengths, item)
+
+    return made(shape, value, dtype), code
+
+
+def copied(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """``array.copy()``: row by row, however the array lies."""
+    old = held(context, builder, array_type, array)
+    t = array_type.copy(layout="C", readonly=False)
+    new = allocate(context, builder, t, old.lengths)
+    if array_type.layout == "C":
+        cgutils.raw_memcpy(builder, new.data, old.data, new.size, 1)
+        return new.value
+    given = [new.data, old.data, *old.lengths, *all_steps(context, builder, old)]
+
+    def write(inside: Any, parts: Any) -> None:
+        (to, source), rank = parts[:2], t.ndim
+        lengths, steps = list(parts[2 : 2 + rank]), list(parts[2 + rank :])
+        with cgutils.loop_nest(inside, lengths, _WORD) as index:
+            places = [
+                cgutils.get_item_pointer2(context, inside, data, lengths, steps, order, index)
+                for data, order in ((source, "A"), (to, "C"))
+            ]
+            inside.store(inside.load(places[0]), places[1])
+        inside.ret_void()
+
+    kind = ir.FunctionType(ir.VoidType(), [x.type for x in given])
+    name = f"fwdad_copy_{t.ndim}_{t.dtype}"
+    builder.call(own_function(builder, name, kind, write), given)
+    return new.value
+
+
+@intrinsic
+def growing(_typing: Any, length: Any, dtype: Any) -> Any:
+    """A new array of one dimension, whose memory :func:`grown` makes longer where it lies."""
+    if not isinstance(length, types.Integer) or not isinstance(dtype, types.NumberClass):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        n = context.cast(builder, args[0], sig.args[0], types.intp)
+
+        def write(inside: Any, given: Any) -> None:
+            size = _bytes(inside, *given)
+            owner = context.nrt.meminfo_new_varsize_unchecked(inside, size)
+            _answer(context, inside, owner, size, _LONG_STACK)
+
+        kind = ir.FunctionType(_MADE, [_WORD] * 2)
+        function = own_function(builder, "fwdad_growing", kind, write)
+        itemsize = context.get_constant(types.intp, get_itemsize(context, sig.return_type))
+        made = builder.call(function, [itemsize, n])
+        return _new(context, builder, sig.return_type, [n], made).value
+
+    return types.Array(dtype.dtype, 1, "C")(length, dtype), code
+
+
+@intrinsic
+def grown(_typing: Any, array: Any, needed: Any) -> Any:
+    """A longer array with the same beginning: twice as long, or as long as is needed.
+
+    The memory of an array that :func:`growing` made is handed on: nobody may look into the old
+    array, or a window on it, any more. The C library moves the pages of what is long, so there are
+    never two of it. Of an array that Python has handed in, the beginning is copied.
+    """
+    if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
+        return None
+    if not isinstance(needed, types.Integer):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        model = context.data_model_manager[sig.args[0]]
+        owner, parent, data = (
+            model.get(builder, args[0], k) for k in ("meminfo", "parent", "data")
+        )
+        (length,) = held(context, builder, sig.args[0], args[0]).lengths
+        wanted = context.cast(builder, args[1], sig.args[1], types.intp)
+        kind = ir.FunctionType(_MADE, [_WORD] * 3 + [_BYTE] * 3)
+        function = own_function(builder, "fwdad_grown", kind, partial(_write_grown, context))
+        size = get_itemsize(context, sig.return_type)
+        itemsize = context.get_constant(types.intp, size)
+        pointers = [builder.bitcast(p, _BYTE) for p in (owner, parent, data)]
+        made = builder.call(function, [itemsize, length, wanted, *pointers])
+        longer = builder.sdiv(builder.extract_value(made, 2), itemsize)
+        return _new(context, builder, sig.return_type, [longer], made).value
+
+    return types.Array(array.dtype, 1, "C")(array, needed), code
+
+
+def _write_grown(context: Any, builder: Any, given: Any) -> None:
+    """The function that makes an array longer: of an array's parts and what is needed."""
+    itemsize, length, wanted, owner, parent, data = given
+    if CHECK_BOUNDS:
+        _write_moved(context, builder, given)
+        return
+    double = builder.add(length, length)
+    longer = builder.select(builder.icmp_signed("<", double, wanted), wanted, double)
+    size, nrt = _bytes(builder, itemsize, longer), context.nrt
+    with builder.if_then(cgutils.is_null(builder, parent)):  # not Python's
+        moved = nrt.meminfo_varsize_realloc_unchecked(builder, owner, size)
+        with builder.if_then(cgutils.is_null(builder, moved), likely=False):
+            builder.ret(_made(builder, _BYTE(None), _BYTE(None), size))
+        nrt.incref(builder, types.MemInfoPointer(types.voidptr), owner)
+        if sys.platform == "linux":
+            _wants_large_pages(builder, moved, size, _LONG_STACK)
+        builder.ret(_made(builder, owner, moved, size))
+    made = nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, made)):
+        into = nrt.meminfo_data(builder, made)
+        cgutils.raw_memcpy(builder, into, data, length, itemsize)
+    _answer(context, builder, made, size, _LONG_STACK)
+
+
+def _write_moved(context: Any, builder: Any, given: Any) -> None:
+    """The same where bounds are checked: nothing stays behind, and short ones have no spare room.
+
+    Long ones have a quarter more than is needed, or each push would move all that is there.
+    """
+    itemsize, length, wanted, _, parent, data = given
+    is_short = builder.icmp_signed("<", wanted, wanted.type(_SHORT))
+    quarter = builder.select(is_short, wanted.type(0), builder.ashr(wanted, wanted.type(2)))
+    size = _bytes(builder, itemsize, builder.add(wanted, quarter))
+    made = context.nrt.meminfo_new_varsize_unchecked(builder, size)
+    with builder.if_then(cgutils.is_not_null(builder, made)):
+        into = context.nrt.meminfo_data(builder, made)
+        cgutils.raw_memcpy(builder, into, data, length, itemsize)
+        with builder.if_then(cgutils.is_null(builder, parent)):
+            cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
+    _answer(context, builder, made, size, _LONG_STACK)
+
+
+@intrinsic
+def part_inside(_typing: Any, stack: Any, start: Any, size: Any) -> Any:
+    """Raise unless a stack has a part: slices would be cut off, or be counted from the end."""
+    if not isinstance(stack, types.Array) or stack.ndim != 1:
+        return None
+    if not all(isinstance(t, types.Integer) for t in (start, size)):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (length,) = held(context, builder, sig.args[0], args[0]).lengths
+        first, count = (
+            context.cast(builder, x, t, types.intp)
+            for x, t in zip(args[1:], sig.args[1:], strict=True)
+        )
+        require_inside(context, builder, first, length, count)
+        return context.get_dummy_value()
+
+    return types.void(stack, start, size), code
+
+
+def _bytes(builder: Any, itemsize: Any, length: Any) -> Any:
+    """The bytes of so many elements; returns that there cannot be as many."""
+    product = builder.smul_with_overflow(itemsize, length)
+    size = builder.extract_value(product, 0)
+    fits = builder.icmp_signed(">=", size, size.type(0))
+    fits = builder.and_(fits, builder.not_(builder.extract_value(product, 1)))
+    with builder.if_then(builder.not_(fits), likely=False):
+        builder.ret(_made(builder, _BYTE(None), _BYTE(None), _WORD(-1)))
+    return size
+
+
+@intrinsic
+def address_of(_typing: Any, array: Any, index: Any) -> Any:
+    """Where an element lies."""
+    if not isinstance(array, types.Array) or not isinstance(index, types.BaseTuple):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        held = context.make_array(sig.args[0])(context, builder, args[0])
+        place = [
+            context.cast(builder, i, t, types.intp)
+            for i, t in zip(cgutils.unpack_tuple(builder, args[1]), sig.args[1], strict=True)
+        ]
+        element = cgutils.get_item_pointer(
+            context, builder, sig.args[0], held, place, wraparound=True, boundscheck=False
+        )
+        return builder.ptrtoint(element, context.get_value_type(types.intp))
+
+    return types.intp(array, index), code
+
+
+REPLACED: dict[Any, Any] = {
+    np.empty: empty, np.zeros: zeros, np.ones: ones, np.full: full,
+}  # fmt: skip
+"""NumPy's functions as generated code calls them, and what takes their place."""

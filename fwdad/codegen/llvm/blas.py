@@ -1,0 +1,238 @@
+"""Products of matrices and vectors as calls of BLAS, in LLVM code.
+
+Numba compiles ``np.dot`` as three functions with a library each, which takes as long as a small
+program. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, typing
+from numba.core import types as _types
+from numba.core.datamodel import models
+from numba.extending import register_model
+from numba.np.linalg import call_xxdot, check_blas_return, get_blas_kind, make_constant_slot
+
+from fwdad.codegen.llvm.allocation import allocate, copied
+from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.llvm.elements import Held, get_itemsize, held
+from fwdad.codegen.llvm.outlining import own_function
+
+types: Any = _types
+
+_BIT, _BYTE, _WORD = ir.IntType(1), ir.IntType(8), ir.IntType(64)
+_ANY = _BYTE.as_pointer()
+_MOST = 2**31 - 1  # BLAS counts in C's ints
+_KINDS = {types.float32, types.float64, types.complex64, types.complex128}
+
+
+class ProductType(types.Callable, types.Opaque):  # type: ignore[misc]
+    """The type of ``np.dot`` in compiled programs: ours for matrices as BLAS takes them."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """The signature for some arguments."""
+        if kws or not fits(args):
+            return context.resolve_function_type(plain(context), args, kws)
+        if len(args) == 3:
+            return typing.signature(args[2], *args)
+        ranks = sum(t.ndim for t in args)
+        return typing.signature(types.Array(args[0].dtype, ranks - 2, "C"), *args)
+
+    def get_call_signatures(self) -> Any:
+        """Nobody has written down any."""
+        return (), True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """Written where it is called."""
+        return type(self), sig
+
+
+register_model(ProductType)(models.OpaqueModel)
+
+
+class Product:
+    """What a compiled program calls in the place of ``np.dot``."""
+
+    _numba_type_ = ProductType("fwdad_product")
+
+
+def plain(context: Any) -> Any:
+    """Numba's type of ``np.dot``."""
+    return context.resolve_value_type(np.dot)
+
+
+def fits(given: Any) -> bool:
+    """Whether :func:`product` writes the product of such arguments."""
+    if len(given) not in (2, 3) or not all(isinstance(t, types.Array) for t in given):
+        return False
+    left, right, *into = given
+    return (
+        (left.ndim, right.ndim) in ((2, 2), (1, 2), (2, 1))
+        and all(t.dtype == left.dtype for t in given)
+        and left.dtype in _KINDS
+        and all(t.layout == "C" and t.ndim == left.ndim + right.ndim - 2 for t in into)
+    )
+
+
+def product(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The product of two arrays: a new array, or the third.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    signature : Signature
+        Whose arguments :func:`fits`.
+    args : sequence of LLVM value
+        The factors, and what to write into.
+    """
+    a, b, *into = (held(context, builder, t, x) for t, x in zip(signature.args, args, strict=True))
+    lengths = [*a.lengths[:-1], *b.lengths[1:]]
+    same = builder.icmp_signed("==", a.lengths[-1], b.lengths[0])
+    message = "incompatible array sizes for np.dot(a, b)"
+    require(context, builder, same, ValueError, message)
+    made_type = signature.return_type
+    if into:
+        for n, m in zip(lengths, into[0].lengths, strict=True):
+            same = builder.icmp_signed("==", n, m)
+            require(context, builder, same, ValueError, "np.dot(a, b, out) does not fit into out")
+        made, target = args[2], into[0].data
+        context.nrt.incref(builder, made_type, made)
+    else:
+        made, target, _ = allocate(context, builder, made_type, lengths)
+    (a, a_copy), (b, b_copy) = (
+        _without_steps(context, builder, x, array) for x, array in zip((a, b), args, strict=False)
+    )
+    by_columns = [_BIT(x.type.ndim == 2 and x.type.layout == "F") for x in (a, b)]
+    pointers = [builder.bitcast(p, _ANY) for p in (a.data, b.data, target)]
+    given = [*pointers, *by_columns, *a.lengths, *b.lengths[1:]]
+    kind = ir.FunctionType(_BIT, [x.type for x in given])
+    name = f"fwdad_product_{a.type.ndim}_{b.type.ndim}_{made_type.dtype}"
+    write = partial(_write, context, made_type, (a.type.ndim, b.type.ndim))
+    counted = builder.call(own_function(builder, name, kind, write), given)
+    require(context, builder, counted, ValueError, "a matrix is too long for BLAS")
+    for t, copy in (*a_copy, *b_copy):
+        context.nrt.decref(builder, t, copy)
+    return made
+
+
+def _without_steps(context: Any, builder: Any, x: Held, array: Any) -> tuple[Held, list[Any]]:
+    """A factor as BLAS takes it, and the copy that was made for that, with its type, if any was."""
+    if x.type.layout in "CF":
+        return x, []
+    t = x.type.copy(layout="C", readonly=False)
+    copy = copied(context, builder, x.type, array)
+    return held(context, builder, t, copy), [(t, copy)]
+
+
+def _write(
+    context: Any, made_type: Any, ranks: tuple[int, int], builder: Any, given: Sequence[Any]
+) -> None:
+    """The function that multiplies; it answers whether BLAS can count the elements."""
+    a, b, out, a_by_columns, b_by_columns, *lengths = given
+    is_empty, fits = _BIT(0), _BIT(1)
+    for n in lengths:
+        fits = builder.and_(fits, builder.icmp_signed("<=", n, n.type(_MOST)))
+        is_empty = builder.or_(is_empty, builder.icmp_signed("==", n, n.type(0)))
+    with builder.if_then(builder.not_(fits), likely=False):
+        builder.ret(fits)
+    k = lengths[ranks[0] - 1]
+    with builder.if_then(is_empty, likely=False):
+        size = _WORD(get_itemsize(context, made_type))
+        for n in [*lengths[: ranks[0] - 1], *lengths[ranks[0] :]]:
+            size = builder.mul(size, n)
+        cgutils.memset(builder, out, size, 0)
+        builder.ret(fits)
+    blas = _Blas(context, builder, made_type.dtype)
+    if ranks == (2, 1):
+        blas.times_column(a, a_by_columns, lengths, b, out)
+    elif ranks == (1, 2):
+        blas.row_times(a, b, b_by_columns, lengths, out)
+    else:
+        m, _, n = lengths
+        one_row, one_column = (builder.icmp_signed("==", x, x.type(1)) for x in (m, n))
+        # matrices of one row or column are vectors to BLAS, which is quicker
+        with builder.if_else(one_column) as (narrow, wide):
+            with narrow, builder.if_else(one_row) as (number, column):
+                with number:
+                    call_xxdot(context, builder, False, made_type.dtype, k, a, b, out)
+                with column:
+                    blas.times_column(a, a_by_columns, (m, k), b, out)
+            with wide, builder.if_else(one_row) as (row, matrix):
+                with row:
+                    blas.row_times(a, b, b_by_columns, (k, n), out)
+                with matrix:
+                    blas.matrices(a, a_by_columns, b, b_by_columns, lengths, out)
+    builder.ret(fits)
+
+
+class _Blas:
+    """Calls of BLAS, for matrices that lie by rows or by columns.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    dtype : Type
+        Numba's, of the elements.
+    """
+
+    def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
+        self.context = context
+        self.builder = builder
+        self.kind = _BYTE(ord(get_blas_kind(dtype)))
+        self.factors = [
+            builder.bitcast(make_constant_slot(context, builder, dtype, x), _ANY)
+            for x in (1.0, 0.0)
+        ]
+
+    def times_column(
+        self, matrix: Any, by_columns: Any, lengths: Sequence[Any], x: Any, out: Any
+    ) -> None:
+        """``matrix @ x``."""
+        turned = self._letter(by_columns, "n", "t")
+        self._matrix_and_vector(matrix, by_columns, turned, lengths, x, out)
+
+    def row_times(
+        self, x: Any, matrix: Any, by_columns: Any, lengths: Sequence[Any], out: Any
+    ) -> None:
+        """``x @ matrix``."""
+        turned = self._letter(by_columns, "t", "n")
+        self._matrix_and_vector(matrix, by_columns, turned, lengths, x, out)
+
+    def matrices(
+        self, a: Any, a_by_columns: Any, b: Any, b_by_columns: Any, lengths: Sequence[Any], out: Any
+    ) -> None:
+        """``a @ b``: to BLAS, whose matrices lie by columns, the product of what is turned."""
+        m, k, n = lengths
+        one, zero = self.factors
+        turned = [self._letter(held, "t", "n") for held in (b_by_columns, a_by_columns)]
+        b_step = self.builder.select(b_by_columns, k, n)
+        a_step = self.builder.select(a_by_columns, m, k)
+        self._call("numba_xxgemm", *turned, n, m, k, one, b, b_step, a, a_step, zero, out, n)
+
+    def _matrix_and_vector(
+        self, matrix: Any, by_columns: Any, turned: Any, lengths: Sequence[Any], x: Any, out: Any
+    ) -> None:
+        rows, columns = lengths
+        one, zero = self.factors
+        step = self.builder.select(by_columns, rows, columns)
+        other = self.builder.select(by_columns, columns, rows)
+        self._call("numba_xxgemv", turned, step, other, one, matrix, step, x, zero, out)
+
+    def _letter(self, condition: Any, then: str, other: str) -> Any:
+        return self.builder.select(condition, _BYTE(ord(then)), _BYTE(ord(other)))
+
+    def _call(self, name: str, *given: Any) -> None:
+        given = self.kind, *given
+        kind = ir.FunctionType(ir.IntType(32), [x.type for x in given])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        check_blas_return(self.context, self.builder, self.builder.call(function, given))
+
+
+__all__ = ["Product", "ProductType", "fits", "plain", "product"]

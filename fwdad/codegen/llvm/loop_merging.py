@@ -1,0 +1,109 @@
+"""Loops that several nests have: each is one function, which all of them call.
+
+The nests of a gradient differ by the windows that they work on, ``a[1:, :-1]`` or ``a[:-1, 1:]``,
+while the loops over these are often the same: add one array to another.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fwdad.codegen.llvm.nests.extraction import Live, Nest, known_int, stored_in
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLoop:
+    """A loop that can be a function of what it reads.
+
+    Attributes
+    ----------
+    text : str
+        What it does: the same for all loops that are the same.
+    given : tuple of ast.expr
+        What it reads from outside, in the order in which the text names it: arrays and numbers, and
+        lengths of arrays.
+    """
+
+    text: str
+    given: tuple[ast.expr, ...]
+
+
+def shared_loops(nests: Iterable[Nest]) -> dict[ast.For, SharedLoop]:
+    """The loops of some nests of which there is more than one.
+
+    Parameters
+    ----------
+    nests : iterable of Nest
+        Each of them once.
+    """
+    found: dict[str, dict[ast.For, SharedLoop]] = {}
+    for nest in nests:
+        live = Live()
+        live.block(nest.tree.body, set(nest.results))
+        for loop in _loops(nest.tree.body):
+            made = _shared(nest, loop, live)
+            if made is not None:
+                found.setdefault(made.text, {})[loop] = made
+    return {s: made for same in found.values() if len(same) > 1 for s, made in same.items()}
+
+
+def _loops(body: Sequence[ast.stmt]) -> Iterator[ast.For]:
+    """The outermost loops in which nothing is but loops and stores of elements."""
+    for s in body:
+        if isinstance(s, ast.For) and all(map(_fits, ast.walk(s))):
+            yield s
+        else:
+            for field in ("body", "orelse"):
+                yield from _loops(getattr(s, field, ()))
+
+
+def _fits(node: ast.AST) -> bool:
+    return not isinstance(node, (ast.Slice, ast.Expr))
+
+
+MOST_ARRAYS = 3
+"""Of windows on one array LLVM knows more than of arrays that are given: before a loop it compares
+where each of these lies with all that are written. A stencil of five windows ran a sixth longer."""
+
+_NAMES = re.compile(r"\bv\d+\b(?:\.shape\[-?\d+\])?")  # of nests, whose names are all like that
+
+
+def _shared(nest: Nest, loop: ast.For, live: Live) -> SharedLoop | None:
+    stored = stored_in(loop)
+    if not live.is_known or stored & (live.after[loop] | Live().block([loop], set())):
+        return None  # it carries something, or answers it
+    read: dict[str, ast.expr] = {}
+    arrays: set[str] = set()
+    asked: set[ast.AST] = set()  # what lengths are asked for in a way that is understood
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Name):
+            if node not in asked and isinstance(node.ctx, ast.Load):
+                read.setdefault(node.id, node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
+            array, k = node.value.value, known_int(node.slice)
+            if not (isinstance(array, ast.Name) and node.value.attr == "shape") or k is None:
+                return None
+            read.setdefault(f"{array.id}.shape[{k}]", node)
+            asked |= {node.value, array}
+        elif isinstance(node, ast.Subscript):
+            if not (isinstance(node.value, ast.Name) and _is_inside(node, nest)):
+                return None
+            arrays.add(node.value.id)
+        elif isinstance(node, ast.Attribute) and node not in asked:
+            if not (isinstance(node.value, ast.Name) and node.value.id in nest.functions):
+                return None
+    if len(arrays) > MOST_ARRAYS:
+        return None
+    names: dict[str, str] = {}
+    text = _NAMES.sub(lambda m: names.setdefault(m[0], f"w{len(names)}"), ast.unparse(loop))
+    inner = sorted(names[name] for name in nest.inner if name in names)
+    return SharedLoop(f"{text} {inner}", tuple(read[n] for n in names if n not in stored))
+
+
+def _is_inside(e: ast.Subscript, nest: Nest) -> bool:
+    """Whether an index needs no check, for which lengths would have to be known."""
+    parts = e.slice.elts if isinstance(e.slice, ast.Tuple) else [e.slice]
+    return all(isinstance(p, ast.Name) and p.id in nest.inner for p in parts)

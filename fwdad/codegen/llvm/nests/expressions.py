@@ -1,0 +1,273 @@
+"""Expressions of a nest as LLVM values: names, numbers, elements and windows of arrays.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.core import cgutils, typing
+from numba.core import types as _types
+
+from fwdad.codegen.llvm.elements import Held, Part, as_array, element, load_item, window
+from fwdad.codegen.llvm.nests.extraction import known_int
+from fwdad.codegen.llvm.nests.types import Typed, index_parts, whole_exponent
+
+types: Any = _types
+
+_IMPLEMENTATIONS: dict[Any, Any] = {}
+
+
+def implementation(context: Any, function: Any, signature: Any) -> Any:
+    """What Numba calls for an operation on numbers: it looks through many, each time."""
+    if not all(isinstance(t, (types.Number, types.Boolean)) for t in signature.args):
+        return context.get_function(function, signature)
+    key = context, function, signature
+    if key not in _IMPLEMENTATIONS:
+        # tells the function of these types: its signature may be known from another one of its kind
+        function.get_call_type(context.typing_context, signature.args, {})
+        _IMPLEMENTATIONS[key] = context.get_function(function, signature)
+    return _IMPLEMENTATIONS[key]
+
+
+class Number(NamedTuple):
+    """A name that nobody assigns again."""
+
+    type: Any
+    value: Any
+
+
+class Variable(NamedTuple):
+    """A name with a place in memory, which LLVM makes a register."""
+
+    type: Any
+    place: Any
+
+
+class Expressions:
+    """Writes the expressions of one nest.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    typed : Typed
+        The nest and its types.
+    """
+
+    def __init__(self, context: Any, builder: Any, typed: Typed) -> None:
+        self.context = context
+        self.builder = builder
+        self.typed = typed
+        self.nest = typed.nest
+        self.names: dict[str, Any] = {}
+        targets = [n for n in ast.walk(self.nest.tree) if isinstance(n, ast.Name)]
+        indices = {id(n.target) for n in ast.walk(self.nest.tree) if isinstance(n, ast.For)}
+        self._assigned = {
+            n.id for n in targets if isinstance(n.ctx, ast.Store) and id(n) not in indices
+        }
+
+    # -- names
+
+    def _bind(self, name: str, t: Any, value: Any) -> None:
+        """Give a name its value."""
+        if isinstance(value, Held):
+            self.names[name] = value
+        elif name in self._assigned or name in self.nest.results:
+            known = self.names.get(name)
+            if known is None:
+                place = cgutils.alloca_once(self.builder, value.type)
+                known = self.names[name] = Variable(t, place)
+            self.builder.store(value, known.place)
+        else:
+            self.names[name] = Number(t, value)
+
+    def _name(self, name: str) -> Any:
+        known = self.names[name]
+        if isinstance(known, Variable):
+            return self.builder.load(known.place)
+        return known.value if isinstance(known, Number) else known
+
+    def _truth(self, e: ast.expr) -> Any:
+        return self.context.is_true(self.builder, self.typed.of[e], self._value(e))
+
+    # -- expressions
+
+    def _value(self, e: ast.expr) -> Any:
+        """An LLVM value, or the parts of an array."""
+        t = self.typed.of[e]
+        if isinstance(e, ast.Constant):
+            return self.context.get_constant(types.unliteral(t), e.value)
+        if isinstance(e, ast.Name):
+            return self._name(e.id)
+        if isinstance(e, ast.Subscript):
+            return self._item(e)
+        if isinstance(e, ast.Attribute):
+            return self._attribute(e)
+        if isinstance(e, ast.BoolOp):
+            return self._all_or_any(e)
+        if isinstance(e, ast.IfExp):
+            return self._choice(e)
+        if isinstance(e, ast.Tuple):
+            return self.context.make_tuple(self.builder, t, [self._value(x) for x in e.elts])
+        if isinstance(e, ast.BinOp) and whole_exponent(e) is not None and isinstance(e.op, ast.Pow):
+            return self._power(e)
+        return self._call(e, *self._operands(e))[1]
+
+    def _operands(self, e: ast.expr) -> tuple[list[Any], list[Any]]:
+        if isinstance(e, ast.BinOp):
+            operands = [e.left, e.right]
+        elif isinstance(e, ast.UnaryOp):
+            operands = [e.operand]
+        elif isinstance(e, ast.Compare):
+            operands = [e.left, e.comparators[0]]
+        else:
+            assert isinstance(e, ast.Call)
+            operands = e.args
+        return [self.typed.of[x] for x in operands], [self._value(x) for x in operands]
+
+    def _call(self, node: ast.AST, kinds: Sequence[Any], args: Sequence[Any]) -> tuple[Any, Any]:
+        """Call Numba's implementation; answers the type, too."""
+        function, signature = self.typed.calls[node]
+        called = implementation(self.context, function, signature)
+        args = [as_array(self.context, self.builder, x) if isinstance(x, Held) else x for x in args]
+
+        def one(k: int, wanted: Any) -> Any:
+            return self.context.cast(self.builder, args[k], kinds[k], wanted)
+
+        def several(ks: Sequence[int], wanted: Any) -> Any:
+            held = [one(k, t) for k, t in zip(ks, wanted, strict=True)]
+            return cgutils.make_anonymous_struct(self.builder, held)
+
+        if signature.pysig is None:
+            given = [one(k, t) for k, t in enumerate(signature.args)]
+        else:
+            given = typing.fold_arguments(
+                signature.pysig,
+                tuple(range(len(args))),
+                {},
+                lambda index, _param, k: one(k, signature.args[index]),
+                lambda index, _param, default: self.context.get_constant_generic(
+                    self.builder, signature.args[index], default
+                ),
+                lambda index, _param, ks: cgutils.make_anonymous_struct(
+                    self.builder,
+                    [one(k, t) for k, t in zip(ks, signature.args[index], strict=True)],
+                ),
+            )
+        made = called(self.builder, given)
+        self.context.add_linking_libs(getattr(called, "libs", ()))
+        t = types.unliteral(signature.return_type)
+        return t, self.context.cast(self.builder, made, signature.return_type, t)
+
+    def _power(self, e: ast.BinOp) -> Any:
+        n = whole_exponent(e)
+        t, x = self.typed.of[e.left], self._value(e.left)
+        product_type, made = self._call(e, [t, t], [x, x])
+        if n == 2:
+            return made
+        x = self.context.cast(self.builder, x, t, product_type)
+        return self._call(e, [product_type, product_type], [x, made])[1]
+
+    def _attribute(self, e: ast.Attribute) -> Any:
+        t = self.typed.of[e]
+        if isinstance(e.value, ast.Name) and e.value.id in self.nest.functions:
+            known = getattr(self.nest.functions[e.value.id], e.attr)
+            return self.context.get_constant(t, known)
+        value = self._value(e.value)
+        if not isinstance(value, Held):
+            if isinstance(self.typed.of[e.value], types.Complex):
+                held_type = self.typed.of[e.value]
+                number = self.context.make_complex(self.builder, held_type, value)
+                return number.real if e.attr == "real" else number.imag
+            return value
+        if e.attr == "shape":
+            return self.context.make_tuple(self.builder, t, value.lengths)
+        size = self.context.get_constant(types.intp, 1)
+        for n in value.lengths:
+            size = self.builder.mul(size, n)
+        return size
+
+    def _all_or_any(self, e: ast.BoolOp) -> Any:
+        """``and`` or ``or``: what comes later is not asked if it does not matter."""
+        builder = self.builder
+        settled = ir.Constant(ir.IntType(1), int(isinstance(e.op, ast.Or)))
+        end = builder.append_basic_block("known")
+        came: list[tuple[Any, Any]] = []
+        for k, x in enumerate(e.values):
+            value = self._truth(x)
+            if k == len(e.values) - 1:
+                came.append((value, builder.block))
+                builder.branch(end)
+                break
+            came.append((settled, builder.block))
+            following = builder.append_basic_block("more")
+            pair = (end, following) if isinstance(e.op, ast.Or) else (following, end)
+            builder.cbranch(value, *pair)
+            builder.position_at_end(following)
+        builder.position_at_end(end)
+        made = builder.phi(ir.IntType(1))
+        for value, block in came:
+            made.add_incoming(value, block)
+        return made
+
+    def _choice(self, e: ast.IfExp) -> Any:
+        builder, t = self.builder, self.typed.of[e]
+        sides: list[Any] = []
+
+        def side(x: ast.expr) -> None:
+            value = self.context.cast(builder, self._value(x), self.typed.of[x], t)
+            sides.append((value, builder.block))
+
+        with builder.if_else(self._truth(e.test)) as (then, other):
+            with then:
+                side(e.body)
+            with other:
+                side(e.orelse)
+        made = builder.phi(sides[0][0].type)
+        for value, block in sides:
+            made.add_incoming(value, block)
+        return made
+
+    # -- elements and windows
+
+    def _item(self, e: ast.Subscript) -> Any:
+        if isinstance(self.typed.of[e.value], types.BaseTuple):
+            k = known_int(e.slice)
+            assert k is not None
+            if isinstance(e.value, ast.Attribute) and e.value.attr == "shape":
+                array = self._value(e.value.value)
+                return array.lengths[k]
+            return self.builder.extract_value(self._value(e.value), k % len(self.typed.of[e.value]))
+        array = self._value(e.value)
+        parts = index_parts(e)
+        if len(parts) == array.type.ndim and not any(isinstance(p, ast.Slice) for p in parts):
+            place = element(self.context, self.builder, array, self._index(e))
+            return load_item(self.context, self.builder, array.type, place)
+        index = [self._part(part) for part in parts]
+        return window(self.context, self.builder, array, index, self.typed.of[e])
+
+    def _index(self, e: ast.Subscript) -> list[tuple[Any, Any, bool]]:
+        return [self._place(part) for part in index_parts(e)]
+
+    def _place(self, part: ast.expr) -> tuple[Any, Any, bool]:
+        known = known_int(part)
+        if known is not None:
+            return None, known, False
+        return self.typed.of[part], self._value(part), self._is_inner(part)
+
+    def _is_inner(self, part: ast.expr) -> bool:
+        """Whether an index is inside for certain, or such a one times the step that keeps it so."""
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
+            return self._is_inner(part.left) and self._is_inner(part.right)
+        return isinstance(part, (ast.Name, ast.BinOp)) and ast.unparse(part) in self.nest.inner
+
+    def _part(self, part: ast.expr) -> Any:
+        if not isinstance(part, ast.Slice):
+            return self._place(part)
+        ends = (part.lower, part.upper)
+        return Part(*(None if x is None else self._place(x)[:2] for x in ends))

@@ -1,0 +1,486 @@
+"""Loops over elements are cut out of a source for Numba: they are compiled on a shorter way.
+
+Numba's analysis of a function, and LLVM's, take longer than in proportion to its size, and a
+gradient has many small loops, which are often the same but for their names. Such a loop becomes a
+call; what it does is written as LLVM code at once (``nest_types``, ``nest_writer``), once for all
+loops that are the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+from fwdad.codegen.numpy_backend.source import Source
+from fwdad.ir.types import Type
+
+MOST_LOOPS = 3
+"""Loops without a loop inside that one function of LLVM's holds."""
+
+_ANSWER_ARRAYS = {"by_rows", "grown", "growing", "loose"}
+_USES = "fwdad_uses"  # the attribute of a node that holds which names it reads and assigns
+_NAMES = "fwdad_names"  # and the one that holds its names in their order
+_CHECKS = {"check_length", "check_shape", "equal_length"}
+
+BUILTINS = {"abs": abs, "bool": bool, "complex": complex, "float": float, "int": int,
+            "max": max, "min": min}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """A loop as a function.
+
+    Attributes
+    ----------
+    name : str
+        What it does, as a digest.
+    tree : ast.Module
+        Its statements, with names that are those of no program: ``v0``, ``v1`` and so on.
+    params : tuple of str
+        What it reads.
+    results : tuple of str
+        What it assigns and somebody reads later.
+    inner : frozenset of str
+        Indices that are inside each array that they are used for.
+    functions : mapping
+        What its global names mean.
+    types : mapping
+        The types that its names must have.
+    """
+
+    name: str
+    tree: ast.Module
+    params: tuple[str, ...]
+    results: tuple[str, ...]
+    inner: frozenset[str]
+    functions: Mapping[str, Any]
+    types: Mapping[str, Type]
+
+
+def without_nests(
+    source: Source, types: Mapping[str, Type], make: Any, refused: Iterable[str] = ()
+) -> tuple[Source, dict[str, Nest]]:
+    """Replace loops by calls.
+
+    Parameters
+    ----------
+    source : Source
+        For Numba.
+    types : mapping
+        The types that the variables of its first function must have.
+    make : callable
+        From a nest to what the source calls.
+    refused : iterable of str
+        The names of nests that stay as they are.
+
+    Returns
+    -------
+    Source
+        Each of its lines stands where it stood.
+    dict
+        The nests, by name.
+    """
+    found: dict[str, Nest] = {}
+    if "for " not in source.code:
+        return source, found
+    lines = source.code.splitlines()
+    known: dict[str, tuple[list[str], Mapping[str, Type]]]
+    known = {c.name: (c.inner, c.types) for c in source.called}
+    known[source.name] = source.inner, types
+    for function in ast.parse(source.code).body:
+        if isinstance(function, ast.FunctionDef) and not function.decorator_list:
+            cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
+            for body, live in cutter.nests():
+                nest, given, kept = cutter.nest(body, live, found)
+                if nest.name in refused:
+                    continue
+                found[nest.name] = nest
+                call = f"{nest.name}({', '.join(given)})"
+                if kept:
+                    call = f"{', '.join(kept)} = {call}"
+                for k in [k for each in body for k in _lines(each)]:
+                    lines[k] = ""
+                lines[body[-1].lineno - 1] = " " * body[-1].col_offset + call
+    if not found:
+        return source, found
+    namespace = source.namespace | {name: make(nest) for name, nest in found.items()}
+    return dataclasses.replace(source, code="\n".join(lines) + "\n", namespace=namespace), found
+
+
+class _Cutter:
+    """Finds the loops of one function that can be cut out.
+
+    Parameters
+    ----------
+    function : ast.FunctionDef
+        The function.
+    namespace : mapping
+        What global names mean.
+    inner : iterable of str
+        Indices that are inside each array that they are used for: names, or such plus an int.
+    types : mapping
+        The types that its variables must have.
+    """
+
+    def __init__(
+        self,
+        function: ast.FunctionDef,
+        namespace: Mapping[str, Any],
+        inner: Iterable[str],
+        types: Mapping[str, Type],
+    ) -> None:
+        self.function = function
+        self.namespace = namespace
+        self.inner = frozenset(inner)
+        self.types = types
+        self.bound = {a.arg: 0 for a in function.args.args}  # the line where it is first assigned
+        for n in _names(function):
+            if isinstance(n.ctx, ast.Store):
+                self.bound[n.id] = min(self.bound.get(n.id, n.lineno), n.lineno)
+        self.local = set(self.bound)
+
+    def nests(self) -> Iterator[tuple[list[ast.stmt], set[str]]]:
+        """What can be cut out: outermost loops behind what prepares them; what is read later."""
+        live = Live()
+        live.block(self.function.body, set())
+        if live.is_known:
+            yield from self._inside(self.function.body, live)
+
+    def _inside(
+        self, body: Sequence[ast.stmt], live: Live
+    ) -> Iterator[tuple[list[ast.stmt], set[str]]]:
+        first = 0
+        for k, s in enumerate(body):
+            if isinstance(s, ast.For) and self._fits(s, live.after[s]):
+                yield self._prepared(body[first:k], s, live.after[s]), live.after[s]
+                first = k + 1
+                continue
+            for field in ("body", "orelse"):
+                yield from self._inside(getattr(s, field, ()), live)
+
+    def _fits(self, loop: ast.For, live: set[str]) -> bool:
+        if not self._knows(loop) or _innermost(loop) > MOST_LOOPS:
+            return False
+        return all(self.bound[name] < loop.lineno for name in stored_in(loop) & live)
+
+    def _prepared(
+        self, before: Sequence[ast.stmt], loop: ast.For, live: set[str]
+    ) -> list[ast.stmt]:
+        """A loop behind what nobody else needs: windows and numbers for it, and its checks.
+
+        These may stand behind other statements that only define names.
+        """
+        found: list[ast.stmt] = [loop]
+        names = {n.id for n in _names(loop)}
+        between_stored: set[str] = set()
+        between_read: set[str] = set()
+        for s in reversed(before):
+            stored, read = stored_in(s), _read(s)
+            is_own = not stored & live or stored <= stored_in(loop)
+            if isinstance(s, ast.Assign):
+                fits = stored <= names and is_own and not stored & between_read
+            else:
+                fits = isinstance(s, ast.Expr) and read & self.local <= names
+            if fits and self._knows(s) and not (stored | read) & between_stored:
+                if all(isinstance(t, ast.Name) for t in getattr(s, "targets", ())):
+                    found.insert(0, s)
+                    names |= read
+                    continue
+            if not self._defines(s):
+                break
+            between_stored |= stored
+            between_read |= read
+        return found
+
+    def _defines(self, s: ast.stmt) -> bool:
+        """Whether all that a statement does is to name something, or to compare lengths."""
+        if isinstance(s, ast.Expr):
+            return self._knows(s) and _called(s.value) in _CHECKS
+        if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)):
+            return False
+        return self._reads(s.value) or _called(s.value) == "empty"
+
+    def nest(
+        self, body: Sequence[ast.stmt], live: set[str], known: Mapping[str, Nest]
+    ) -> tuple[Nest, list[str], list[str]]:
+        """Statements with names of their own; the arguments and the results of their call."""
+        tree = ast.Module(list(body), [])
+        stored = stored_in(tree)
+        kept = sorted(stored & live, key=lambda name: (self.bound[name], name))
+        read = Live().block(body, set(kept))
+        order = dict.fromkeys(n.id for n in _names(tree) if n.id in self.local)
+        own = {name: f"v{k}" for k, name in enumerate(order)}
+        given = [name for name in own if name in read]
+        for n in _names(tree):
+            n.id = own.get(n.id, n.id)
+        text = "\n".join(map(ast.unparse, body))
+        places = (place.partition(" ") for place in self.inner)  # `top + 2` is inside, too
+        inner = frozenset(own[name] + plus + k for name, plus, k in places if name in own)
+        params, results = tuple(own[n] for n in given), tuple(own[n] for n in kept)
+        stored_types = {own[name]: self.types[name] for name in sorted(stored & self.types.keys())}
+        kinds = [(v, t.dtype.str, t.ndim) for v, t in stored_types.items()]
+        line = body[0].lineno if CHECK_BOUNDS else 0  # else it may stand for several loops
+        what = repr((text, params, results, sorted(inner), kinds, line))
+        name = f"nest_{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+        if name in known:
+            return known[name], given, kept
+        made = ast.parse(text)
+        functions = {
+            n.id: self.namespace.get(n.id, BUILTINS.get(n.id))
+            for n in _names(made)
+            if n.id not in own.values()
+        }
+        if CHECK_BOUNDS:  # what raises tells the line
+            for new, old in zip(ast.walk(made), ast.walk(tree), strict=True):
+                ast.copy_location(new, old)
+        return Nest(name, made, params, results, inner, functions, stored_types), given, kept
+
+    # -- what a nest may hold
+
+    def _knows(self, s: ast.stmt) -> bool:
+        """Whether a statement is one of those that ``nest_writer`` writes."""
+        if isinstance(s, ast.For):
+            call = s.iter
+            return (
+                isinstance(s.target, ast.Name)
+                and isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.func.id == "range"
+                and all(map(self._reads, call.args))
+                and all(map(self._knows, s.body))
+                and not s.orelse
+            )
+        if isinstance(s, ast.If):
+            return self._reads(s.test) and all(map(self._knows, [*s.body, *s.orelse]))
+        if isinstance(s, ast.Assign):
+            return len(s.targets) == 1 and self._writes(s.targets[0]) and self._reads(s.value)
+        if isinstance(s, ast.AugAssign):
+            return self._writes(s.target) and self._reads(s.value)
+        if isinstance(s, ast.Expr):
+            return isinstance(s.value, ast.Call) and self._reads(s.value)
+        return isinstance(s, ast.Pass)
+
+    def _writes(self, target: ast.expr) -> bool:
+        if isinstance(target, ast.Subscript):
+            return self._reads(target) and not _has_slice(target)
+        return isinstance(target, ast.Name)
+
+    def _reads(self, e: ast.expr) -> bool:
+        if isinstance(e, ast.Call):
+            return not e.keywords and self._calls(e.func) and all(map(self._reads, e.args))
+        if isinstance(e, ast.Attribute):
+            if isinstance(e.value, ast.Name) and e.value.id not in self.local:
+                value = getattr(self.namespace.get(e.value.id), e.attr, None)
+                return isinstance(value, (int, float))
+            return e.attr in ("shape", "size", "real", "imag") and self._reads(e.value)
+        if isinstance(e, ast.Name):
+            return e.id in self.local
+        if isinstance(e, ast.Constant):
+            return type(e.value) in (bool, int, float)
+        if isinstance(e, ast.Compare):
+            return len(e.ops) == 1 and all(map(self._reads, [e.left, *e.comparators]))
+        if isinstance(e, ast.Slice):
+            return e.step is None and all(map(self._reads, filter(None, (e.lower, e.upper))))
+        known = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Subscript, ast.Tuple)
+        return isinstance(e, known) and all(
+            self._reads(x) for x in ast.iter_child_nodes(e) if isinstance(x, ast.expr)
+        )
+
+    def _calls(self, f: ast.expr) -> bool:
+        if isinstance(f, ast.Name):
+            known = f.id in self.namespace or f.id in BUILTINS
+            return known and f.id not in self.local and f.id not in _ANSWER_ARRAYS
+        if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+            if f.value.id in self.local:
+                return False
+            function = getattr(self.namespace.get(f.value.id), f.attr, None)
+            # other functions of NumPy's answer arrays
+            return isinstance(function, (np.ufunc, type)) or hasattr(math, f.attr)
+        return False
+
+
+class Live:
+    """Which names are read behind each statement before they are assigned again.
+
+    Attributes
+    ----------
+    after : dict
+        By statement.
+    is_known : bool
+        Whether all statements are of kinds that are known.
+    """
+
+    def __init__(self) -> None:
+        self.after: dict[ast.stmt, set[str]] = {}
+        self.is_known = True
+        self._ends: list[set[str]] = []  # for each loop around: what is read behind it, or in it
+        self._carried: dict[ast.stmt, set[str]] = {}  # what a loop was seen to read at its start
+
+    def block(self, body: Iterable[ast.stmt], after: set[str]) -> set[str]:
+        """What is read from the start of some statements on."""
+        for s in reversed(list(body)):
+            self.after[s] = self.after.get(s, set()) | after
+            after = self.statement(s, after)
+        return after
+
+    def statement(self, s: ast.stmt, after: set[str]) -> set[str]:
+        """What is read from the start of one on."""
+        if isinstance(s, ast.Assign):
+            stored = {t.id for t in _targets(s.targets) if isinstance(t, ast.Name)}
+            return (after - stored) | _read(s)
+        if isinstance(s, ast.AugAssign):
+            return after | _read(s) | {n.id for n in _names(s)}
+        if isinstance(s, (ast.Expr, ast.Pass)):
+            return after | _read(s)
+        if isinstance(s, (ast.Return, ast.Raise)):
+            return _read(s)
+        if isinstance(s, ast.If):
+            return self.block(s.body, after) | self.block(s.orelse, after) | _read(s.test)
+        if isinstance(s, (ast.Break, ast.Continue)) and self._ends:
+            return set(self._ends[-1])
+        if isinstance(s, (ast.For, ast.While)) and not s.orelse:
+            return self._loop(s, after)
+        self.is_known = False
+        return after
+
+    def _loop(self, s: ast.For | ast.While, after: set[str]) -> set[str]:
+        head = _read(s.iter if isinstance(s, ast.For) else s.test)
+        own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        # what is read behind a loop only grows while the loops around it are looked at again
+        reached = after | (set() if own else head) | self._carried.get(s, set())
+        while True:
+            self._ends.append(reached)
+            inside = self.block(s.body, reached) - own
+            self._ends.pop()
+            if inside <= reached:
+                self._carried[s] = inside
+                return reached | head
+            reached = reached | inside
+
+
+def _targets(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for t in targets:
+        if isinstance(t, ast.Tuple):
+            yield from _targets(t.elts)
+        else:
+            yield t
+
+
+def _names(tree: ast.AST) -> list[ast.Name]:
+    """Names, as they stand in the source; a statement is looked at once, as by :func:`_uses`."""
+    known: list[ast.Name] | None = vars(tree).get(_NAMES)
+    if known is None:
+        known = vars(tree)[_NAMES] = []
+        _add_names(tree, known)
+    return known
+
+
+def _add_names(tree: ast.AST, found: list[ast.Name]) -> None:
+    for node in _children(tree):
+        if isinstance(node, ast.Name):
+            found.append(node)
+        elif isinstance(node, ast.stmt):
+            found += _names(node)
+        else:
+            _add_names(node, found)
+
+
+_HOLDING: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Constant: (), ast.Name: (), ast.Attribute: ("value",), ast.BinOp: ("left", "right"),
+    ast.UnaryOp: ("operand",), ast.Subscript: ("value", "slice"), ast.Tuple: ("elts",),
+    ast.Compare: ("left", "comparators"), ast.Assign: ("targets", "value"),
+    ast.AugAssign: ("target", "value"), ast.For: ("target", "iter", "body", "orelse"),
+}  # fmt: skip
+"""The fields of the commonest nodes that may hold names, in the order of the source."""
+
+
+def _children(tree: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node that may hold names."""
+    for field in _HOLDING.get(type(tree), tree._fields):
+        value = getattr(tree, field, None)
+        if isinstance(value, list):
+            for each in value:
+                if isinstance(each, ast.AST):
+                    yield each
+        elif isinstance(value, (ast.expr, ast.stmt, ast.arguments)):
+            yield value
+
+
+def _read(tree: ast.AST) -> set[str]:
+    return _uses(tree)[0]
+
+
+def stored_in(tree: ast.AST) -> set[str]:
+    """The names that some statements assign."""
+    return _uses(tree)[1]
+
+
+def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """Which names are read and which assigned; a statement is looked at once, so nobody may write.
+
+    What is renamed later keeps the names of the source.
+    """
+    known: tuple[set[str], set[str]] | None = vars(tree).get(_USES)
+    if known is not None:
+        return known
+    read: set[str] = set()
+    stored: set[str] = set()
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else stored).add(node.id)
+        elif isinstance(node, ast.stmt) and node is not tree:
+            inside = _uses(node)
+            read |= inside[0]
+            stored |= inside[1]
+        else:
+            nodes += _children(node)
+    vars(tree)[_USES] = read, stored
+    return read, stored
+
+
+def known_int(e: ast.expr) -> int | None:
+    """The value of an int that is written down."""
+    if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
+        k = known_int(e.operand)
+        return None if k is None else -k
+    return e.value if isinstance(e, ast.Constant) and type(e.value) is int else None
+
+
+def _called(e: ast.expr) -> str:
+    """The last name of the function that an expression calls."""
+    f = e.func if isinstance(e, ast.Call) else None
+    return f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else ""
+
+
+def _lines(s: ast.stmt) -> range:
+    assert s.end_lineno is not None
+    return range(s.lineno - 1, s.end_lineno)
+
+
+def _innermost(loop: ast.For) -> int:
+    """How many loops have no loop inside."""
+    inside = list(_loops(loop.body))
+    return sum(not any(True for _ in _loops(n.body)) for n in inside) if inside else 1
+
+
+def _loops(body: Iterable[ast.stmt]) -> Iterator[ast.For]:
+    """The loops among some statements and inside them."""
+    for s in body:
+        if isinstance(s, ast.For):
+            yield s
+        for field in ("body", "orelse"):
+            yield from _loops(getattr(s, field, ()))
+
+
+def _has_slice(e: ast.AST) -> bool:
+    return isinstance(e, ast.Slice) or any(map(_has_slice, _children(e)))

@@ -1,0 +1,250 @@
+"""Statements of a nest as LLVM code: assignments, branches and loops.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types as _types
+
+from fwdad.codegen.llvm.checks import say_where
+from fwdad.codegen.llvm.elements import Held, all_steps, element, get_itemsize, store_item
+from fwdad.codegen.llvm.loop_merging import SharedLoop
+from fwdad.codegen.llvm.nests.expressions import Expressions, Number
+from fwdad.codegen.llvm.nests.extraction import known_int
+from fwdad.codegen.llvm.nests.types import Typed
+from fwdad.codegen.llvm.outlining import call_apart
+from fwdad.codegen.loops.array_provenance import Given
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+
+types: Any = _types
+
+
+class NestWriter(Expressions):
+    """Writes one nest.
+
+    Parameters
+    ----------
+    context, builder
+        Numba's target context and LLVM builder.
+    typed : Typed
+        The nest and its types.
+    shared : mapping
+        The loops that are functions of their own.
+    """
+
+    def __init__(
+        self, context: Any, builder: Any, typed: Typed, shared: Mapping[ast.For, SharedLoop]
+    ) -> None:
+        super().__init__(context, builder, typed)
+        self.shared = shared
+
+    def write(self, arguments: Sequence[Any], known: Sequence[Given]) -> None:
+        """Write the whole function."""
+        rest = iter(arguments)
+        for name, t, of in zip(self.nest.params, self.typed.given, known, strict=True):
+            if isinstance(t, types.Array):
+                data, *lengths = (next(rest) for _ in range(1 + t.ndim))
+                size = self.context.get_constant(types.intp, get_itemsize(self.context, t))
+                axes = range(t.ndim if t.layout == "A" else 0)
+                steps = [size if k == of.neighbours else next(rest) for k in axes]
+                if of.is_apart:
+                    data.add_attribute("noalias")
+                self._lengths_fit(t, lengths)
+                self.names[name] = Held(t, data, lengths, steps)
+            else:
+                self._bind(name, t, next(rest))
+        self._block(self.nest.tree.body)
+        convention = self.context.call_conv
+        results = [self._name(r) for r in self.nest.results]
+        if not results:
+            convention.return_value(self.builder, self.context.get_dummy_value())
+        elif len(results) == 1:
+            t = self.typed.result
+            answer = self.context.get_return_value(self.builder, t, results[0])
+            convention.return_value(self.builder, answer)
+        else:
+            t = self.typed.result
+            made = self.context.make_tuple(self.builder, t, results)
+            answer = self.context.get_return_value(self.builder, t, made)
+            convention.return_value(self.builder, answer)
+
+    def _lengths_fit(self, t: Any, lengths: Sequence[Any]) -> None:
+        """Tell LLVM that an array's bytes can be counted: it has fewer cases then.
+
+        NumPy and what allocates here see to it; a broadcast array is only looked at.
+        """
+        most = 2**63 // max(get_itemsize(self.context, t), 2)
+        for n in lengths if t.mutable else ():
+            self.builder.assume(self.builder.icmp_unsigned("<", n, n.type(most)))
+
+    def _block(self, body: Sequence[ast.stmt]) -> None:
+        for s in body:
+            self._statement(s)
+
+    def _statement(self, s: ast.stmt) -> None:
+        if CHECK_BOUNDS:
+            say_where(self.builder, s.lineno)
+        if isinstance(s, ast.For) and s in self.shared:
+            self._apart(s, self.shared[s])
+        elif isinstance(s, ast.For):
+            self._loop(s)
+        elif isinstance(s, ast.If):
+            self._branch(s)
+        elif isinstance(s, ast.Assign):
+            self._assign(s.targets[0], self.typed.of[s.value], self._value(s.value))
+        elif isinstance(s, ast.AugAssign):
+            left, right = self._value(s.target), self._value(s.value)
+            kinds = [self.typed.of[s.target], self.typed.of[s.value]]
+            t, made = self._call(s, kinds, [left, right])
+            self._assign(s.target, t, made)
+        elif isinstance(s, ast.Expr):
+            self._value(s.value)
+
+    def _assign(self, target: ast.expr, t: Any, value: Any) -> None:
+        if isinstance(target, ast.Subscript):
+            array = self._value(target.value)
+            value = self.context.cast(self.builder, value, t, array.type.dtype)
+            place = element(self.context, self.builder, array, self._index(target))
+            store_item(self.context, self.builder, array.type, value, place)
+        else:
+            assert isinstance(target, ast.Name)
+            self._bind(target.id, t, value)
+
+    def _branch(self, s: ast.If) -> None:
+        condition = self._truth(s.test)
+        with self.builder.if_else(condition) as (then, other):
+            with then:
+                self._block(s.body)
+            with other:
+                self._block(s.orelse)
+
+    def _loop(self, s: ast.For) -> None:
+        assert isinstance(s.iter, ast.Call)
+        assert isinstance(s.target, ast.Name)
+        builder, args = self.builder, [self._value(x) for x in s.iter.args]
+        start, stop = (args[0].type(0), args[0]) if len(args) == 1 else args[:2]
+        step = args[2] if len(args) == 3 else start.type(1)
+        begin, body, end = (builder.append_basic_block(n) for n in ("begin", "body", "end"))
+        before = builder.block
+        forwards = self._goes_up(s, step)
+        goes_on = self._is_before(start, stop, forwards)
+        if len(args) == 3 and known_int(s.iter.args[2]) is None:
+            zero = builder.icmp_signed("==", step, step.type(0))
+            from_zero = builder.append_basic_block("zero")
+            checked = builder.append_basic_block("checked")
+            builder.cbranch(zero, from_zero, checked).set_weights([1, 99])
+            builder.position_at_end(from_zero)
+            message = "range() arg 3 must not be zero"
+            self.context.call_conv.return_user_exc(builder, ValueError, (message,))
+            builder.position_at_end(checked)
+            before = builder.block
+        builder.cbranch(goes_on, begin, end)
+        builder.position_at_end(begin)
+        index = builder.phi(start.type)
+        index.add_incoming(start, before)
+        builder.branch(body)
+        builder.position_at_end(body)
+        self._bind(s.target.id, types.int64, index)
+        self._block(s.body)
+        following = builder.add(index, step, flags=("nsw",))
+        goes_on = self._is_before(following, stop, forwards)
+        index.add_incoming(following, builder.block)
+        builder.cbranch(goes_on, begin, end)
+        builder.position_at_end(end)
+
+    def _apart(self, s: ast.For, loop: SharedLoop) -> None:
+        """Call the function that a loop is; a step between elements that is known is no argument.
+
+        So a window on an array is one kind with the array, whose elements are neighbours too.
+        """
+        kinds: list[tuple[Any, list[Any], bool]] = []
+        given: list[tuple[Any, Any]] = []  # Numba's types, LLVM's values
+        values = [self._value(x) for x in loop.given]
+        places = [_argument_of(v.data) for v in values if isinstance(v, Held)]
+        for x, value in zip(loop.given, values, strict=True):
+            t = self.typed.of[x]
+            if not isinstance(value, Held):
+                kinds.append((t, [], False))
+                given.append((t, value))
+                continue
+            steps = all_steps(self.context, self.builder, value)
+            known = [step.constant if isinstance(step, ir.Constant) else None for step in steps]
+            kinds.append((t.copy(layout="A"), known, _is_apart(_argument_of(value.data), places)))
+            given.append((types.CPointer(t.dtype), value.data))
+            given += [(types.intp, n) for n, k in zip(steps, known, strict=True) if k is None]
+
+        def write(inside: Any, arguments: Sequence[Any]) -> Any:
+            writer, rest = NestWriter(self.context, inside, self.typed, {}), iter(arguments)
+            for x, (t, known, is_apart) in zip(loop.given, kinds, strict=True):
+                data = next(rest)
+                if is_apart:
+                    data.add_attribute("noalias")
+                if isinstance(t, types.Array):
+                    assert isinstance(x, ast.Name)
+                    steps = [next(rest) if k is None else ir.IntType(64)(k) for k in known]
+                    writer.names[x.id] = Held(t, data, writer.lengths_of(x.id, t.ndim), steps)
+                elif isinstance(x, ast.Name):
+                    writer.names[x.id] = Number(t, data)
+                else:
+                    assert isinstance(x, ast.Subscript)
+                    assert isinstance(x.value, ast.Attribute)
+                    assert isinstance(x.value.value, ast.Name)
+                    of = x.value.value
+                    k, lengths = (
+                        known_int(x.slice),
+                        writer.lengths_of(of.id, len(self.typed.of[x.value])),
+                    )
+                    assert k is not None
+                    lengths[k] = data
+                    writer.names.setdefault(of.id, Held(self.typed.of[of], None, lengths, []))
+            writer._loop(s)
+            return self.context.get_dummy_value()
+
+        name = hashlib.sha256(repr((loop.text, kinds)).encode()).hexdigest()[:16]
+        signature = types.none(*(t for t, _ in given))
+        parts = [x for _, x in given]
+        call_apart(self.context, self.builder, f"loop_{name}", signature, parts, write)
+
+    def lengths_of(self, name: str, rank: int) -> list[Any]:
+        """The lengths of an array, which are told one by one."""
+        known = self.names.get(name)
+        return known.lengths if known is not None else [None] * rank
+
+    def _goes_up(self, s: ast.For, step: Any) -> Any:
+        """True or False if it is known, else a bit."""
+        assert isinstance(s.iter, ast.Call)
+        if len(s.iter.args) < 3:
+            return True
+        known = known_int(s.iter.args[2])
+        if known:
+            return known > 0
+        return self.builder.icmp_signed(">", step, step.type(0))
+
+    def _is_before(self, i: Any, stop: Any, forwards: Any) -> Any:
+        if isinstance(forwards, bool):
+            return self.builder.icmp_signed("<" if forwards else ">", i, stop)
+        up, down = (self.builder.icmp_signed(sign, i, stop) for sign in "<>")
+        return self.builder.select(forwards, up, down)
+
+
+def _argument_of(pointer: Any) -> Any:
+    """The argument of a function from which a pointer into its memory was made."""
+    while isinstance(pointer, (ir.GEPInstr, ir.CastInstr)):
+        pointer = pointer.operands[0]
+    return pointer
+
+
+def _is_apart(argument: Any, others: Sequence[Any]) -> bool:
+    """Whether an array's argument, which is once among some, has memory that no other one has."""
+    return (
+        isinstance(argument, ir.Argument)
+        and "noalias" in argument.attributes
+        and sum(other is argument for other in others) == 1
+    )

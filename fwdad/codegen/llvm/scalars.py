@@ -1,0 +1,312 @@
+"""Functions of numbers as LLVM code: Python's exceptions, and divisions of ints.
+
+Written for Numba in Python, each would be a function with a library of its own, which takes as long
+to compile as a small program. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import types as _types
+from numba.core import typing
+from numba.extending import intrinsic
+
+from fwdad.codegen.llvm.checks import require
+
+types: Any = _types
+
+NO_FLOAT = "a fractional power of a negative number is complex"
+DOMAIN = (ValueError, "math domain error")
+RANGE = (OverflowError, "math range error")
+"""What functions of :mod:`math` raise."""
+
+
+def _of_two(kinds: Any, made: Any, write: Callable[..., Any]) -> Any:
+    """An intrinsic of two numbers of some kinds, which are given to it as its result's type."""
+
+    def typed(_typing, a, b):
+        if not (isinstance(a, kinds) and isinstance(b, kinds)):
+            return None
+
+        def code(context, builder, sig, args):
+            given = (context.cast(builder, x, t, made) for t, x in zip(sig.args, args, strict=True))
+            return write(context, builder, *given)
+
+        return made(a, b), code
+
+    return intrinsic(typed)
+
+
+def _of_floats(write: Callable[..., Any]) -> Any:
+    return _of_two((types.Float, types.Integer, types.Boolean), types.float64, write)
+
+
+def _of_ints(write: Callable[..., Any]) -> Any:
+    return _of_two((types.Integer, types.Boolean), types.int64, write)
+
+
+# -- floats
+
+
+def _unless_finite(builder, r):
+    """What is tested of results that are not finite only: hardly any."""
+    is_wide = _is_nan(builder, builder.fsub(r, r))  # infinity less infinity is NaN
+    return builder.if_then(is_wide, likely=False)
+
+
+def _is_nan(builder, x):
+    return builder.fcmp_unordered("uno", x, x)
+
+
+def _is_infinite(builder, x):
+    return builder.or_(
+        *(builder.fcmp_ordered("==", x, x.type(end)) for end in (math.inf, -math.inf))
+    )
+
+
+def _refuse(context, builder, condition, exception, message):
+    require(context, builder, builder.not_(condition), exception, message)
+
+
+def _nan_made(builder, r, *given):
+    """Whether a result is NaN, but nothing that it was computed of."""
+    made = _is_nan(builder, r)
+    for x in given:
+        made = builder.and_(made, builder.not_(_is_nan(builder, x)))
+    return made
+
+
+def _infinity_made(builder, r, *given):
+    """Whether a result is infinite, but all that it was computed of is finite."""
+    made = _is_infinite(builder, r)
+    for x in given:
+        # false of NaN, too
+        lies_between = builder.and_(
+            builder.fcmp_ordered("<", x, x.type(math.inf)),
+            builder.fcmp_ordered(">", x, x.type(-math.inf)),
+        )
+        made = builder.and_(made, lies_between)
+    return made
+
+
+@_of_floats
+def in_domain(context, builder, r, x):
+    """The result of a function of :mod:`math`, which raises where it is not defined."""
+    with _unless_finite(builder, r):
+        wrong = builder.or_(_nan_made(builder, r, x), _infinity_made(builder, r, x))
+        _refuse(context, builder, wrong, *DOMAIN)
+    return r
+
+
+@_of_floats
+def in_range(context, builder, r, x):
+    """The result of a function of :mod:`math` that can overflow."""
+    with _unless_finite(builder, r):
+        _refuse(context, builder, _nan_made(builder, r, x), *DOMAIN)
+        _refuse(context, builder, _infinity_made(builder, r, x), *RANGE)
+    return r
+
+
+def _power(context, builder, a, b):
+    signature = typing.signature(types.float64, types.float64, types.float64)
+    return context.get_function(math.pow, signature)(builder, (a, b))
+
+
+@_of_floats
+def float_power(context, builder, a, b):
+    """``a**b`` of Python's floats."""
+    zero = a.type(0.0)
+    is_pole = builder.and_(builder.fcmp_ordered("==", a, zero), builder.fcmp_ordered("<", b, zero))
+    is_pole = builder.and_(is_pole, builder.fcmp_ordered(">", b, b.type(-math.inf)))
+    _refuse(context, builder, is_pole, ZeroDivisionError, "zero to a negative power")
+    r = _power(context, builder, a, b)
+    with _unless_finite(builder, r):
+        _refuse(context, builder, _nan_made(builder, r, a, b), ValueError, NO_FLOAT)
+        message = "(34, 'Numerical result out of range')"
+        _refuse(context, builder, _infinity_made(builder, r, a, b), OverflowError, message)
+    return r
+
+
+@_of_floats
+def math_power(context, builder, a, b):
+    """``math.pow(a, b)``."""
+    r = _power(context, builder, a, b)
+    with _unless_finite(builder, r):
+        is_pole = builder.fcmp_ordered("==", a, a.type(0.0))
+        overflows = _infinity_made(builder, r, a, b)
+        wrong = builder.or_(_nan_made(builder, r, a, b), builder.and_(overflows, is_pole))
+        _refuse(context, builder, wrong, *DOMAIN)
+        _refuse(context, builder, overflows, *RANGE)
+    return r
+
+
+@intrinsic
+def to_int(_typing, x):
+    """``int(x)`` of a float."""
+    if not isinstance(x, types.Float):
+        return None
+
+    def code(context, builder, sig, args):
+        x = context.cast(builder, args[0], sig.args[0], types.float64)
+        message = "cannot convert float NaN to integer"
+        _refuse(context, builder, _is_nan(builder, x), ValueError, message)
+        fits = builder.and_(
+            builder.fcmp_ordered("<", x, x.type(2.0**63)),
+            builder.fcmp_ordered(">=", x, x.type(-(2.0**63))),
+        )
+        message = "a float is too large for a 64-bit int"
+        require(context, builder, fits, OverflowError, message)
+        return context.cast(builder, x, types.float64, types.int64)
+
+    return types.int64(x), code
+
+
+@intrinsic
+def room_for(_typing, wanted, most):
+    """How many elements to make room for, given as a float because the product may be large."""
+    if wanted != types.float64 or most != types.float64:
+        return None
+
+    def code(context, builder, _sig, args):
+        wanted, most = args
+        fewer = builder.select(builder.fcmp_ordered("<", wanted, most), wanted, most)
+        return context.cast(builder, fewer, types.float64, types.int64)
+
+    return types.int64(wanted, most), code
+
+
+# -- ints
+
+
+def _floored(builder, a, b):
+    """Quotient and remainder, of which the latter has the divisor's sign; b is not 0 or -1."""
+    quotient, rest = builder.sdiv(a, b), builder.srem(a, b)
+    zero = rest.type(0)
+    is_other = builder.icmp_signed("<", builder.xor(rest, b), zero)
+    is_below = builder.and_(builder.icmp_signed("!=", rest, zero), is_other)
+    lower, beside = builder.sub(quotient, quotient.type(1)), builder.add(rest, b)
+    return builder.select(is_below, lower, quotient), builder.select(is_below, beside, rest)
+
+
+def _is(builder, n, known):
+    return builder.icmp_signed("==", n, n.type(known))
+
+
+def _divisor(builder, b):
+    """A divisor, or 1 in the place of those that the processor cannot divide all ints by."""
+    return builder.select(builder.or_(_is(builder, b, 0), _is(builder, b, -1)), b.type(1), b)
+
+
+@_of_ints
+def int_floor_divide(_context, builder, a, b):
+    """``a // b`` of NumPy's ints: 0 for a zero divisor."""
+    quotient, _ = _floored(builder, a, _divisor(builder, b))
+    quotient = builder.select(_is(builder, b, -1), builder.neg(a), quotient)
+    return builder.select(_is(builder, b, 0), a.type(0), quotient)
+
+
+@_of_ints
+def int_remainder(_context, builder, a, b):
+    """``a % b`` of NumPy's ints: 0 for a zero divisor."""
+    return _floored(builder, a, _divisor(builder, b))[1]
+
+
+@_of_ints
+def int_fmod(_context, builder, a, b):
+    """``np.fmod(a, b)`` of ints: the remainder has the sign of ``a``; 0 for a zero divisor."""
+    return builder.srem(a, _divisor(builder, b))
+
+
+def _of_one_type(write: Callable[..., Any]) -> Any:
+    """An intrinsic of two ints of one type, which its result has, too."""
+
+    def typed(_typing, a, b):
+        if a != b or not isinstance(a, types.Integer):
+            return None
+
+        def code(_context, builder, sig, args):
+            inside = builder.icmp_unsigned("<", args[1], args[1].type(a.bitwidth))
+            return write(builder, sig.return_type, *args, inside)
+
+        return a(a, b), code
+
+    return intrinsic(typed)
+
+
+@_of_one_type
+def left_shift(builder, _type, a, b, inside):
+    """``a << b`` of NumPy's ints: 0 where all bits are shifted out."""
+    return builder.select(inside, builder.shl(a, b), a.type(0))
+
+
+@_of_one_type
+def right_shift(builder, t, a, b, inside):
+    """``a >> b`` of NumPy's ints: the sign where all bits are shifted out."""
+    if not t.signed:
+        return builder.select(inside, builder.lshr(a, b), a.type(0))
+    return builder.ashr(a, builder.select(inside, b, b.type(t.bitwidth - 1)))
+
+
+@intrinsic
+def int_within(_typing, x, low, high):
+    """An int of Python's that NumPy takes for one of a dtype, from ``low`` to ``high``."""
+    ends = (types.unliteral(t) for t in (low, high))
+    if x != types.int64 or not all(isinstance(t, types.Integer) for t in ends):
+        return None
+
+    def code(context, builder, sig, args):
+        x, low, high = (
+            context.cast(builder, a, t, types.int64) for t, a in zip(sig.args, args, strict=True)
+        )
+        fits = builder.and_(builder.icmp_signed(">=", x, low), builder.icmp_signed("<=", x, high))
+        message = "a Python integer is out of bounds for the dtype"
+        require(context, builder, fits, OverflowError, message)
+        return x
+
+    return types.int64(x, low, high), code
+
+
+def _divides(context, builder, b):
+    message = "integer division or modulo by zero"
+    _refuse(context, builder, _is(builder, b, 0), ZeroDivisionError, message)
+
+
+@_of_ints
+def python_int_divide(context, builder, a, b):
+    """``a // b`` of Python's ints."""
+    _divides(context, builder, b)
+    is_negated = _is(builder, b, -1)
+    too_large = builder.and_(is_negated, _is(builder, a, -(2**63)))
+    message = "an int of compiled code exceeds 64 bits"
+    _refuse(context, builder, too_large, OverflowError, message)
+    quotient, _ = _floored(builder, a, _divisor(builder, b))
+    return builder.select(is_negated, builder.neg(a), quotient)
+
+
+@_of_ints
+def python_int_remainder(context, builder, a, b):
+    """``a % b`` of Python's ints."""
+    _divides(context, builder, b)
+    return _floored(builder, a, _divisor(builder, b))[1]
+
+
+@_of_ints
+def larger(_context, builder, a, b):
+    """The larger of two ints."""
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+@_of_ints
+def smaller(_context, builder, a, b):
+    """The smaller of two ints."""
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+__all__ = [
+    "float_power", "in_domain", "in_range", "int_floor_divide", "int_fmod", "int_remainder",
+    "int_within", "larger", "left_shift", "math_power", "python_int_divide",
+    "python_int_remainder", "right_shift", "room_for", "smaller", "to_int",
+]  # fmt: skip

@@ -1,0 +1,360 @@
+"""The lanes of one scalar in SIMD registers: a Numba type that is an LLVM vector.
+
+A value is ``<n x double>``; three lanes are four and five to seven are eight, because LLVM makes
+poor code of other widths. In memory it is ``[n x double]``: containers align their items to 8
+bytes, and a vector loaded at its natural alignment from there would crash. No fast-math flags: they
+break the NaN policy, and gain nothing. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.runtime.lanes import LaneFunctions
+
+types: Any = _types
+_DOUBLE = ir.DoubleType()
+_INT32 = ir.IntType(32)
+
+
+class LanesType(types.Type):
+    """N lanes of float64.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        super().__init__(name=f"Lanes({n})")
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):
+    """A vector as a value, an array of doubles in memory and across calls."""
+
+    def __init__(self, manager: Any, lanes: LanesType) -> None:
+        super().__init__(manager, lanes, _vector(lanes.n))
+
+    def get_data_type(self) -> ir.Type:
+        return ir.ArrayType(_DOUBLE, self._fe_type.n)
+
+    get_return_type = get_data_type
+
+    def as_data(self, builder: Any, value: Any) -> Any:
+        made = ir.Constant(self.get_data_type(), ir.Undefined)
+        for k in range(self._fe_type.n):
+            made = builder.insert_value(made, builder.extract_element(value, _INT32(k)), k)
+        return made
+
+    def from_data(self, builder: Any, value: Any) -> Any:
+        made = _zeros(self._fe_type.n)
+        for k in range(self._fe_type.n):
+            made = builder.insert_element(made, builder.extract_value(value, k), _INT32(k))
+        return made
+
+    as_return = as_data
+    from_return = from_data
+
+    def load_from_data_pointer(self, builder: Any, ptr: Any, align: int | None = None) -> Any:  # noqa: ARG002
+        return _load_vector(builder, ptr, self._fe_type.n)
+
+
+def _register_width(n: int) -> int:
+    """How many lanes the register of n lanes has; nobody reads those that are to spare."""
+    return next((width for width in (1, 2, 4, 8) if width >= n), n)
+
+
+def _vector(n: int) -> ir.Type:
+    return ir.VectorType(_DOUBLE, _register_width(n))
+
+
+def _zeros(n: int) -> Any:
+    return ir.Constant(_vector(n), [_DOUBLE(0.0)] * _register_width(n))
+
+
+def _picked(builder: Any, v: Any, w: Any, lanes: list[int]) -> Any:
+    mask = ir.Constant(ir.VectorType(_INT32, len(lanes)), lanes)
+    return builder.shuffle_vector(v, w, mask)
+
+
+def _load_vector(builder: Any, pointer: Any, n: int) -> Any:
+    narrow = ir.VectorType(_DOUBLE, n)
+    v = builder.load(builder.bitcast(pointer, narrow.as_pointer()), align=8)
+    spare = _register_width(n) - n
+    if not spare:
+        return v
+    # zeros to spare: what happens to stand in a register may be slow to compute with
+    return _picked(builder, v, ir.Constant(narrow, [_DOUBLE(0.0)] * n), [*range(n), *[n] * spare])
+
+
+def _store_vector(builder: Any, lanes: Any, pointer: Any, n: int) -> None:
+    if _register_width(n) != n:
+        lanes = _picked(builder, lanes, lanes, list(range(n)))
+    narrow = ir.VectorType(_DOUBLE, n)
+    builder.store(lanes, builder.bitcast(pointer, narrow.as_pointer()), align=8)
+
+
+def _splat(builder: Any, x: Any, n: int) -> Any:
+    unset = ir.Constant(_vector(n), ir.Undefined)
+    first = builder.insert_element(unset, x, _INT32(0))
+    return _picked(builder, first, unset, [0] * _register_width(n))
+
+
+# -- operators
+
+
+def _typed(op: Any, typer: Callable[..., Any]) -> None:
+    type_callable(op)(lambda _context: typer)
+
+
+def _two(a: Any, b: Any) -> Any:
+    return a if isinstance(a, LanesType) and a == b else None
+
+
+def _one(a: Any) -> Any:
+    return a if isinstance(a, LanesType) else None
+
+
+def _scaled(a: Any, b: Any) -> Any:
+    if isinstance(a, LanesType):
+        return _by_number(a, b)
+    return _by_number(b, a)
+
+
+def _by_number(a: Any, b: Any) -> Any:
+    real = isinstance(b, (types.Float, types.Integer, types.Boolean))
+    return a if isinstance(a, LanesType) and real else None
+
+
+def _operands(context: Any, builder: Any, sig: Any, args: Any) -> list[Any]:
+    n = sig.return_type.n
+    return [
+        x
+        if isinstance(t, LanesType)
+        else _splat(builder, context.cast(builder, x, t, types.float64), n)
+        for t, x in zip(sig.args, args, strict=True)
+    ]
+
+
+def _lower(op: Any, pairs: list[tuple[Any, Any]], instruction: str) -> None:
+    def implementation(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return getattr(builder, instruction)(*_operands(context, builder, sig, args))
+
+    for pair in pairs:
+        lower_builtin(op, *pair)(implementation)
+
+
+_NUMBERS = (types.Float, types.Integer, types.Boolean)
+for _ops, _instruction in (
+    ((operator.add, operator.iadd), "fadd"),
+    ((operator.sub, operator.isub), "fsub"),
+):
+    for _op in _ops:
+        _typed(_op, _two)
+        _lower(_op, [(LanesType, LanesType)], _instruction)
+for _op in (operator.mul, operator.imul):
+    _typed(_op, _scaled)
+    _lower(_op, [p for t in _NUMBERS for p in ((t, LanesType), (LanesType, t))], "fmul")
+for _op in (operator.truediv, operator.itruediv):
+    _typed(_op, _by_number)
+    _lower(_op, [(LanesType, t) for t in _NUMBERS], "fdiv")
+_typed(operator.neg, _one)
+_typed(operator.pos, _one)
+
+
+@lower_builtin(operator.neg, LanesType)
+def _negate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    return builder.fneg(args[0])
+
+
+@lower_builtin(operator.pos, LanesType)
+def _positive(_context: Any, _builder: Any, _sig: Any, args: Any) -> Any:
+    return args[0]
+
+
+# -- memory
+
+
+def _place(
+    context: Any, builder: Any, array_type: Any, array: Any, at: list[Any], n: int
+) -> tuple[Any, Any]:
+    """Where lane 0 of an element stands, and the distance of lanes in bytes; bounds are checked."""
+    ary = context.make_array(array_type)(context, builder, array)
+    lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
+    right = builder.icmp_signed("==", lengths[0], lengths[0].type(n))
+    require(context, builder, right, IndexError, f"the array's first axis does not hold {n} lanes")
+    index = [lengths[0].type(0)]
+    for axis, (i, length) in enumerate(zip(at, lengths[1:], strict=True)):
+        negative = builder.icmp_signed("<", i, i.type(0))
+        i = builder.select(negative, builder.add(i, length), i)
+        inside = builder.icmp_unsigned("<", i, length)
+        require(context, builder, inside, IndexError, f"index is out of bounds for axis {axis}")
+        index.append(i)
+    pointer = cgutils.get_item_pointer(context, builder, array_type, ary, index)
+    return pointer, cgutils.unpack_tuple(builder, ary.strides, array_type.ndim)[0]
+
+
+def _adjacent(array_type: Any) -> bool:
+    """Whether the layout alone says that lanes are neighbours in memory."""
+    return array_type.layout == "F" or (array_type.layout == "C" and array_type.ndim == 1)
+
+
+def _lane_pointer(builder: Any, pointer: Any, stride: Any, k: int) -> Any:
+    address = builder.ptrtoint(pointer, stride.type)
+    moved = builder.add(address, builder.mul(stride, stride.type(k)))
+    return builder.inttoptr(moved, pointer.type)
+
+
+def _read(builder: Any, array_type: Any, pointer: Any, stride: Any, n: int) -> Any:
+    if _adjacent(array_type) or n == 1:
+        return _load_vector(builder, pointer, n)
+    result = cgutils.alloca_once(builder, _vector(n))
+    near = builder.icmp_signed("==", stride, stride.type(8))
+    with builder.if_else(near) as (together, apart):
+        with together:
+            builder.store(_load_vector(builder, pointer, n), result)
+        with apart:
+            made = _zeros(n)
+            for k in range(n):
+                x = builder.load(_lane_pointer(builder, pointer, stride, k), align=8)
+                made = builder.insert_element(made, x, _INT32(k))
+            builder.store(made, result)
+    return builder.load(result)
+
+
+def _write(builder: Any, array_type: Any, pointer: Any, stride: Any, lanes: Any, n: int) -> None:
+    def whole() -> None:
+        _store_vector(builder, lanes, pointer, n)
+
+    if _adjacent(array_type) or n == 1:
+        whole()
+        return
+    near = builder.icmp_signed("==", stride, stride.type(8))
+    with builder.if_else(near) as (together, apart):
+        with together:
+            whole()
+        with apart:
+            for k in range(n):
+                x = builder.extract_element(lanes, _INT32(k))
+                builder.store(x, _lane_pointer(builder, pointer, stride, k), align=8)
+
+
+def _check_array(a: Any, index: Any, n: int, *, write: bool) -> None:
+    fits = isinstance(a, types.Array) and a.dtype == types.float64 and a.ndim == 1 + len(index)
+    if not fits or not a.aligned or (write and not a.mutable):
+        kind = "a writable float64" if write else "a float64"
+        message = f"{n} lanes want {kind} array of {1 + len(index)} dimensions, not {a}"
+        raise TypingError(message)
+
+
+def _cast_index(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
+    held = cgutils.unpack_tuple(builder, index, len(given))
+    return [context.cast(builder, i, t, types.intp) for i, t in zip(held, given, strict=True)]
+
+
+@functools.cache
+def compiled_lanes(n: int) -> LaneFunctions:
+    """The functions on N lanes, for the Numba source.
+
+    Parameters
+    ----------
+    n : int
+        How many lanes.
+    """
+    lanes = LanesType(n)
+    sizes = types.float64
+
+    @intrinsic
+    def load(_typing: Any, a: Any, *index: Any) -> Any:
+        index = index[0] if index and isinstance(index[0], types.BaseTuple) else index
+        _check_array(a, index, n, write=False)
+
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            at = _cast_index(context, builder, sig.args[1], args[1])
+            where, stride = _place(context, builder, sig.args[0], args[0], at, n)
+            return _read(builder, sig.args[0], where, stride, n)
+
+        return lanes(a, types.StarArgTuple.from_types(tuple(index))), code
+
+    @intrinsic
+    def store(_typing: Any, a: Any, value: Any, *index: Any) -> Any:
+        index = index[0] if index and isinstance(index[0], types.BaseTuple) else index
+        _check_array(a, index, n, write=True)
+        if value != lanes:
+            message = f"{lanes} are stored, not {value}"
+            raise TypingError(message)
+
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            at = _cast_index(context, builder, sig.args[2], args[2])
+            where, stride = _place(context, builder, sig.args[0], args[0], at, n)
+            _write(builder, sig.args[0], where, stride, args[1], n)
+            return context.get_dummy_value()
+
+        return types.void(a, value, types.StarArgTuple.from_types(tuple(index))), code
+
+    @intrinsic
+    def zeros(_typing: Any) -> Any:
+        return lanes(), lambda *_: _zeros(n)
+
+    @intrinsic
+    def splat(_typing: Any, _x: Any) -> Any:
+        return lanes(sizes), lambda _context, builder, _sig, args: _splat(builder, args[0], n)
+
+    @intrinsic
+    def scale(_typing: Any, _d: Any, value: Any) -> Any:
+        if value != lanes:
+            message = f"{lanes} are scaled, not {value}"
+            raise TypingError(message)
+
+        def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            zero = _zeros(n)
+            product = builder.fmul(_splat(builder, args[0], n), args[1])
+            # in this order it is one instruction, a product under a mask
+            moves = builder.fcmp_unordered("!=", args[1], zero)
+            return builder.select(moves, product, zero)
+
+        return lanes(sizes, value), code
+
+    @intrinsic
+    def unit(_typing: Any, _k: Any) -> Any:
+        def code(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            made = _zeros(n)
+            for j in range(n):
+                hit = builder.icmp_signed("==", args[0], args[0].type(j))
+                x = builder.select(hit, _DOUBLE(1.0), _DOUBLE(0.0))
+                made = builder.insert_element(made, x, _INT32(j))
+            return made
+
+        return lanes(types.intp), code
+
+    @intrinsic
+    def build(_typing: Any, *items: Any) -> Any:
+        items = items[0] if items and isinstance(items[0], types.BaseTuple) else items
+        if len(items) != n or not all(isinstance(t, _NUMBERS) for t in items):
+            message = f"{lanes} are built of {n} numbers, not of {items}"
+            raise TypingError(message)
+
+        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            made = _zeros(n)
+            held = cgutils.unpack_tuple(builder, args[0], n)
+            for k, (t, x) in enumerate(zip(sig.args[0], held, strict=True)):
+                x = context.cast(builder, x, t, types.float64)
+                made = builder.insert_element(made, x, _INT32(k))
+            return made
+
+        return lanes(types.StarArgTuple.from_types(tuple(items))), code
+
+    return LaneFunctions(load, store, zeros, splat, scale, unit, build)

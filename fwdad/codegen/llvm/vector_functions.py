@@ -1,0 +1,379 @@
+"""Functions of neighbouring elements of arrays, and those that read and write them, by name.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.llvm.scalars import DOMAIN, RANGE
+from fwdad.codegen.llvm.vector_exp import exponential, has_feature
+from fwdad.codegen.llvm.vectors import (
+    FLOATS,
+    VectorType,
+    common,
+    constant,
+    flat,
+    llvm_type,
+    mask_of_floats,
+    same_float,
+    splat,
+    spread,
+    vector_read,
+    vector_write,
+)
+from fwdad.codegen.runtime import libmvec
+
+types: Any = _types
+_INT32 = ir.IntType(32)
+
+
+def _function(
+    arity: int, result: Callable[..., Any], code: Callable[..., Any], doc: str, name: str
+) -> Any:
+    """A function of vectors, of which some may be numbers."""
+
+    def made(_typing, *given):
+        given = flat(given)
+        t = common(*given) if len(given) == arity else None
+        answer = None if t is None else result(t)
+        if t is None or answer is None:
+            message = f"{name} of {', '.join(map(str, given))}"
+            raise TypingError(message)
+
+        def lower(context, builder, sig, args):
+            held = cgutils.unpack_tuple(builder, args[0], arity)
+            pairs = zip(sig.args[0], held, strict=True)
+            return code(builder, t, *[spread(context, builder, a, x, t) for a, x in pairs])
+
+        return answer(types.StarArgTuple.from_types(given)), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = doc
+    return intrinsic(made)
+
+
+def _call(builder: Any, name: str, t: VectorType, *args: Any) -> Any:
+    module, vector = builder.module, llvm_type(t)
+    found = module.globals.get(name)
+    if found is None:
+        found = ir.Function(module, ir.FunctionType(vector, [vector] * len(args)), name)
+        found.attributes.add("nounwind")
+        found.attributes.add("readnone")
+    return builder.call(found, args)
+
+
+def _of_library(name: str) -> Any:
+    def code(builder: Any, t: VectorType, *args: Any) -> Any:
+        symbol = libmvec.symbol(name, t.dtype.bitwidth // 8, t.n)
+        if symbol is None:
+            message = f"no vector function {name} of {t}"
+            raise NotImplementedError(message)
+        if name == "exp" and t.dtype == types.float64 and has_feature("fma"):
+            return exponential(builder, *args)
+        return _call(builder, symbol, t, *args)
+
+    doc = f"``{name}`` of each element, by the C library's vector function: exact to 4 ulp."
+    return _function(libmvec.ARGUMENTS[name], same_float, code, doc, f"vector_{name}")
+
+
+def _suffix(t: VectorType) -> str:
+    return f"v{t.n}{'f64' if t.dtype == types.float64 else 'f32'}"
+
+
+def _of_llvm(name: str, intrinsic_name: str | None = None, arity: int = 1) -> Any:
+    def code(builder: Any, t: VectorType, *args: Any) -> Any:
+        return _call(builder, f"llvm.{intrinsic_name or name}.{_suffix(t)}", t, *args)
+
+    doc = f"``np.{name}`` of each element."
+    return _function(arity, same_float, code, doc, f"vector_{name}")
+
+
+def _is_nan(builder: Any, x: Any) -> Any:
+    return builder.fcmp_unordered("uno", x, x)
+
+
+def _extreme(symbol: str, *, skip_nan: bool) -> Callable[..., Any]:
+    def code(builder: Any, _t: VectorType, x: Any, y: Any) -> Any:
+        first = builder.or_(
+            builder.fcmp_ordered(symbol, x, y), _is_nan(builder, y if skip_nan else x)
+        )
+        return builder.select(first, x, y)
+
+    return code
+
+
+def _sign(builder: Any, t: VectorType, x: Any) -> Any:
+    zero = constant(t, 0.0)
+    positive = builder.fcmp_ordered(">", x, zero)
+    negative = builder.fcmp_ordered("<", x, zero)
+    rest = builder.select(_is_nan(builder, x), x, zero)
+    below = builder.select(negative, constant(t, -1.0), rest)
+    return builder.select(positive, constant(t, 1.0), below)
+
+
+def _compared_with_inf(symbol: str) -> Callable[..., Any]:
+    def code(builder: Any, t: VectorType, x: Any) -> Any:
+        size = _call(builder, f"llvm.fabs.{_suffix(t)}", t, x)
+        return builder.fcmp_ordered(symbol, size, constant(t, float("inf")))
+
+    return code
+
+
+def _scaled(builder: Any, t: VectorType, d: Any, x: Any) -> Any:
+    zero = constant(t, 0.0)
+    return builder.select(builder.fcmp_ordered("==", x, zero), zero, builder.fmul(d, x))
+
+
+@intrinsic
+def vector_where(_typing, condition, a, b):
+    """Elements of one of two, by a mask or a bool."""
+    t = common(a, b)
+    is_mask = isinstance(condition, VectorType) and condition.dtype == types.boolean
+    if t is None:
+        held = {x for x in (a, b) if isinstance(x, types.Float)}
+        if not is_mask or len(held) != 1:
+            return None
+        t = VectorType(held.pop(), condition.n)
+    if not is_mask and not isinstance(condition, types.Boolean):
+        return None
+
+    def code(context, builder, sig, args):
+        mask = spread(context, builder, sig.args[0], args[0], VectorType(types.boolean, t.n))
+        x, y = (spread(context, builder, sig.args[k], args[k], t) for k in (1, 2))
+        return builder.select(mask, x, y)
+
+    return t(condition, a, b), code
+
+
+def _converted(to: Any, name: str) -> Any:
+    def made(_typing, x):
+        if not isinstance(x, VectorType):
+            return None
+        answer = VectorType(to, x.n)
+
+        def lower(_context, builder, sig, args):
+            given, vector = sig.args[0].dtype, llvm_type(answer)
+            if given == to:
+                return args[0]
+            if given in FLOATS:
+                widen = given == types.float32
+                return (builder.fpext if widen else builder.fptrunc)(args[0], vector)
+            signed = given != types.boolean and given.signed
+            return (builder.sitofp if signed else builder.uitofp)(args[0], vector)
+
+        return answer(x), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"Each element as a {to}."
+    return intrinsic(made)
+
+
+@intrinsic(prefer_literal=True)
+def vector_filled(_typing, width, x):
+    """W times a number."""
+    if not isinstance(width, types.IntegerLiteral) or not isinstance(x, types.Float):
+        return None
+    made = VectorType(x, width.literal_value)
+
+    def code(context, builder, sig, args):
+        return spread(context, builder, sig.args[1], args[1], made)
+
+    return made(width, x), code
+
+
+@intrinsic
+def vector_total(_typing, vector):
+    """The sum of W numbers."""
+    if not isinstance(vector, VectorType) or same_float(vector) is None:
+        return None
+
+    def code(_context, builder, _sig, args):
+        (made,), n = args, vector.n
+        while n > 1:
+            n //= 2
+            unset = ir.Constant(made.type, ir.Undefined)
+            parts = [
+                builder.shuffle_vector(
+                    made,
+                    unset,
+                    ir.Constant(ir.VectorType(_INT32, n), list(range(k, k + n))),
+                )
+                for k in (0, n)
+            ]
+            made = builder.fadd(*parts)
+        return builder.extract_element(made, _INT32(0))
+
+    return vector.dtype(vector), code
+
+
+@intrinsic
+def vector_added(_typing, total, vector, stop, i):
+    """``total`` and those of W numbers that are below stop, added up one after the other."""
+    if total != types.float64 or vector != VectorType(types.float64, getattr(vector, "n", 0)):
+        return None
+
+    def code(context, builder, sig, args):
+        start, given, n = args[0], args[1], sig.args[1].n
+        stop, i = (context.cast(builder, args[k], sig.args[k], types.intp) for k in (2, 3))
+        left = builder.sub(stop, i)
+        count = ir.VectorType(left.type, n)
+        lanes = ir.Constant(count, list(range(n)))
+        there = builder.icmp_signed("<", lanes, splat(builder, left, n))
+        given = builder.select(there, given, constant(sig.args[1], -0.0))  # x + -0.0 is x
+        held = cgutils.alloca_once(builder, given.type)
+        builder.store(given, held)
+        # read from memory, which LLVM is not to see through: to take a register apart takes longer
+        pointers = ir.FunctionType(ir.VoidType(), [held.type])
+        builder.asm(pointers, "", "r,~{memory}", [held], True)
+        items = builder.bitcast(held, start.type.as_pointer())
+        for k in range(n):
+            start = builder.fadd(start, builder.load(builder.gep(items, [_INT32(k)])))
+        return start
+
+    return total(total, vector, stop, i), code
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a bit of a mask is set."""
+    n = mask.type.count
+    bits = builder.bitcast(mask, ir.IntType(n))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _checked(name: str, *raised: tuple[Callable[..., Any], Any]) -> Any:
+    """A test of results of a function of :mod:`math`, and of what it was given."""
+
+    def made(_typing, r, x):
+        if not isinstance(r, VectorType) or r != x or same_float(r) is None:
+            return None
+
+        def lower(context, builder, _sig, args):
+            result, given = args
+            odd = _is_nan(builder, builder.fsub(result, result))  # of what is not finite
+            with builder.if_then(_any(builder, odd), likely=False):
+                for wrong, (exception, message) in raised:
+                    fails = _any(builder, wrong(builder, r, result, given))
+                    require(context, builder, builder.not_(fails), exception, message)
+            return context.get_dummy_value()
+
+        return types.void(r, x), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "Raise what a function of :mod:`math` raises if one of W results is such."
+    return intrinsic(made)
+
+
+def _nan_made(builder: Any, _t: VectorType, r: Any, x: Any) -> Any:
+    return builder.and_(_is_nan(builder, r), builder.not_(_is_nan(builder, x)))
+
+
+def _infinity_made(builder: Any, t: VectorType, r: Any, x: Any) -> Any:
+    infinite = _compared_with_inf("==")(builder, t, r)
+    return builder.and_(infinite, _compared_with_inf("<")(builder, t, x))
+
+
+def _items(builder: Any, vector: Any, n: int) -> list[Any]:
+    return [builder.extract_element(vector, _INT32(k)) for k in range(n)]
+
+
+def _of_row(symbol: str, name: str) -> Any:
+    def made(_typing, best, odd):
+        if same_float(best) is None or odd != VectorType(types.boolean, best.n):
+            return None
+
+        def lower(context, builder, _sig, args):
+            found, *rest = _items(builder, args[0], best.n)
+            is_odd, *others = _items(builder, args[1], best.n)
+            for item, other in zip(rest, others, strict=True):
+                found = builder.select(builder.fcmp_ordered(symbol, item, found), item, found)
+                is_odd = builder.or_(is_odd, other)
+            nan = context.get_constant(best.dtype, float("nan"))
+            return builder.select(is_odd, nan, found)
+
+        return best.dtype(best, odd), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "The extreme of W numbers, or NaN if one of a mask's bits is set."
+    return intrinsic(made)
+
+
+def _place(symbol: str, name: str) -> Any:
+    def made(_typing, best, where):
+        if same_float(best) is None or where != VectorType(types.float64, best.n):
+            return None
+
+        def lower(context, builder, _sig, args):
+            found, at = None, None
+            places = _items(builder, args[1], best.n)
+            for k, item in enumerate(_items(builder, args[0], best.n)):
+                place = builder.fadd(places[k], context.get_constant(types.float64, k))
+                if found is None:
+                    found, at = item, place
+                    continue
+                odd, both = _is_nan(builder, item), builder.fcmp_ordered("==", item, found)
+                both = builder.or_(both, builder.and_(odd, _is_nan(builder, found)))
+                earlier = builder.and_(both, builder.fcmp_ordered("<", place, at))
+                more = builder.fcmp_ordered(symbol, item, found)
+                more = builder.or_(more, builder.and_(odd, builder.not_(_is_nan(builder, found))))
+                taken = builder.or_(more, earlier)
+                found = builder.select(taken, item, found)
+                at = builder.select(taken, place, at)
+            return builder.fptosi(at, context.get_value_type(types.int64))
+
+        return types.int64(best, where), lower
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = "Where the first extreme of W numbers was found, or their first NaN."
+    return intrinsic(made)
+
+
+_TWO: dict[str, tuple[Callable[..., Any], str]] = {
+    "scale": (_scaled, "``d * x``; an element of x that is zero stays zero, whatever d is."),
+    "maximum": (_extreme(">=", skip_nan=False), "The larger one, or the NaN."),
+    "minimum": (_extreme("<=", skip_nan=False), "The smaller one, or the NaN."),
+    "fmax": (_extreme(">=", skip_nan=True), "The larger one that is a number."),
+    "fmin": (_extreme("<=", skip_nan=True), "The smaller one that is a number."),
+}
+_ASKED: dict[str, tuple[Callable[..., Any], str]] = {
+    "isnan": (lambda b, _t, x: _is_nan(b, x), "Whether it is NaN."),
+    "isfinite": (_compared_with_inf("<"), "Whether it is a finite number."),
+    "isinf": (_compared_with_inf("=="), "Whether it is infinite."),
+}
+
+FUNCTIONS: dict[str, Any] = {
+    f.__name__: f
+    for f in (
+        vector_read,
+        vector_write,
+        vector_where,
+        vector_filled,
+        vector_total,
+        _of_row(">", "vector_largest"),
+        _of_row("<", "vector_smallest"),
+        _place(">", "vector_place_of_largest"),
+        _place("<", "vector_place_of_smallest"),
+        vector_added,
+        _checked("vector_in_domain", (_nan_made, DOMAIN), (_infinity_made, DOMAIN)),
+        _checked("vector_in_range", (_nan_made, DOMAIN), (_infinity_made, RANGE)),
+        _converted(types.float64, "vector_float64"),
+        _converted(types.float32, "vector_float32"),
+        *(_function(2, same_float, c, doc, f"vector_{f}") for f, (c, doc) in _TWO.items()),
+        *(_function(1, mask_of_floats, c, doc, f"vector_{f}") for f, (c, doc) in _ASKED.items()),
+        _function(1, same_float, _sign, "-1, 0 or 1, or the NaN.", "vector_sign"),
+        *map(_of_llvm, ("sqrt", "floor", "ceil", "trunc", "rint")),
+        _of_llvm("abs", "fabs"),
+        _of_llvm("copysign", arity=2),
+        *map(_of_library, sorted(libmvec.ARGUMENTS)),
+    )
+}
+"""What generated code may call, by name."""

@@ -1,0 +1,345 @@
+"""Neighbouring elements of arrays as one value: a Numba type that is an LLVM vector.
+
+Generated loops read W elements, compute with them in registers, and write W results. The last
+elements of an axis may be fewer: nothing is read or written beyond them, the value is filled up
+with the first of them. Values never leave registers, so that they have no form in memory. No
+fast-math flags: what is exact in one element is exact in all.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from fwdad.codegen.llvm.checks import require_inside
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+
+types: Any = _types
+_INT32 = ir.IntType(32)
+_BIT = ir.IntType(1)
+FLOATS: dict[Any, Any] = {types.float64: ir.DoubleType(), types.float32: ir.FloatType()}
+_ANY = 1  # the alignment of arrays, which may start anywhere
+_NUMBERS = (types.Float, types.Integer, types.Boolean)
+
+
+class VectorType(types.Type):
+    """W elements of one dtype; those of bool are masks.
+
+    Parameters
+    ----------
+    dtype : numba type
+        Of an element: a float, an integer or a boolean.
+    n : int
+        How many.
+    """
+
+    def __init__(self, dtype: Any, n: int) -> None:
+        self.dtype = dtype
+        self.n = n
+        super().__init__(name=f"Vector({dtype}, {n})")
+
+
+@register_model(VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, vector: VectorType) -> None:
+        super().__init__(manager, vector, llvm_type(vector))
+
+
+def _item(dtype: Any) -> ir.Type:
+    if dtype == types.boolean:
+        return _BIT
+    return FLOATS.get(dtype) or ir.IntType(dtype.bitwidth)
+
+
+def llvm_type(vector: VectorType) -> ir.Type:
+    """What a value is to LLVM."""
+    return ir.VectorType(_item(vector.dtype), vector.n)
+
+
+def splat(builder: Any, x: Any, n: int) -> Any:
+    """W times a number that LLVM code has."""
+    unset = ir.Constant(ir.VectorType(x.type, n), ir.Undefined)
+    first = builder.insert_element(unset, x, _INT32(0))
+    mask = ir.Constant(ir.VectorType(_INT32, n), [0] * n)
+    return builder.shuffle_vector(first, unset, mask)
+
+
+def constant(vector: VectorType, x: float) -> Any:
+    """W times a number."""
+    return ir.Constant(llvm_type(vector), [_item(vector.dtype)(x)] * vector.n)
+
+
+def spread(context: Any, builder: Any, t: Any, x: Any, like: VectorType) -> Any:
+    """An operand as a vector: a number stands for W equal ones."""
+    if isinstance(t, VectorType):
+        return x
+    made = context.cast(builder, x, t, like.dtype)
+    if like.dtype == types.boolean:
+        made = builder.trunc(made, _BIT) if made.type != _BIT else made
+    return splat(builder, made, like.n)
+
+
+def common(*given: Any) -> VectorType | None:
+    """The type of the vectors among some arguments, if it is one type and the rest are numbers."""
+    found = {t for t in given if isinstance(t, VectorType)}
+    fits = all(isinstance(t, (VectorType, *_NUMBERS)) for t in given)
+    return found.pop() if len(found) == 1 and fits else None
+
+
+def _is_float(t: VectorType | None) -> bool:
+    return t is not None and t.dtype in FLOATS
+
+
+# -- operators
+
+_PAIRS = [(VectorType, VectorType), *((VectorType, t) for t in _NUMBERS),
+          *((t, VectorType) for t in _NUMBERS)]  # fmt: skip
+
+
+def _operator(op: Any, result: Callable[[Any], Any], code: Callable[..., Any]) -> None:
+    """Give an operator of two a meaning for vectors; one of them may be a number."""
+
+    def typer(a: Any, b: Any) -> Any:
+        t = common(a, b)
+        return None if t is None else result(t)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        t = common(*sig.args)
+        assert t is not None
+        x, y = (spread(context, builder, a, v, t) for a, v in zip(sig.args, args, strict=True))
+        return code(builder, x, y)
+
+    type_callable(op)(lambda _context: typer)
+    for pair in _PAIRS:
+        lower_builtin(op, *pair)(lower)
+
+
+def same_float(t: VectorType) -> VectorType | None:
+    """The type of a result that is of the operands' type, which is a float's."""
+    return t if _is_float(t) else None
+
+
+def _same_mask(t: VectorType) -> VectorType | None:
+    return t if t.dtype == types.boolean else None
+
+
+def mask_of_floats(t: VectorType) -> VectorType | None:
+    """The type of what is asked of floats."""
+    return VectorType(types.boolean, t.n) if _is_float(t) else None
+
+
+def _instruction(name: str) -> Callable[..., Any]:
+    return lambda builder, x, y: getattr(builder, name)(x, y)
+
+
+def _comparison(symbol: str) -> Callable[..., Any]:
+    if symbol == "!=":
+        return lambda builder, x, y: builder.fcmp_unordered("!=", x, y)
+    return lambda builder, x, y: builder.fcmp_ordered(symbol, x, y)
+
+
+for _op, _name in (
+    (operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):  # fmt: skip
+    _operator(_op, same_float, _instruction(_name))
+for _op, _name in ((operator.and_, "and_"), (operator.or_, "or_"), (operator.xor, "xor")):
+    _operator(_op, _same_mask, _instruction(_name))
+for _op, _name in (
+    (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="),
+    (operator.eq, "=="), (operator.ne, "!="),
+):  # fmt: skip
+    _operator(_op, mask_of_floats, _comparison(_name))
+type_callable(operator.neg)(lambda _context: lambda a: a if _is_vector(a) else None)
+type_callable(operator.invert)(lambda _context: lambda a: a if _is_vector(a) else None)
+
+
+def _is_vector(a: Any) -> bool:
+    return isinstance(a, VectorType)
+
+
+@lower_builtin(operator.neg, VectorType)
+def _negate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    return builder.fneg(args[0])
+
+
+@lower_builtin(operator.invert, VectorType)
+def _invert(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+    return builder.not_(args[0])
+
+
+# -- memory
+
+
+def _elements(
+    context: Any, builder: Any, array_type: Any, array: Any, at: list[Any], count: Any
+) -> tuple[Any, Any]:
+    """Where the first of some elements stands, which are known to be there, and their distance."""
+    ary = context.make_array(array_type)(context, builder, array)
+    if CHECK_BOUNDS:
+        lengths = cgutils.unpack_tuple(builder, ary.shape, array_type.ndim)
+        for k, (i, length) in enumerate(zip(at, lengths, strict=True)):
+            require_inside(context, builder, i, length, count if k == len(at) - 1 else None)
+    pointer = cgutils.get_item_pointer(context, builder, array_type, ary, at)
+    stride = cgutils.unpack_tuple(builder, ary.strides, array_type.ndim)[-1]
+    return pointer, stride
+
+
+def _each(builder: Any, pointer: Any, stride: Any, count: Any, body: Callable[..., None]) -> None:
+    """Call ``body(k, place of element k)`` in a loop."""
+    base = builder.ptrtoint(pointer, stride.type)
+    with cgutils.for_range(builder, count) as loop:
+        moved = builder.add(base, builder.mul(stride, loop.index))
+        body(loop.index, builder.inttoptr(moved, pointer.type))
+
+
+def _stored_type(dtype: Any) -> ir.Type:
+    return ir.IntType(8) if dtype == types.boolean else _item(dtype)
+
+
+def _check_place(a: Any, index: Any, *, write: bool) -> None:
+    if not isinstance(a, types.Array) or a.ndim != len(index):
+        message = f"{len(index)} indices of {a}"
+        raise TypingError(message)
+    if write and not a.mutable:
+        message = f"{a} cannot be written"
+        raise TypingError(message)
+
+
+def _index_of(context: Any, builder: Any, given: Any, index: Any) -> list[Any]:
+    held = cgutils.unpack_tuple(builder, index, len(given))
+    return [context.cast(builder, i, t, types.intp) for i, t in zip(held, given, strict=True)]
+
+
+def flat(index: Any) -> tuple[Any, ...]:
+    """The types behind a star, which Numba gives as such or as one tuple."""
+    return tuple(index[0]) if index and isinstance(index[0], types.BaseTuple) else tuple(index)
+
+
+def _loaded(builder: Any, pointer: Any, dtype: Any, n: int) -> Any:
+    vector = ir.VectorType(_stored_type(dtype), n)
+    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=_ANY)
+
+
+def _store(builder: Any, given: Any, pointer: Any) -> None:
+    builder.store(given, builder.bitcast(pointer, given.type.as_pointer()), align=_ANY)
+
+
+def _is_fast(builder: Any, array_type: Any, i: Any, stop: Any, stride: Any, n: int) -> Any:
+    """Whether there are W elements, next to each other."""
+    whole = builder.icmp_signed("<=", builder.add(i, i.type(n)), stop)
+    if array_type.layout == "C":
+        return whole
+    size = getattr(array_type.dtype, "bitwidth", 8) // 8  # a bool takes a byte
+    return builder.and_(whole, builder.icmp_signed("==", stride, stride.type(size)))
+
+
+def _count(builder: Any, i: Any, stop: Any, n: int) -> Any:
+    left = builder.sub(stop, i)
+    return builder.select(builder.icmp_signed("<", left, left.type(n)), left, left.type(n))
+
+
+def _all_or_rest(context: Any, builder: Any, t: Any, stop: Any, i: Any, n: int) -> Any:
+    """Where bounds are checked: how many of W elements there are, if some may be beyond a stop."""
+    if not CHECK_BOUNDS:
+        return None
+    if isinstance(t, types.NoneType):
+        return i.type(n)
+    return _count(builder, i, context.cast(builder, stop, t, types.intp), n)
+
+
+@intrinsic(prefer_literal=True)
+def vector_read(_typing, width, stop, a, *index):
+    """``a[..., i : i + width]`` as one value; only those elements are read that are below stop.
+
+    The indices are not checked: ``i < stop <= a.shape[-1]`` is known. Without a stop (None) all
+    elements are known to be there.
+    """
+    index = flat(index)
+    _check_place(a, index, write=False)
+    if not isinstance(width, types.IntegerLiteral):
+        return None
+    n = width.literal_value
+    made = VectorType(a.dtype, n)
+
+    def code(context, builder, sig, args):
+        at = _index_of(context, builder, sig.args[3], args[3])
+        count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
+        pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
+
+        def one_by_one(stop):
+            item = _stored_type(a.dtype)
+            held = cgutils.alloca_once(builder, ir.VectorType(item, n))
+            builder.store(splat(builder, builder.load(pointer, align=_ANY), n), held)
+            items = builder.bitcast(held, item.as_pointer())
+            _each(builder, pointer, stride, _count(builder, at[-1], stop, n),
+                  lambda k, place: builder.store(builder.load(place, align=_ANY),
+                                                 builder.gep(items, [k])))  # fmt: skip
+            return builder.load(held)
+
+        if isinstance(sig.args[1], types.NoneType):
+            value = _loaded(builder, pointer, a.dtype, n)
+        else:
+            stop = context.cast(builder, args[1], sig.args[1], types.intp)
+            fast = _is_fast(builder, sig.args[2], at[-1], stop, stride, n)
+            with builder.if_else(fast, likely=True) as (then, otherwise):
+                with then:
+                    together, there = _loaded(builder, pointer, a.dtype, n), builder.block
+                with otherwise:
+                    apart, elsewhere = one_by_one(stop), builder.block
+            value = builder.phi(together.type)
+            value.add_incoming(together, there)
+            value.add_incoming(apart, elsewhere)
+        return builder.trunc(value, llvm_type(made)) if a.dtype == types.boolean else value
+
+    return made(width, stop, a, types.StarArgTuple.from_types(index)), code
+
+
+@intrinsic(prefer_literal=True)
+def vector_write(_typing, value, stop, a, *index):
+    """``a[..., i : i + W] = value``, as far as the elements are below stop."""
+    index = flat(index)
+    _check_place(a, index, write=True)
+    if not isinstance(value, VectorType) or value.dtype != a.dtype:
+        message = f"{value} is written into {a}"
+        raise TypingError(message)
+    n = value.n
+
+    def code(context, builder, sig, args):
+        at = _index_of(context, builder, sig.args[3], args[3])
+        count = _all_or_rest(context, builder, sig.args[1], args[1], at[-1], n)
+        pointer, stride = _elements(context, builder, sig.args[2], args[2], at, count)
+        given = args[0]
+        if a.dtype == types.boolean:
+            given = builder.zext(given, ir.VectorType(_stored_type(a.dtype), n))
+
+        def one_by_one(stop):
+            held = cgutils.alloca_once(builder, given.type)
+            builder.store(given, held)
+            items = builder.bitcast(held, given.type.element.as_pointer())
+            _each(builder, pointer, stride, _count(builder, at[-1], stop, n),
+                  lambda k, place: builder.store(builder.load(builder.gep(items, [k])),
+                                                 place, align=_ANY))  # fmt: skip
+
+        if isinstance(sig.args[1], types.NoneType):
+            _store(builder, given, pointer)
+            return context.get_dummy_value()
+        stop = context.cast(builder, args[1], sig.args[1], types.intp)
+        fast = _is_fast(builder, sig.args[2], at[-1], stop, stride, n)
+        with builder.if_else(fast, likely=True) as (then, otherwise):
+            with then:
+                _store(builder, given, pointer)
+            with otherwise:
+                one_by_one(stop)
+        return context.get_dummy_value()
+
+    return types.void(value, stop, a, types.StarArgTuple.from_types(index)), code

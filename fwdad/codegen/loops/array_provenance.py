@@ -1,0 +1,245 @@
+"""What the statements of a program tell of its arrays: whose memory they are, and how they lie.
+
+A loop that is a function of its own is told both. Else LLVM compares where each array lies with all
+that are written, copies the loop for arrays that overlap, and takes elements one by one that are
+neighbours. Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core import ir
+from numba.core import types as _types
+
+from fwdad.codegen.llvm import allocation, reshaping
+from fwdad.codegen.llvm.blas import Product
+
+types: Any = _types
+
+_NEW: set[Any] = {
+    *allocation.REPLACED.keys(), *allocation.REPLACED.values(), allocation.growing,
+    np.arange, reshaping.arange,
+}  # fmt: skip
+_WINDOWS: set[Any] = {
+    np.ascontiguousarray, np.broadcast_to, reshaping.ascontiguousarray,
+    reshaping.broadcast_to, reshaping.by_rows,
+}  # fmt: skip
+_WINDOW_METHODS = ("transpose", "reshape")
+_OUTSIDE = "outside"
+"""The memory of all arguments, which may overlap."""
+
+
+class Given(NamedTuple):
+    """What is known of an array at all calls of a loop.
+
+    Attributes
+    ----------
+    neighbours : int or None
+        The axis along which elements lie one behind the other.
+    is_apart : bool
+        Whether no other array of the call may have memory in common with it.
+    """
+
+    neighbours: int | None = None
+    is_apart: bool = False
+
+
+class Arrays:
+    """What is known of the arrays of one function.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        Numba's, with all of its statements.
+    typeof : callable
+        From a name to Numba's type.
+    """
+
+    def __init__(self, blocks: Iterable[Any], typeof: Callable[[str], Any]) -> None:
+        self._definitions: dict[str, list[Any]] = {}
+        for block in blocks:
+            for s in block.find_insts(ir.Assign):
+                self._definitions.setdefault(s.target.name, []).append(s.value)
+        self._typeof = typeof
+        self._memories: dict[str, frozenset[Any] | None] = {}
+
+    def given(self, names: Sequence[str]) -> list[Given]:
+        """What is known of the arguments of a call, arrays and others."""
+        kinds = [self._typeof(name) for name in names]
+        memories = [
+            self.memories(name) if isinstance(t, types.Array) else frozenset()
+            for name, t in zip(names, kinds, strict=True)
+        ]
+        return [
+            Given(
+                self.neighbours(name),
+                all(_are_apart(mine, other) for j, other in enumerate(memories) if j != k),
+            )
+            if isinstance(t, types.Array)
+            else Given()
+            for k, (name, t, mine) in enumerate(zip(names, kinds, memories, strict=True))
+        ]
+
+    def memories(self, name: str) -> frozenset[Any] | None:
+        """Where an array's memory may have been made, or None if that is not known."""
+        if name not in self._memories:
+            self._memories[name] = self._all_memories(name)
+        return self._memories[name]
+
+    def _all_memories(self, name: str) -> frozenset[Any] | None:
+        found: set[Any] = set()
+        names, seen = [name], {name}
+        while names:
+            made = self._definitions.get(names.pop(), ())
+            if not made:
+                return None
+            for statement in made:
+                memory, of = self._memory(statement)
+                if memory is None and of is None:
+                    return None
+                if memory is not None:
+                    found.add(memory)
+                if of is not None and of not in seen:
+                    seen.add(of)
+                    names.append(of)
+        return frozenset(found)
+
+    def _memory(self, made: Any) -> tuple[Any, str | None]:
+        """The memory that a statement makes, and the array whose memory it may answer."""
+        if isinstance(made, ir.Arg):
+            return _OUTSIDE, None
+        if isinstance(made, ir.Var):
+            return None, made.name
+        if not isinstance(made, ir.Expr):
+            return None, None
+        if made.op == "cast" or (made.op == "getattr" and made.attr == "T"):
+            return None, made.value.name
+        if made.op in ("getitem", "static_getitem"):
+            of = made.value.name
+            return None, of if isinstance(self._typeof(of), types.Array) else None
+        if made.op != "call":
+            return None, None
+        function, method, of = self._called(made)
+        is_product = isinstance(function, Product) and len(made.args) == 2
+        if function in _NEW or is_product or method == "copy":
+            return id(made), None
+        if function is allocation.grown:
+            return id(made), made.args[0].name
+        if function in _WINDOWS:
+            return None, made.args[0].name
+        return None, of if method in _WINDOW_METHODS else None
+
+    def _called(self, call: Any) -> tuple[Any, str | None, str | None]:
+        """The function that is called; or the method, and the array that has it."""
+        made = self._made_of(call.func.name)
+        if isinstance(made, (ir.Global, ir.FreeVar)):
+            return made.value, None, None
+        if isinstance(made, ir.Expr) and made.op == "getattr":
+            owner = made.value.name
+            if isinstance(self._typeof(owner), types.Array):
+                return None, made.attr, owner
+            module = self._made_of(owner)
+            if isinstance(module, (ir.Global, ir.FreeVar)) and module.value is np:
+                return getattr(np, made.attr, None), None, None
+        return None, None, None
+
+    def _made_of(self, name: str) -> Any:
+        found = self._definitions.get(name, ())
+        return found[0] if len(found) == 1 else None
+
+    def neighbours(self, name: str) -> int | None:
+        """The axis along which an array's elements lie one behind the other, if one is known."""
+        t = self._typeof(name)
+        if not t.ndim:
+            return None
+        if t.layout in "CF":
+            return t.ndim - 1 if t.layout == "C" else 0
+        made = self._made_of(name)
+        if isinstance(made, ir.Var):
+            return self.neighbours(made.name)
+        if not isinstance(made, ir.Expr):
+            return None
+        if made.op == "getattr" and made.attr == "T":
+            axis = self.neighbours(made.value.name)
+            return None if axis is None else t.ndim - 1 - axis
+        if made.op in ("getitem", "static_getitem"):
+            return self._of_window(made)
+        if made.op == "call":
+            _, method, of = self._called(made)
+            if method == "transpose" and of is not None and len(made.args) == 1:
+                axis, order = self.neighbours(of), self._known_ints(made.args[0].name)
+                return order.index(axis) if axis is not None and axis in order else None
+        return None
+
+    def _of_window(self, made: Any) -> int | None:
+        of = made.value.name
+        if not isinstance(self._typeof(of), types.Array):
+            return None
+        axis = self.neighbours(of)
+        if axis is None:
+            return None
+        if made.op == "static_getitem":
+            items = made.index if isinstance(made.index, tuple) else (made.index,)
+            parts = [_part(item) for item in items]
+        else:
+            t = self._typeof(made.index.name)
+            parts = [_part_type(p) for p in (t if isinstance(t, types.BaseTuple) else (t,))]
+        if "?" in parts:
+            return None
+        before = 0  # axes of the window
+        for part in parts:
+            if part == "new":
+                before += 1
+            elif axis == 0:
+                return before if part == "slice" else None
+            else:
+                axis -= 1
+                before += part == "slice"
+        return before + axis
+
+    def _known_ints(self, name: str) -> list[Any]:
+        made = self._made_of(name)
+        if isinstance(made, ir.Const) and isinstance(made.value, tuple):
+            return list(made.value)
+        if not (isinstance(made, ir.Expr) and made.op == "build_tuple"):
+            return []
+        return [getattr(self._made_of(item.name), "value", None) for item in made.items]
+
+
+def _are_apart(one: frozenset[Any] | None, other: frozenset[Any] | None) -> bool:
+    return one is not None and other is not None and not one & other
+
+
+def _part(item: Any) -> str:
+    """What an item of an index that is written down does to its axis."""
+    if item is None:
+        return "new"
+    if isinstance(item, slice):
+        return "slice" if item.step in (None, 1) else "?"
+    return "int" if type(item) is int else "?"
+
+
+def _part_type(t: Any) -> str:
+    """What an item of an index does to its axis, by its type."""
+    if t == types.none:
+        return "new"
+    if isinstance(t, types.SliceType):
+        return "?" if t.has_step else "slice"
+    return "int" if isinstance(t, types.Integer) else "?"
+
+
+def met(calls: Iterable[list[Given]]) -> list[Given]:
+    """What holds at each of some calls."""
+    first, *rest = calls
+    for call in rest:
+        first = [
+            Given(
+                one.neighbours if one.neighbours == other.neighbours else None,
+                one.is_apart and other.is_apart,
+            )
+            for one, other in zip(first, call, strict=True)
+        ]
+    return first

@@ -1,0 +1,478 @@
+"""Indices that are arrays, for the Numba source: what is gathered, stored and added up by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.codegen.loops.arrays.functions import Leaf, as_array, handles, length_text, name_text
+from fwdad.codegen.loops.number_terms import Term, numpy_number
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Load, Operand, Store, Update, Value, is_array
+from fwdad.ir.primitives.scatter_add import last_writes
+from fwdad.ir.types import Dimension, Number, Size, sliced
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+
+
+class _Part(NamedTuple):
+    """What chooses places along one axis: an array of ints, or one int."""
+
+    axis: int
+    leaf: Leaf | None
+    number: str
+    inside: bool  # its places are known to exist
+
+
+class _Places(NamedTuple):
+    """The elements that an index with arrays means.
+
+    Attributes
+    ----------
+    window : Leaf
+        The array after the slices of the index.
+    parts : list of _Part
+        What chooses along the other axes.
+    first : int
+        Where, among the axes of the result, those of the index arrays stand.
+    rank : int
+        How many these are.
+    lengths, dims : list
+        Of the result: as source, and as the tape knows them.
+    steps : dict
+        For index arrays that may be broadcast.
+    """
+
+    window: Leaf
+    parts: list[_Part]
+    first: int
+    rank: int
+    lengths: list[str]
+    dims: list[Dimension]
+    steps: dict[tuple[str, int], str]
+
+
+def is_index_array(i: Operand) -> bool:
+    """Whether a part of an index is an array, or a list."""
+    return is_array(i) or isinstance(i, (list, np.ndarray))
+
+
+def _places(w: Writer, a: Value, index: Sequence[Operand], copied: bool = False) -> _Places:
+    """Write down what an index needs before its loops; ``copied`` if `a` is going to be written."""
+    items = _expanded(w, a, index)
+    window, shape = _windowed(w, a, items)
+    parts: list[_Part] = []
+    at: list[int] = []
+    axis = 0
+    for k, i in enumerate(items):
+        if isinstance(i, Value) and is_array(i):
+            name = _own_name(w, i, a if copied else None)
+            if i.type.dtype.kind == "b":
+                lengths = [f"{window}.shape[{axis + j}]" for j in range(i.type.ndim)]
+                parts += _true_places(w, i, name, axis, lengths)
+                axis += i.type.ndim
+            elif i.type.dtype.kind in "iu":
+                parts.append(_Part(axis, Leaf(name, i.type.shape, i), "", inside=False))
+                axis += 1
+            else:
+                raise w.cannot("this index")
+            at.append(k)
+        elif i is None or isinstance(i, slice):
+            axis += 1
+        else:
+            number = w.atom(w.term(i)).text
+            parts.append(_Part(axis, None, number, inside=False))
+            axis += 1
+            at.append(k)
+    leaves = [p.leaf for p in parts if p.leaf is not None]
+    rank = max(len(leaf.shape) for leaf in leaves)
+    inner, steps = w.lengths(leaves, rank)
+    inner = [name_text(w, n, "n") for n in inner]
+    w.compare(leaves, inner, steps)
+    chosen = {p.axis for p in parts}
+    together = at == list(range(at[0], at[-1] + 1))
+    first = min(chosen) if together else 0
+    rest = [k for k in range(len(shape)) if k not in chosen]
+    lengths = [length_text(shape[k], window, k) for k in rest]
+    dims = [shape[k] for k in rest]
+    lengths[first:first] = inner
+    dims[first:first] = _broadcast_dims(w, leaves, rank)
+    return _Places(Leaf(window, tuple(shape), a), parts, first, rank, lengths, dims, steps)
+
+
+def _expanded(w: Writer, a: Value, index: Sequence[Operand]) -> list[Any]:
+    """An index with one item for each axis, masks aside, and lists as arrays."""
+    items = [as_array(w, i) if is_index_array(i) else i for i in index]
+    for i in items:
+        if isinstance(i, (bool, np.bool_)) or (
+            isinstance(i, Value) and i.type.dtype.kind == "b" and not i.type.shape
+        ):
+            raise w.cannot("this index")
+    used = sum(_rank_used(i) for i in items)
+    missing = a.type.ndim - used
+    if Ellipsis in [i for i in items if i is Ellipsis]:
+        k = next(k for k, i in enumerate(items) if i is Ellipsis)
+        if not missing and any(map(is_array, items[:k])) and any(map(is_array, items[k + 1 :])):
+            raise w.cannot("this index")
+        items[k : k + 1] = [slice(None)] * missing
+    else:
+        items += [slice(None)] * missing
+    return items
+
+
+def _rank_used(i: Any) -> int:
+    if i is None or i is Ellipsis:
+        return 0
+    return i.type.ndim if is_array(i) and i.type.dtype.kind == "b" else 1
+
+
+def _windowed(w: Writer, a: Value, items: list[Any]) -> tuple[str, list[Dimension]]:
+    """The array after the slices and new axes of an index, and its lengths."""
+    name = w.array(a)
+    rest = list(a.type.shape)
+    shape: list[Dimension] = []
+    basic: list[Any] = []
+    for i in items:
+        if i is None:
+            shape.append(1)
+            basic.append(None)
+        elif isinstance(i, slice):
+            shape.append(sliced(rest.pop(0), i))
+            basic.append(i)
+        else:
+            for _ in range(_rank_used(i)):
+                shape.append(rest.pop(0))
+                basic.append(slice(None))
+    if all(isinstance(i, slice) and i == slice(None) for i in basic):
+        return name, shape
+    window = w.temporary("window")
+    w.line(f"{window} = {name}[{w._view_index(tuple(basic))}]")
+    return window, shape
+
+
+def _own_name(w: Writer, i: Value, written: Value | None) -> str:
+    """An index array by name; a copy if it may change while it is used."""
+    name = w.array(i)
+    if written is None or not w.may_overlap(i, written):
+        return str(name)
+    made = w.temporary("copy")
+    w.line(f"{made} = {name}.copy()")
+    return str(made)
+
+
+def _true_places(w: Writer, mask: Value, name: str, axis: int, lengths: list[str]) -> list[_Part]:
+    """A mask as arrays of ints, one for each of its axes."""
+    _check_mask(w, mask, name, lengths)
+    count, made = w.temporary("count"), [w.temporary("at") for _ in lengths]
+    size = Size()
+    for last in (False, True):
+        w.line(f"{count} = 0")
+        loop = w.open_loops(lengths)
+        w.line(f"if {name}[{w.at(loop)}]:")
+        if last:
+            for target, i in zip(made, loop, strict=True):
+                w.line(f"    {target}[{count}] = {i}")
+        w.line(f"    {count} += 1")
+        w.close_loops(loop)
+        if not last:
+            for target in made:
+                w.line(f"{target} = {w.empty([count], np.dtype(np.int64))}")
+    return [_Part(axis + k, Leaf(n, (size,), None), "", inside=True) for k, n in enumerate(made)]
+
+
+def _check_mask(w: Writer, mask: Value, name: str, lengths: list[str]) -> None:
+    for k, (d, n) in enumerate(zip(mask.type.shape, lengths, strict=True)):
+        own = length_text(d, name, k)
+        if own != n:
+            w.line(f"if {own} != {n}:")
+            w.line("    raise IndexError('boolean index did not match indexed array')")
+
+
+def _broadcast_dims(w: Writer, leaves: list[Leaf], rank: int) -> list[Dimension]:
+    """What is known of the lengths of index arrays together."""
+    made: list[Dimension] = []
+    for axis in range(rank):
+        found = {
+            w.length_of(leaf.shape[axis - rank])
+            for leaf in leaves
+            if len(leaf.shape) >= rank - axis
+        } - {1}
+        made.append(found.pop() if len(found) == 1 else Size() if found else 1)
+    return made
+
+
+@contextmanager
+def _each(w: Writer, p: _Places) -> Iterator[tuple[list[str], str]]:
+    """Loops over the result: their indices, and the element that is meant, as source."""
+    loop = w.index_names(len(p.lengths), inner=True)
+    made: dict[int, str] = {}
+    for depth in range(len(loop) + 1):
+        if depth == p.first + p.rank:
+            own = loop[p.first : p.first + p.rank]
+            for part in p.parts:
+                made[part.axis] = _place(w, p, part, own)
+        if depth < len(loop):
+            w.line(f"for {loop[depth]} in range({p.lengths[depth]}):")
+            w._indent += 1
+    rest = iter([*loop[: p.first], *loop[p.first + p.rank :]])
+    at = [made[k] if k in made else next(rest) for k in range(len(p.window.shape))]
+    yield loop, f"{p.window.name}[{w.at(at)}]"
+    w.close_loops(loop)
+
+
+def _place(w: Writer, p: _Places, part: _Part, loop: list[str]) -> str:
+    """The place along one axis, as a name that needs no check any more."""
+    text = part.number
+    if part.leaf is not None:
+        name, shape, _ = part.leaf
+        text = f"{name}[{w.at(w.index_into(name, shape, loop, p.steps))}]"
+    if not part.inside:
+        text = f"{w.help('place')}({text}, {p.window.name}.shape[{part.axis}])"
+    made = w.temporary("place")
+    w.inside.append(made)
+    w.line(f"{made} = {text}")
+    return str(made)
+
+
+# -- what is stored
+
+
+def _stored_value(w: Writer, p: _Places, value: Operand, dtype: np.dtype[Any] | None = None) -> Any:
+    """A function from the indices of the loops to what is stored there, as a term."""
+    if not is_array(value) or not value.type.ndim:
+        item = w.number(value)
+        if dtype is not None and not is_array(value):
+            item = w.converted(item, dtype, item=False)
+        item = w.atom(item)
+        return lambda _: item
+    rank = len(p.dims)
+    if value.type.ndim > rank:
+        raise w.cannot("an array that is stored into one of lower rank")
+    if value in w._lazy:
+        waits = _waiting(w, p, value)
+        if waits is not None:
+            return waits
+    name = _own_name(w, value, p.window.value)
+    steps: dict[tuple[str, int], str] = {}
+    for axis, d in enumerate(value.type.shape):
+        wanted = axis + rank - value.type.ndim
+        if d != 1 and w.length_of(d) != w.length_of(p.dims[wanted]):
+            own = length_text(d, name, axis)
+            text = f"{w.help('check_length')}({own}, {p.lengths[wanted]})"
+            steps[(name, axis)] = w.step(text, own)
+    leaf = Leaf(name, value.type.shape, value)
+    w.compare([leaf], p.lengths, steps)
+    t = numpy_number(value.type.dtype)
+    return lambda loop: Term(
+        f"{name}[{w.at(w.index_into(name, leaf.shape, loop, steps))}]", ATOM, t
+    )
+
+
+def _waiting(w: Writer, p: _Places, value: Value) -> Any:
+    """The same for what waits, if it has the result's lengths and reads nothing that is written."""
+    same = len(value.type.shape) == len(p.dims) and all(
+        w.length_of(d) == w.length_of(e) for d, e in zip(value.type.shape, p.dims, strict=True)
+    )
+    if not same or any(w.may_overlap(v, p.window.value) for v in w._leaf_values(value)):
+        return None
+    leaves = w.prepare(w._lazy[value])
+    if value not in w._lazy:
+        return None
+    own, steps = w.lengths(leaves, value.type.ndim)
+    for n, wanted in zip(own, p.lengths, strict=True):
+        if n != wanted:
+            w.line(f"{w.help('equal_length')}({n}, {wanted})")
+    w.compare(leaves, own, steps)
+    return lambda loop: w.element(value, loop, steps)
+
+
+def _write(w: Writer, p: _Places, value: Operand, function: Any) -> None:
+    """Store into places, or combine with what is there, one after the other."""
+    assert p.window.value is not None
+    dtype = p.window.value.type.dtype
+    item = _stored_value(w, p, value, None if function else dtype)
+    with _each(w, p) as (loop, target):
+        text = item(loop)
+        if function is None:
+            w.line(f"{target} = {w.stored(text, dtype)}")
+        else:
+            old = Term(target, ATOM, numpy_number(dtype))
+            w.line(f"{target} = {w.combined(function, old, text, dtype)}")
+    if is_array(value):
+        w.done(value)
+
+
+# -- masks of all axes
+
+
+def _only_mask(index: Sequence[Operand], a: Value) -> Value | None:
+    """The mask that an index is, if it is one of all axes."""
+    if len(index) == 1 and isinstance(index[0], Value) and is_array(index[0]):
+        t = index[0].type
+        if t.dtype.kind == "b" and t.ndim == a.type.ndim and t.ndim:
+            return index[0]
+    return None
+
+
+def _count(w: Writer, name: str, lengths: list[str]) -> str:
+    count = w.temporary("count")
+    w.line(f"{count} = 0")
+    loop = w.open_loops(lengths)
+    w.line(f"if {name}[{w.at(loop)}]:")
+    w.line(f"    {count} += 1")
+    w.close_loops(loop)
+    return str(count)
+
+
+def _load_masked(w: Writer, op: Load, mask: Value) -> None:
+    array, name, where = w.array(op.array), w.name(op.outputs[0]), w.array(mask)
+    lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
+    _check_mask(w, mask, where, lengths)
+    count = _count(w, where, lengths)
+    w.line(f"{name} = {w.empty([count], op.outputs[0].type.dtype)}")
+    w.line(f"{count} = 0")
+    loop = w.open_loops(lengths)
+    w.line(f"if {where}[{w.at(loop)}]:")
+    w.line(f"    {name}[{count}] = {array}[{w.at(loop)}]")
+    w.line(f"    {count} += 1")
+    w.close_loops(loop)
+
+
+def _store_masked(w: Writer, op: Store | Update, mask: Value, function: Any) -> None:
+    array, dtype = w.array(op.array), op.array.type.dtype
+    lengths = [length_text(d, array, k) for k, d in enumerate(op.array.type.shape)]
+    where = _own_name(w, mask, op.array)
+    _check_mask(w, mask, where, lengths)
+    count = step = None
+    if is_array(op.value) and op.value.type.ndim:
+        if op.value.type.ndim > 1:
+            raise w.cannot("a matrix that is stored through a mask")
+        source, count = _own_name(w, op.value, op.array), _count(w, where, lengths)
+        step = w.temporary("step")
+        w.line(f"{step} = {w.help('check_length')}({source}.shape[0], {count})")
+        w.line(f"{count} = 0")
+        value = Term(f"{source}[{count} * {step}]", ATOM, numpy_number(op.value.type.dtype))
+    else:
+        value = w.number(op.value)
+        if function is None and not is_array(op.value):
+            value = w.converted(value, dtype, item=False)
+        value = w.atom(value)
+    loop = w.open_loops(lengths)
+    target = f"{array}[{w.at(loop)}]"
+    w.line(f"if {where}[{w.at(loop)}]:")
+    text = w.stored(value, dtype)
+    if function is not None:
+        text = w.combined(function, Term(target, ATOM, numpy_number(dtype)), value, dtype)
+    w.line(f"    {target} = {text}")
+    if count is not None:
+        w.line(f"    {count} += 1")
+    w.close_loops(loop)
+
+
+# -- loads, stores and sums
+
+
+def fancy_load(w: Writer, op: Load) -> None:
+    """``a[ix]`` as a copy."""
+    (out,) = op.outputs
+    mask = _only_mask(op.index, op.array)
+    if mask is not None:
+        _load_masked(w, op, mask)
+        return
+    _gather(w, out, op.array, op.index)
+
+
+def _gather(w: Writer, out: Value, a: Value, index: Sequence[Operand]) -> None:
+    p = _places(w, a, index)
+    if len(p.lengths) != out.type.ndim:
+        raise w.cannot("this index")
+    if isinstance(out.type, Number):
+        with _each(w, p) as (_, source):
+            w.line(f"{w.name(out)} = {source}")
+        return
+    w.new_array(out, p.lengths)
+    with _each(w, p) as (loop, source):
+        w.line(f"{w.name(out)}[{w.at(loop)}] = {source}")
+
+
+def fancy_store(w: Writer, op: Store | Update, function: Any) -> None:
+    """``a[ix] = value`` and ``a[ix] op= value``."""
+    mask = _only_mask(op.index, op.array)
+    if mask is not None:
+        _store_masked(w, op, mask, function)
+        return
+    p = _places(w, op.array, op.index, copied=True)
+    if function is None:
+        _write(w, p, op.value, None)
+        return
+    # of an element that is meant twice the last result stays, made from what was there before
+    dtype = op.array.type.dtype
+    item = _stored_value(w, p, op.value)
+    made = w.temporary("new")
+    w.line(f"{made} = {w.empty(p.lengths, dtype)}")
+    at = w.at
+    with _each(w, p) as (loop, source):
+        old = Term(source, ATOM, numpy_number(dtype))
+        w.line(f"{made}[{at(loop)}] = {w.combined(function, old, item(loop), dtype)}")
+    with _each(w, p) as (loop, target):
+        w.line(f"{target} = {made}[{at(loop)}]")
+    if is_array(op.value):
+        w.done(op.value)
+
+
+@handles(np.add.at, np.subtract.at)
+def _accumulate(w, op, a, at, value):
+    index = at if isinstance(at, tuple) else (at,)
+    if not any(map(is_index_array, index)):
+        message = "of such an index"
+        raise TypeError(message)
+    ufunc = np.add if op.function == np.add.at else np.subtract
+    _write(w, _places(w, a, index, copied=True), value, ufunc)
+
+
+@handles(np.take)
+def _take(w, op, a, indices, axis=None, mode="raise"):
+    if not is_array(a) or mode != "raise" or not isinstance(axis, (int, type(None))):
+        message = "of such arguments"
+        raise TypeError(message)
+    kind = indices.type.dtype.kind if isinstance(indices, Value) else np.asarray(indices).dtype.kind
+    if kind == "b":  # zeros and ones here
+        message = "at truth values"
+        raise TypeError(message)
+    (out,) = op.outputs
+    if axis is None and a.type.ndim != 1:
+        message = "of a matrix as a vector"
+        raise TypeError(message)
+    axis = (axis or 0) % a.type.ndim
+    _gather(w, out, a, (*[slice(None)] * axis, as_array(w, indices)))
+
+
+@handles(last_writes)
+def _last_writes(w, op, a, index, values):  # noqa: ARG001 (they have the result's shape)
+    (out,) = op.outputs
+    p = _places(w, a, index)
+    whole, count = w.temporary("last"), w.temporary("count")
+    array = p.window.name
+    lengths = [length_text(d, array, k) for k, d in enumerate(p.window.shape)]
+    w.line(f"{whole} = {w.empty(lengths, np.dtype(np.int64))}")
+    over = p._replace(window=p.window._replace(name=whole))
+    w.line(f"{count} = 0")
+    with _each(w, over) as (_, place):
+        w.line(f"{place} = {count}")
+        w.line(f"{count} += 1")
+    w.new_array(out, p.lengths)
+    w.line(f"{count} = 0")
+    with _each(w, over) as (loop, place):
+        w.line(f"{w.name(out)}[{w.at(loop)}] = {place} == {count}")
+        w.line(f"{count} += 1")
+
+
+@handles(np.copyto)
+def _copyto(w, op, target, value, casting="same_kind", where=True):  # noqa: ARG001 (types are known)
+    if where is not True or not is_array(target):
+        message = "under a mask"
+        raise TypeError(message)
+    w.write_over(target, value)

@@ -1,0 +1,249 @@
+"""Products and linear systems, for the Numba source."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops import parallel_sums
+from fwdad.codegen.loops.arrays.functions import (
+    Leaf,
+    as_array,
+    fill_new,
+    handles,
+    length_text,
+    tuple_text,
+)
+from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
+from fwdad.codegen.loops.number_terms import Term, literal, numpy_number
+from fwdad.codegen.loops.numpy_terms import numpy_term
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Value, is_array
+from fwdad.ir.types import ArrayType
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+
+
+def as_dtype(w: Writer, a: Value, dtype: np.dtype[Any]) -> str:
+    """The name of an array of a dtype."""
+    name = w.array(a)
+    if a.type.dtype == dtype:
+        return name
+    made = w.temporary("a")
+    fill_new(w, made, ArrayType(dtype, a.type.shape), a)
+    return made
+
+
+def stack(
+    w: Writer, *arrays: tuple[str, Value], core: Sequence[int]
+) -> tuple[list[str], list[str], list[str]]:
+    """A loop over stacks, broadcast: its lengths, its indices, and one item of each as source.
+
+    ``core`` are the ranks of the items.
+    """
+    held = [
+        (name, v, v.type.shape[: v.type.ndim - rank])
+        for (name, v), rank in zip(arrays, core, strict=True)
+    ]
+    ndim = max(len(shape) for _, _, shape in held)
+    lengths, steps = w.lengths([Leaf(name, shape, v) for name, v, shape in held], ndim)
+    index = w.index_names(ndim)
+    parts = [
+        f"{name}[{w.at(w.index_into(name, shape, index, steps))}]" if shape else name
+        for name, _, shape in held
+    ]
+    return lengths, index, parts
+
+
+@handles(operator.matmul, np.matmul)
+def _matmul(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    if max(a.type.ndim, b.type.ndim) <= 2:
+        return _dot(w, op, a, b)
+    dtype = op.outputs[0].type.dtype
+    if dtype.kind not in "fc" or min(a.type.ndim, b.type.ndim) < 1:
+        message = "of stacks of ints"
+        raise TypeError(message)
+    m, n = as_dtype(w, a, dtype), as_dtype(w, b, dtype)
+    if b.type.ndim <= 2:
+        return _rows_times(a, m, n, b.type.ndim)
+    name, ranks = w.name(op.outputs[0]), [min(2, a.type.ndim), 2]
+    lengths, index, (left, right) = stack(w, (m, a), (n, b), core=ranks)
+    rows = [f"{m}.shape[{a.type.ndim - 2}]"] if ranks[0] == 2 else []
+    shape = [*lengths, *rows, f"{n}.shape[{b.type.ndim - 1}]"]
+    w.new_array(op.outputs[0], shape)
+    w.open_loops(lengths)
+    w.line(f"np.dot({left}, {right}, {name}[{w.at(index)}])")
+    w.close_loops(index)
+    return None
+
+
+def _rows_times(a: Value, m: str, n: str, rank: int) -> str:
+    """A stack of matrices times one matrix or vector, as one product of all their rows."""
+    *outer, depth = [f"{m}.shape[{k}]" for k in range(a.type.ndim)]
+    rows = f"np.ascontiguousarray({m}).reshape(({' * '.join(outer)}, {depth}))"
+    shape = [*outer, f"{n}.shape[1]"] if rank == 2 else outer
+    return f"np.dot({rows}, {n}).reshape({tuple_text(shape)})"
+
+
+@handles(np.dot)
+def _dot(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    ranks = (a.type.ndim, b.type.ndim)
+    if not set(ranks) <= {1, 2}:
+        message = f"of ranks {ranks}"
+        raise TypeError(message)
+    out = op.outputs[0]
+    dtype = out.type.dtype
+    if dtype.kind in "fc" and ranks != (1, 1):
+        factors = f"{as_dtype(w, a, dtype)}, {as_dtype(w, b, dtype)}"
+        if not w.has_workspace(out):
+            return f"np.dot({factors})"
+        w.new_array(out, [])
+        w.line(f"np.dot({factors}, {w.name(out)})")
+        return None
+    m, n = w.array(a), w.array(b)
+    depth, other = f"{m}.shape[{ranks[0] - 1}]", f"{n}.shape[0]"
+    if w.length_of(a.type.shape[-1]) != w.length_of(b.type.shape[0]):
+        w.line(f"if {depth} != {other}:")
+        w.line("    raise ValueError('shapes are not aligned for a product')")
+        w.note_equal(a.type.shape[-1], b.type.shape[0])
+    wide = WIDE.get(dtype, dtype)
+    total = w.temporary("total", numpy_number(wide))
+    i, j, k = w.index_names(3)
+    kept = [(i, f"{m}.shape[0]")] if ranks[0] == 2 else []
+    kept += [(j, f"{n}.shape[1]")] if ranks[1] == 2 else []
+    left = [i, k] if ranks[0] == 2 else [k]
+    right = [k, j] if ranks[1] == 2 else [k]
+    if kept:
+        w.new_array(out, [length for _, length in kept])
+    for index, length in kept:
+        w.line(f"for {index} in range({length}):")
+        w._indent += 1
+    first = len(w.lines)
+    w.line(f"{total} = {literal(0, numpy_number(wide))}")
+    w.line(f"for {k} in range({depth}):")
+    item = numpy_term(np.multiply, [
+        Term(f"{m}[{w.at(left)}]", ATOM, numpy_number(a.type.dtype)),
+        Term(f"{n}[{w.at(right)}]", ATOM, numpy_number(b.type.dtype)),
+    ])  # fmt: skip
+    w.line("    " + SUM.step(w, total, item, wide))
+    result = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    if not kept:
+        spread(w, first, SUM, wide)
+        return result
+    w.line(f"{w.name(out)}[{w.at([index for index, _ in kept])}] = {result}")
+    w._indent -= len(kept)
+    return None
+
+
+@handles(np.outer)
+def _outer(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    if (a.type.ndim, b.type.ndim) != (1, 1):
+        message = "of matrices"
+        raise TypeError(message)
+    dtype, name = op.outputs[0].type.dtype, w.name(op.outputs[0])
+    m, n = w.array(a), w.array(b)
+    lengths = [length_text(a.type.shape[0], m, 0), length_text(b.type.shape[0], n, 0)]
+    w.new_array(op.outputs[0], lengths)
+    i, j = w.open_loops(lengths)
+    item = numpy_term(np.multiply, [w.element(a, [i]), w.element(b, [j])])
+    w.line(f"{name}[{i}, {j}] = {w.stored(item, dtype)}")
+    w.close_loops([i, j])
+
+
+@handles(np.inner, np.vdot)
+def _inner(w, op, a, b):
+    a, b = as_array(w, a), as_array(w, b)
+    if (a.type.ndim, b.type.ndim) != (1, 1) or a.type.dtype.kind == "c":
+        message = "of such arrays"
+        raise TypeError(message)
+    return _dot(w, op, a, b)
+
+
+def _places(index: dict[str, str], term: str, t: Any) -> list[str]:
+    """The places of an element, on an axis of length one the first."""
+    return ["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)]
+
+
+def _letter_lengths(w, terms, types, names):
+    """The lengths of the axes by their letters; those that are given twice are compared."""
+    lengths: dict[str, str] = {}
+    letters = "".join(terms)
+    for term, t, name in zip(terms, types, names, strict=True):
+        if len(term) != t.ndim:
+            message = "with such subscripts"
+            raise TypeError(message)
+        for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
+            own = length_text(d, name, axis)
+            if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
+                message = "with axes that may be stretched"
+                raise TypeError(message)
+            if d != 1 and lengths.setdefault(letter, own) != own:
+                w.line(f"if {own} != {lengths[letter]}:")
+                w.line("    raise ValueError('operands of einsum do not fit')")
+    for letter in letters:
+        lengths.setdefault(letter, "1")
+    return lengths
+
+
+@handles(np.einsum)
+def _einsum(w, op, subscripts, *operands, optimize=False, dtype=None, order="K", casting="safe"):
+    """Loops over all letters: those of the result outside, the sums inside."""
+    if dtype is not None or order not in ("K", "C") or casting != "safe":
+        message = "in another dtype or order"
+        raise TypeError(message)
+    out = op.outputs[0]
+    dtype = out.type.dtype
+    plain = isinstance(subscripts, str) and "." not in subscripts
+    if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
+        message = "with such subscripts"
+        raise TypeError(message)
+    inputs, _, result = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if "->" not in subscripts:
+        letters = "".join(terms)
+        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    arrays = [as_array(w, a) for a in operands]
+    names = [w.array(a) for a in arrays]
+    lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
+    summed = [c for c in lengths if c not in result]
+    if len(operands) == 1 and not summed and w.is_written_later(out):
+        message = "that is a window, and is written"
+        raise TypeError(message)
+    index = dict(zip([*result, *summed], w.index_names(len(lengths)), strict=True))
+    wide = WIDE.get(dtype, dtype)
+    total = w.temporary("total", numpy_number(wide))
+    if result:
+        w.new_array(out, [lengths[c] for c in result])
+    first = len(w.lines)
+    w.open_loops([lengths[c] for c in result])
+    w.line(f"{total} = {literal(0, numpy_number(wide))}")
+    for letter in summed:
+        w.line(f"for {index[letter]} in range({lengths[letter]}):")
+        w._indent += 1
+    product = functools.reduce(
+        lambda x, y: numpy_term(np.multiply, [x, y]),
+        [Term(f"{name}[{w.at(_places(index, term, a.type))}]", ATOM, numpy_number(a.type.dtype))
+         for term, a, name in zip(terms, arrays, names, strict=True)],
+    )  # fmt: skip
+    w.line(SUM.step(w, total, product, wide))
+    w._indent -= len(summed)
+    made = w.stored(Term(total, ATOM, numpy_number(wide)), dtype)
+    if not result:
+        spread(w, first, SUM, wide)
+        if not is_array(out):
+            return made
+        w.new_array(out, [])  # what an optimised einsum answers has no axes, and is an array
+        w.line(f"{w.name(out)}[()] = {made}")
+        return None
+    w.line(f"{w.name(out)}[{w.at([index[c] for c in result])}] = {made}")
+    w._indent -= len(result)
+    if w.spreads and summed:
+        parallel_sums.spread_rows(w, first)
+    return None

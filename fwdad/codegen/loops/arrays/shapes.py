@@ -1,0 +1,320 @@
+"""Views and rearrangements of arrays, for the Numba source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.arrays.functions import (
+    as_array,
+    axes_of,
+    filled,
+    handles,
+    length_text,
+    lengths_like,
+    name_text,
+    shape_text,
+    tuple_text,
+)
+from fwdad.codegen.loops.number_terms import literal
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Apply, Operand, Value, is_array
+from fwdad.ir.primitives.view_mirrors import give_back, is_window, window_or_copy, window_or_zeros
+from fwdad.ir.types import Size
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+
+
+def _reshaped(w: Writer, a: Value, shape: str) -> str:
+    if a in w._lazy:
+        return f"{w.array(a)}.reshape({shape})"
+    name = w.array(a)
+    if w.is_written_later(a):
+        if not w.is_in_order(a):
+            message = "of an array that does not lie row by row, and is written"
+            raise TypeError(message)
+        return f"{_in_rows(w, a)}.reshape({shape})"  # only a window will do
+    return f"np.ascontiguousarray({name}).reshape({shape})"
+
+
+def _in_rows(w: Writer, a: Value) -> str:
+    """An array of which only a window will do: other layouts do not compile.
+
+    What stands for one of several arrays has a type with an open layout. Where all of them lie row
+    by row, its layout is known.
+    """
+    name = w.array(a)
+    return f"{w.help('by_rows')}({name})" if w.lies_by_rows(a) and w.is_in_order(a) else name
+
+
+@handles(np.reshape)
+def _reshape(w, op, a, shape, order="C"):
+    if order != "C" or isinstance(a, (list, tuple)):
+        message = f"in order {order}"
+        raise TypeError(message)
+    lengths = shape_text(w, shape)
+    if not is_array(a) or not a.type.ndim:
+        dtype = op.outputs[0].type.dtype
+        ones = ["1" if n == "-1" else n for n in lengths]
+        if is_array(a) and (w.is_written(op.outputs[0]) or w.is_written_later(a)):
+            return f"{w.array(a)}.reshape({tuple_text(ones)})"
+        return f"np.full({tuple_text(ones)}, {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
+    result = _reshaped(w, a, tuple_text(lengths))
+    if w.is_written(op.outputs[0]) and not w.is_written_later(a):
+        return f"{result}.copy()"
+    return result
+
+
+@handles(np.ravel)
+def _ravel(w, op, a, order="C"):
+    a = as_array(w, a)
+    rows = w.lies_by_rows(a)
+    if order != "C" and not (rows and order in ("K", "A")):
+        message = f"in order {order}"
+        raise TypeError(message)
+    if w.is_written(op.outputs[0]) and not w.is_written_later(a) and a.type.ndim:
+        return f"{_reshaped(w, a, '-1')}.copy()"  # of what stays as it is a copy is as good
+    if w.is_written(op.outputs[0]):
+        if not rows:
+            message = "of an array that may not lie row by row, and is written"
+            raise TypeError(message)
+        return f"{_in_rows(w, a)}.reshape(-1)"
+    return _reshaped(w, a, "-1") if a.type.ndim else f"{w.array(a)}.reshape(1)"
+
+
+@handles(window_or_zeros, window_or_copy)
+def _window_beside(w, op, mirrored, held, v, base):  # noqa: ARG001
+    if not w.lies_by_rows(base):
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    return w.array(mirrored)
+
+
+@handles(give_back)
+def _give_back(w, op, held, own, order):  # noqa: ARG001
+    made = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
+    if not any(isinstance(o, Apply) and o.function is window_or_zeros and w.lies_by_rows(o.args[3])
+               for o in made):  # fmt: skip
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    # a window: what was added into it is there
+
+
+@handles(is_window)
+def _is_window(w, op, v, base):  # noqa: ARG001
+    if not w.lies_by_rows(base):
+        message = "of an array that may not lie row by row"
+        raise TypeError(message)
+    return "True"
+
+
+@handles(np.ndarray.flatten)
+def _flatten(w, op, a, order="C"):  # noqa: ARG001
+    if order != "C" or not a.type.ndim:
+        message = f"in order {order}"
+        raise TypeError(message)
+    return f"{w.array(a)}.copy().reshape(-1)"
+
+
+@handles(np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis)
+def _transpose(w, op, a, *axes, **options):
+    a = as_array(w, a)  # of a number it is an array without axes
+    ndim = a.type.ndim
+    labels = np.empty((1,) * ndim)
+    order = list(range(ndim))
+    if op.function is np.matrix_transpose:
+        order[-2:] = order[:-3:-1]
+    elif op.function is np.transpose:
+        given = axes[0] if axes else options.get("axes")
+        order = order[::-1] if given is None else [k % ndim for k in given]
+    else:
+        marked = op.function(np.empty(tuple(range(2, ndim + 2))), *axes, **options).shape
+        order = [n - 2 for n in marked]
+    if labels.ndim != len(order):
+        message = "of these axes"
+        raise TypeError(message)
+    if order == list(range(ndim)):
+        return w.text(a)
+    if order == list(range(ndim))[::-1]:
+        return f"{w.array(a)}.T"
+    return f"{w.array(a)}.transpose({tuple_text([str(k) for k in order])})"
+
+
+@handles(np.squeeze)
+def _squeeze(w, op, a, axis=None):  # noqa: ARG001
+    axes = (
+        [k for k, d in enumerate(a.type.shape) if d == 1]
+        if axis is None
+        else axes_of(axis, a.type.ndim)
+    )
+    if any(a.type.shape[k] != 1 for k in axes) or (axis is None and any(
+        isinstance(d, Size) for d in a.type.shape)) or len(axes) == a.type.ndim:  # fmt: skip
+        message = "of axes whose lengths are not known"
+        raise TypeError(message)
+    return f"{w.array(a)}[{', '.join('0' if k in axes else ':' for k in range(a.type.ndim))}]"
+
+
+@handles(np.expand_dims)
+def _expand_dims(w, op, a, axis):
+    if not is_array(a):
+        filled(w, op, shape_text(w, (1,) * op.outputs[0].type.ndim), a)
+        return None
+    axes = axes_of(axis, op.outputs[0].type.ndim)
+    parts = ["None" if k in axes else ":" for k in range(op.outputs[0].type.ndim)]
+    return f"{w.array(a)}[{', '.join(parts)}]"
+
+
+@handles(np.broadcast_to)
+def _broadcast_to(w, op, a, shape, subok=False):  # noqa: ARG001
+    dtype = op.outputs[0].type.dtype
+    if not op.outputs[0].type.ndim and not (is_array(a) and w.is_written_later(a)):
+        return f"np.full((), {w.stored(w.number(a), dtype)}, {w.dtype(dtype)})"
+    if not is_array(a):
+        filled(w, op, shape_text(w, shape), a)
+        return None
+    # a window of which nothing may be written, as in NumPy; what repeats has a stride of zero
+    return f"np.broadcast_to({w.array(a)}, {tuple_text(shape_text(w, shape))})"
+
+
+@handles(np.flip, np.flipud, np.fliplr)
+def _flip(w, op, a, axis=None):
+    axis = {np.flipud: 0, np.fliplr: 1}.get(op.function, axis)
+    axes = axes_of(axis, a.type.ndim)
+    return f"{w.array(a)}[{', '.join('::-1' if k in axes else ':' for k in range(a.type.ndim))}]"
+
+
+@handles(np.roll)
+def _roll(w, op, a, shift, axis=None):
+    if isinstance(shift, tuple) or isinstance(axis, tuple) or (axis is None and a.type.ndim != 1):
+        message = "of several axes"
+        raise TypeError(message)
+    (along,) = axes_of(axis, a.type.ndim)
+    name, source, lengths = w.name(op.outputs[0]), w.array(a), lengths_like(w, a)
+    n = name_text(w, lengths[along], "n")
+    by = w.temporary("shift")
+    w.line(f"{by} = {w.index_text(shift)} % {n} if {n} else 0", op)
+    w.line(f"{name} = {w.empty(lengths, a.type.dtype)}")
+    index = w.open_loops(lengths)
+    to = list(index)
+    to[along] = w.temporary("place")
+    w.line(f"{to[along]} = {index[along]} + {by}")
+    w.line(f"{to[along]} = {to[along]} if {to[along]} < {n} else {to[along]} - {n}")
+    w.line(f"{name}[{w.at(to)}] = {source}[{w.at(index)}]")
+    w.close_loops(index)
+
+
+@handles(np.real)
+def _real(w, op, a):  # noqa: ARG001
+    if not is_array(a):
+        return w.text(a) if w.type_of(a).dtype.kind != "c" else f"{w.term(a).at(ATOM)}.real"
+    return w.text(a) if a.type.dtype.kind != "c" else f"{w.array(a)}.real"
+
+
+@handles(np.imag)
+def _imag(w, op, a):
+    if w.type_of(a).dtype.kind != "c":
+        if is_array(a):
+            return (
+                f"np.zeros({tuple_text(lengths_like(w, a))}, {w.dtype(op.outputs[0].type.dtype)})"
+            )
+        return literal(0, op.outputs[0].type)
+    return f"{w.array(a) if is_array(a) else w.term(a).at(ATOM)}.imag"
+
+
+def _join(w: Writer, op: Apply, parts: Sequence[Operand], axis: int, new: bool) -> None:
+    out = op.outputs[0]
+    values = [as_array(w, p) for p in parts]
+    names = [w.array(v) for v in values]
+    ndim = values[0].type.ndim
+    first = [length_text(d, names[0], k) for k, d in enumerate(values[0].type.shape)]
+    for v, n in zip(values[1:], names[1:], strict=True):
+        for k, d in enumerate(v.type.shape):
+            if (new or k != axis) and d != values[0].type.shape[k]:
+                w.line(f"if {length_text(d, n, k)} != {first[k]}:")
+                w.line("    raise ValueError('all the input arrays must have the same shape')")
+    if new:
+        lengths = [*first[:axis], str(len(values)), *first[axis:]]
+    else:
+        total = [
+            length_text(v.type.shape[axis], n, axis) for v, n in zip(values, names, strict=True)
+        ]
+        lengths = [*first[:axis], " + ".join(total), *first[axis + 1 :]]
+    name = w.name(out)
+    w.line(f"{name} = {w.empty(lengths, out.type.dtype)}")
+    offset = "0"
+    for k, (v, n) in enumerate(zip(values, names, strict=True)):
+        own = [length_text(d, n, j) for j, d in enumerate(v.type.shape)]
+        index = w.open_loops(own)
+        if new:
+            place = [*index[:axis], str(k), *index[axis:]]
+        else:
+            place = [*index]
+            if offset != "0":
+                place[axis] = f"{index[axis]} + {offset}"
+        text = w.stored(w.element(v, index), out.type.dtype)
+        w.line(f"{name}[{w.at(place)}] = {text}")
+        w.close_loops(index)
+        if not new:
+            moved = own[axis] if offset == "0" else f"{offset} + {own[axis]}"
+            offset = name_text(w, moved, "offset") if k + 1 < len(values) else offset
+    if not ndim and not new:
+        message = "of 0-d arrays"
+        raise TypeError(message)
+
+
+def _default_cast(dtype, casting):
+    """Options that rules hand on as they are by default."""
+    if dtype is not None or casting != "same_kind":
+        message = "a dtype, or a rule for casts"
+        raise TypeError(message)
+
+
+@handles(np.concatenate)
+def _concatenate(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+    _default_cast(dtype, casting)
+    ndim = op.outputs[0].type.ndim
+    if axis is None:
+        message = "of flattened arrays"
+        raise TypeError(message)
+    _join(w, op, parts, axes_of(axis, ndim)[0], new=False)
+
+
+@handles(np.stack)
+def _stack(w, op, parts, axis=0, *, dtype=None, casting="same_kind"):
+    _default_cast(dtype, casting)
+    _join(w, op, parts, axes_of(axis, op.outputs[0].type.ndim)[0], new=True)
+
+
+def _common_rank(parts):
+    """The rank that arrays beside each other share."""
+    ranks = {p.type.ndim for p in parts if is_array(p)}
+    if len(ranks) != 1 or not all(is_array(p) for p in parts) or 0 in ranks:
+        message = "of numbers"
+        raise TypeError(message)
+    return ranks.pop()
+
+
+@handles(np.hstack)
+def _hstack(w, op, parts):
+    _join(w, op, parts, 0 if _common_rank(parts) == 1 else 1, new=False)
+
+
+@handles(np.vstack)
+def _vstack(w, op, parts):
+    _join(w, op, parts, 0, new=_common_rank(parts) == 1)
+
+
+@handles(np.diff)
+def _diff(w, op, a, n=1, axis=-1):
+    if n != 1 or a.type.ndim != 1 or axis not in (-1, 0) or a.type.dtype.kind == "b":
+        message = "of higher order"
+        raise TypeError(message)
+    name, out = w.array(a), w.name(op.outputs[0])
+    length = length_text(a.type.shape[0], name, 0)
+    shorter = f"{w.help('larger')}({length} - 1, 0)"
+    w.line(f"{out} = {w.empty([shorter], a.type.dtype)}")
+    index = w.open_loops([f"{length} - 1"])
+    w.line(f"{out}[{index[0]}] = {name}[{index[0]} + 1] - {name}[{index[0]}]")
+    w.close_loops(index)

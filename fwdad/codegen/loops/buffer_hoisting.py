@@ -1,0 +1,100 @@
+"""Arrays that a loop's iterations make and forget: allocated once, before the loop.
+
+A new array costs a small program more than its arithmetic, and a large one fresh pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fwdad.ir.analysis.alias import Roots, memory
+from fwdad.ir.ops import Block, Loop, Op, Program, Value, is_array
+from fwdad.ir.types import ArrayType, Dimension
+
+
+@dataclass
+class OpenLoop:
+    """A loop that is being written.
+
+    Attributes
+    ----------
+    start : int
+        The line before which it begins.
+    indent : int
+        How deep that is.
+    lengths : dict
+        Source for the lengths that are known there.
+    help : callable
+        Makes a function of ``compiled_math`` known to the source, by its name.
+    made : list of str
+        The lines that allocate what its iterations share.
+    """
+
+    start: int
+    indent: int
+    lengths: dict[Dimension, str]
+    help: Callable[[str], str]
+    made: list[str] = field(default_factory=list)
+
+    def shape(self, value: Value) -> list[str] | None:
+        """The lengths of an array as source, if they are known before the loop."""
+        assert isinstance(value.type, ArrayType)
+        found = [self.length(d) for d in value.type.shape]
+        return [d for d in found if d is not None] if None not in found else None
+
+    def length(self, d: Dimension) -> str | None:
+        """A length as source, if it is known there."""
+        if isinstance(d, int):
+            return str(d)
+        of, by = d.shortened
+        if d not in self.lengths and of in self.lengths:
+            return f"{self.help('larger')}({self.lengths[of]} - {by}, 0)"
+        return self.lengths.get(d)
+
+
+def moving_lengths(program: Program) -> set[Dimension]:
+    """The lengths that another iteration of a loop may change: known inside one only.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+    """
+    found: set[Dimension] = set()
+    for op in program.walk():
+        if isinstance(op, Loop):
+            for before, after in zip(op.carried, op.body.results, strict=False):
+                if isinstance(before.type, ArrayType) and isinstance(after, Value):
+                    pairs = zip(before.type.shape, after.type.shape, strict=True)
+                    found.update(d for d, other in pairs if d != other)
+    return found
+
+
+def temporaries(program: Program, roots: Roots) -> set[Value]:
+    """The arrays made inside loops of which nothing is left when an iteration ends.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+    roots : dict
+        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+    """
+    found: set[Value] = set()
+    _collect(program.block, None, roots, found)
+    return found
+
+
+def _collect(block: Block, loop: Loop | None, roots: Roots, found: set[Value]) -> None:
+    for op in block.ops:
+        if loop is not None:
+            left = memory([b.results for b in loop.blocks()], roots)
+            found.update(v for v in op.outputs if is_array(v) and _is_new(op, v, roots) - left)
+        for inner in op.blocks():
+            _collect(inner, op if isinstance(op, Loop) else loop, roots, found)
+
+
+def _is_new(op: Op, v: Value, roots: Roots) -> set[Value]:
+    """The array itself, if its memory is its own."""
+    return {v} if not op.blocks() and roots.get(v, {v}) == {v} else set()

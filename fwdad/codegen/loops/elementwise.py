@@ -1,0 +1,405 @@
+"""Elementwise operations on arrays, in the Numba source: they wait, and become one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fwdad.codegen.loops.arrays import functions
+from fwdad.codegen.loops.arrays.functions import Leaf, length_text, tuple_text
+from fwdad.codegen.loops.lanes import LaneWriter
+from fwdad.codegen.loops.number_terms import Term, constant, literal, number_cast, numpy_number
+from fwdad.codegen.loops.numpy_terms import as_ufunc, needed_dtypes, numpy_term, where_term
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Load,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+)
+from fwdad.ir.primitives.broadcast_sums import sum_to
+from fwdad.ir.primitives.stacks import push
+from fwdad.ir.types import ArrayType, Dimension, Number, Size, number_type
+
+BROADCAST = "a cotangent was broadcast"
+"""What compiled code says of lengths that NumPy's has to sum over."""
+
+
+class LoopWriter(LaneWriter):
+    """Writes elementwise operations as loops."""
+
+    def _elementwise(self, op: Apply, block: Block, k: int) -> bool:
+        """Take an elementwise operation on arrays; it waits if it is used once."""
+        (value,) = op.outputs
+        if arity(op) is None or not any(is_array(a) for a in op.args):
+            if not (op.function is np.where and len(op.args) == 3):
+                return False
+        if op.function is sum_to:
+            op = self._compared(op)
+        if op.function in (sum_to, np.ndarray.copy) and not self._may_wait(op):
+            if op.function is sum_to and op.args[0] not in self._lazy:
+                name = self.array(op.args[0])
+                text = f"{self.help('loose')}({name})" if value in self._loose else name
+                self.line(f"{self.name(value)} = {text}", op)
+                return True
+            if op.function is np.ndarray.copy:
+                return False
+        if isinstance(value.type, Number):
+            if any(is_array(a) and a.type.ndim for a in op.args):
+                return False
+            term = self._element_of(op, [])
+            self._define(op, term.text, term.level, block, k)
+            return True
+        if self._may_wait(op):
+            self._lazy[value] = op
+            self._inlined[value] = ("", ATOM)
+            self._reading.add(value)
+            self._pending.append(value)
+            for a in op.args:  # what waits inside waits with it
+                if is_array(a) and a in self._lazy and a in self._pending:
+                    self._pending.remove(a)
+            return True
+        self._write_loop(op)
+        return True
+
+    def _may_wait(self, op: Apply) -> bool:
+        """Whether an array is used once, later in the same block."""
+        (value,) = op.outputs
+        return value in self._once and value not in self._loose
+
+    def _compared(self, op: Apply) -> Apply:
+        """A cotangent that has the lengths of its value.
+
+        Where something was broadcast it raises, and the program is run again under NumPy.
+        """
+        x, *lengths = op.args
+        (value,) = op.outputs
+        if x in self._lazy and any(len(d) > 1 for d in self._union(self._leaf_values(x)).values()):
+            self.materialize(x)
+        leaves = [Leaf(self.array(v), v.type.shape, v) for v in self._leaf_values(x)]
+        own, _ = self.lengths(leaves, x.type.ndim)
+        for k, (n, text) in enumerate(zip(lengths, own, strict=True)):
+            if self.length_of(x.type.shape[k]) != self.length_of(value.type.shape[k]):
+                self.line(f"if {text} != {self.index_text(n)}:", op)
+                self.line(f"    raise ValueError({BROADCAST!r})")
+                self.note_equal(x.type.shape[k], value.type.shape[k])
+        return Apply(sum_to, (x,), outputs=op.outputs, location=op.location)
+
+    def done(self, value: Value) -> None:
+        """Forget an operation that has been written, and what waited inside it."""
+        op = self._lazy.pop(value, None)
+        self._inlined.pop(value, None)
+        if value in self._pending:
+            self._pending.remove(value)
+        if op is not None:
+            self._done_inside(op)
+
+    def _done_inside(self, op: Apply) -> None:
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                self.done(a)
+
+    def materialize(self, value: Value) -> str:
+        """Write an operation that waits into an array."""
+        op = self._lazy[value]
+        made = self.name(value)
+        self._write_loop(op)
+        self.done(value)
+        return made
+
+    def flush(self, upto: Op | None = None) -> None:
+        """Write out what reads memory that is about to be written."""
+        if not self._pending:
+            return
+        held = {v for o in upto.operands() for v in values_in(o)} if upto is not None else set()
+        for value in list(self._pending):
+            if value in held or value not in self._pending or self._stays(value, upto):
+                continue
+            if value in self._lazy:
+                self.materialize(value)
+            else:
+                self._pending.remove(value)
+                if value in self._inlined:
+                    text, _ = self._inlined.pop(value)
+                    self.assign(self.name(value), text)
+
+    def _stays(self, value: Value, upto: Op | None) -> bool:
+        """Whether what waits reads nothing of what an operation writes, into arrays made here."""
+        written = upto.writes() if upto is not None else []
+        if value not in self._lazy or not written:
+            return False
+        if isinstance(upto, Apply):  # what was popped lies where the next push writes
+            read = self._leaf_values(value)
+            return upto.function is push and not any(self.roots(a) & self.popped for a in read)
+        if any(self.roots(v) & self._params for v in written):
+            return False  # what raises does so before
+        read = self._leaf_values(value)
+        if isinstance(upto, (Store, Update)):
+            return not any(self.may_change(upto.array, upto.index, a) for a in read)
+        return not any(self.may_overlap(a, v) for a in read for v in written)
+
+    def _write_loop(self, op: Apply) -> None:
+        value = op.outputs[0]
+        name, t = self.name(value), value.type
+        assert isinstance(t, ArrayType)
+        leaves = self.prepare(op)
+        lengths, steps = self.lengths(leaves, t.ndim)
+        self.new_array(value, lengths, op, compared=True)
+        self.compare([Leaf(name, t.shape, value), *leaves], lengths, steps)
+        start = len(self.lines)
+        with_index = self._open_rows(leaves, lengths, steps)
+        term = self._element_of(op, with_index, steps)
+        self.line(f"{name}[{self.at(with_index)}] = {self.stored(term, t.dtype)}", op)
+        self.close_loops(with_index)
+        self._of_row.clear()
+        self.spread(start, lengths)
+        self._done_inside(op)
+
+    def _open_rows(
+        self, leaves: list[Leaf], lengths: list[str], steps: dict[tuple[str, int], str]
+    ) -> list[str]:
+        """Begin the loops over a new array; what a row reads one element of is read before it.
+
+        LLVM does not take it out: it does not see that the new array is apart from the others.
+        """
+        *rows, last = self.index_names(len(lengths), inner=True) or [""]
+        if not rows or self.spreads:
+            return self.open_loops(lengths, inner=True)
+        for index, n in zip(rows, lengths, strict=False):
+            self.line(f"for {index} in range({n}):")
+            self._indent += 1
+        for name, shape, v in leaves:
+            if v is None or v in self._of_row or v in self.lanes or self.filled_with(v):
+                continue
+            if not shape or shape[-1] == 1:
+                own = self.index_into(name, shape, [*rows, last], steps)
+                self._of_row[v] = self.temporary("of_row")
+                self.line(f"{self._of_row[v]} = {name}[{self.at(own)}]")
+        self.line(f"for {last} in range({lengths[-1]}):")
+        self._indent += 1
+        return [*rows, last]
+
+    def compare(
+        self, arrays: Sequence[Leaf], lengths: Sequence[str], steps: dict[tuple[str, int], str]
+    ) -> None:
+        """Make sure that the indices of loops are inside all arrays that they are used for."""
+        for name, shape, _ in arrays:
+            rank = len(shape)
+            own = [f"{name}.shape[{k}]" for k in range(rank)]
+            wanted = list(lengths[len(lengths) - rank :]) if rank else []
+            for k, d in enumerate(shape):
+                if d == 1:
+                    wanted[k] = "1"
+                elif (name, k) in steps:
+                    wanted[k] = self.stepped[steps[name, k]]
+            if wanted == own:
+                continue
+            like = wanted[0].rpartition(".shape[")[0]
+            is_like = wanted == [f"{like}.shape[{k}]" for k in range(rank)]
+            text = f"{like}.shape" if is_like else tuple_text(wanted)
+            self.line(f"{self.help('check_shape')}({name}, {text})")
+
+    def prepare(self, op: Apply) -> list[Leaf]:
+        """Name every array that an operation and what waits inside it read; hoist its numbers."""
+        union = self._union([v for a in op.args if is_array(a) for v in self._leaf_values(a)])
+        self._settle(op, union)
+        leaves: list[Leaf] = []
+        for o in self._tree(op):
+            for a in o.args:
+                if is_array(a) and a not in self._lazy:
+                    leaves.append(Leaf(self.array(a), a.type.shape, a))
+                elif isinstance(a, Value) and not is_array(a):
+                    self._terms[a] = self.atom(self.term(a))
+            self._check_ints(o)
+        return leaves
+
+    def _check_ints(self, op: Apply) -> None:
+        """Check before a loop what its numbers have to fit into: it may have no elements."""
+        ufunc = as_ufunc(op.function)
+        if ufunc is None:
+            return
+        types = [self.type_of(a) for a in op.args]
+        for a, wanted in zip(op.args, needed_dtypes(ufunc, types), strict=True):
+            if isinstance(a, Value) and not is_array(a) and wanted is not None:
+                made = number_cast(self._terms[a], wanted)
+                self.note_helpers(made.text)
+                self.line(f"{self.temporary('fits')} = {made.text}")
+
+    def _settle(self, op: Apply, union: dict[int, set[Dimension]]) -> None:
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                if self._fits(a, union):
+                    self._settle(self._lazy[a], union)
+                else:
+                    self.materialize(a)
+
+    def _tree(self, op: Apply) -> list[Apply]:
+        found = [op]
+        for a in op.args:
+            if is_array(a) and a in self._lazy:
+                found.extend(self._tree(self._lazy[a]))
+        return found
+
+    def _leaf_values(self, a: Value) -> list[Value]:
+        if a not in self._lazy:
+            return [a]
+        return [v for o in self._tree(self._lazy[a]) for b in o.args if is_array(b)
+                for v in ([b] if b not in self._lazy else [])]  # fmt: skip
+
+    def _union(self, values: list[Value]) -> dict[int, set[Dimension]]:
+        """The lengths on each axis, counted from the last, that are not known to be one."""
+        made: dict[int, set[Dimension]] = {}
+        for v in values:
+            for axis, d in enumerate(reversed(v.type.shape)):
+                made.setdefault(axis, set())
+                if d != 1:
+                    made[axis].add(self.length_of(d))
+        return made
+
+    def _fits(self, a: Value, union: dict[int, set[Dimension]]) -> bool:
+        """Whether what waits has one element for each of the loop's, as far as is known."""
+        own = self._union(self._leaf_values(a))
+        return own.keys() == union.keys() and all(bool(own[k]) == bool(union[k]) for k in own)
+
+    def lengths(
+        self, leaves: list[Leaf], ndim: int
+    ) -> tuple[list[str], dict[tuple[str, int], str]]:
+        """The lengths of a broadcast, and for arrays that may repeat the step of their index."""
+        lengths: list[str] = []
+        steps: dict[tuple[str, int], str] = {}
+        for axis in range(ndim):
+            found: dict[Dimension, list[tuple[str, int]]] = {}
+            for leaf in leaves:
+                own = axis - (ndim - len(leaf.shape))
+                if own >= 0 and leaf.shape[own] != 1:
+                    found.setdefault(self.length_of(leaf.shape[own]), []).append((leaf.name, own))
+            if not found:
+                lengths.append("1")
+            elif len(found) == 1:
+                ((d, places),) = found.items()
+                lengths.append(length_text(d, *places[0]))
+            else:
+                lengths.append(self._broadcast(found, steps))
+        return lengths, steps
+
+    def _broadcast(
+        self, found: dict[Dimension, list[tuple[str, int]]], steps: dict[tuple[str, int], str]
+    ) -> str:
+        parts = [length_text(d, *places[0]) for d, places in found.items()]
+        if not any(isinstance(d, Size) and d.may_be_one for d in found):
+            return self._equal(parts)
+        total = parts[0]
+        for part in parts[1:]:
+            total = f"{self.help('broadcast_length')}({total}, {part})"
+        n = self.temporary("n")
+        self.line(f"{n} = {total}")
+        for (d, places), part in zip(found.items(), parts, strict=True):
+            if isinstance(d, Size):
+                step = self.step(f"1 if {part} == {n} else 0", part)
+                steps.update(dict.fromkeys(places, step))
+        return n
+
+    def step(self, text: str, length: str) -> str:
+        """A name for one or zero, by which an index is multiplied to stay inside a length."""
+        made = self.temporary("step")
+        self.line(f"{made} = {text}")
+        self.inside.append(made)
+        self.stepped[made] = length
+        return made
+
+    def _equal(self, parts: list[str]) -> str:
+        """Lengths of two or more that are read together: nothing repeats."""
+        total = parts[0]
+        for part in parts[1:]:
+            total = f"{self.help('equal_length')}({total}, {part})"
+        n = self.temporary("n")
+        self.line(f"{n} = {total}")
+        return n
+
+    def element(
+        self, a: Operand, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
+    ) -> Term:
+        """One element of an operand of a loop."""
+        if not is_array(a):
+            if isinstance(a, Value):
+                return self._terms[a] if a in self._terms else self.term(a)
+            return constant(a)
+        if a in self._lazy:
+            return self._element_of(self._lazy[a], index, steps)
+        known = self.filled_with(a)
+        if known is not None:
+            return known
+        if a in self._of_row:
+            return Term(self._of_row[a], ATOM, numpy_number(a.type.dtype))
+        name = self.array(a)
+        own = self.index_into(name, a.type.shape, index, steps)
+        return Term(f"{name}[{self.at(own)}]", ATOM, numpy_number(a.type.dtype))
+
+    def filled_with(self, a: Value) -> Term | None:
+        """The number that each element of an array is, if that is known; None of most arrays."""
+        op = self.known.definition.get(a)
+        while isinstance(op, Load) and op.view:
+            op = self.known.definition.get(op.array)
+        if not isinstance(op, Apply) or op.function is not np.full or len(op.args) != 2:
+            return None
+        fill, t = op.args[1], a.type
+        if op.kwargs or isinstance(fill, Value) or is_array(fill) or t.dtype.kind != "f":
+            return None
+        if number_type(fill) is None or t.dtype != op.outputs[0].type.dtype or self.is_written(a):
+            return None
+        text = literal(fill, numpy_number(t.dtype))
+        return Term(text, 7 if text.startswith("-") else ATOM, numpy_number(t.dtype))
+
+    def index_into(
+        self,
+        name: str,
+        shape: tuple[Dimension, ...],
+        index: Sequence[str],
+        steps: dict[tuple[str, int], str] | None,
+    ) -> list[str]:
+        """A loop's index for an array of lower rank, or with axes that repeat."""
+        rest = list(index[len(index) - len(shape) :]) if shape else []
+        for axis, d in enumerate(shape):
+            step = (steps or {}).get((name, axis))
+            if d == 1:
+                rest[axis] = "0"
+            elif step is not None:
+                rest[axis] = f"{rest[axis]} * {step}"
+        return rest
+
+    def _element_of(
+        self, op: Apply, index: Sequence[str], steps: dict[tuple[str, int], str] | None = None
+    ) -> Term:
+        terms = [self.element(a, index, steps) for a in op.args]
+        ufunc = as_ufunc(op.function)
+        dtype = op.outputs[0].type.dtype
+        if ufunc is not None:
+            made = numpy_term(ufunc, terms)
+        elif op.function is np.where:
+            condition, a, b = terms
+            made = where_term(condition, a, b, dtype)
+        else:
+            made = functions.ELEMENTWISE[op.function](dtype, *terms)
+        self.note_helpers(made.text)
+        return made
+
+
+def arity(op: Apply) -> int | None:
+    """How many arguments an elementwise function takes, or None of another function."""
+    ufunc = as_ufunc(op.function)
+    if ufunc is not None and len(op.args) == ufunc.nin and not op.kwargs:
+        return ufunc.nin
+    if op.function is np.where and len(op.args) == 3:
+        return 3
+    try:
+        known = op.function in functions.ELEMENTWISE
+    except TypeError:
+        return None
+    return len(op.args) if known and not op.kwargs else None

@@ -1,0 +1,295 @@
+"""Long loops over elements on several cores, in the Numba source.
+
+A loop whose iterations write one element each, and read no array that is written, gives the same
+bits in whatever order they run. It becomes a function of its own, in which each thread takes a
+part of the longest axis; shorter loops run where they stand.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types as _types
+from numba.np.ufunc.parallel import _launch_threads
+
+from fwdad.codegen.llvm.lowering import INNER
+from fwdad.codegen.llvm.pipeline import ProgramCompiler
+from fwdad.codegen.llvm.thread_calls import on_threads
+from fwdad.codegen.loops.arrays.functions import tuple_text
+from fwdad.codegen.numba_compile import OPTIONS
+
+SHORTEST = 4_000_000
+"""The work of a loop, in tenths of a nanosecond, that is worth the threads: to start them takes 30
+to 100 microseconds."""
+
+_CALL, _DIVISION, _ELEMENT, _OPERATION = 90, 10, 2, 1
+_LIGHTEST = 20
+"""An element that costs less waits for memory, not for a core, and its loop is compiled once."""
+
+REGION = "part_of_program"
+"""The decorator of such functions in generated source."""
+
+RESERVED = ("blocks", "first", "last", "length", "part", "partial", "size", "split")
+"""Names inside the functions of regions."""
+
+_LONG = 4096
+"""Elements of an axis that can be shared out."""
+
+_UNKNOWN = object()
+
+numba_types: Any = _types
+
+
+@functools.cache
+def can_nest() -> bool:
+    """Whether the threads may be asked for by several threads, and inside each other.
+
+    Numba's own pool, which it takes where neither TBB nor OpenMP is there, ends the process then.
+    """
+    _launch_threads()
+    if numba.threading_layer() in ("omp", "tbb"):
+        return True
+    logging.getLogger("fwdad").warning(
+        "parallel=True has no effect: Numba finds neither OpenMP nor TBB (pip install tbb)"
+    )
+    return False
+
+
+def count_threads() -> int:
+    """How many threads there are for a program, at least one."""
+    return int(numba.get_num_threads()) if can_nest() else 1
+
+
+def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
+    """What such functions mean by the names that are not helpers.
+
+    Parameters
+    ----------
+    inner : sequence of str
+        Indices that are inside each array that they are used for.
+    """
+
+    def part(f: Callable[..., Any]) -> Any:
+        f.__dict__[INNER] = frozenset(inner)
+        made = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+        compile_for = made.compile  # once, not again where an end of the range is a literal
+        made.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))
+        return made
+
+    return {REGION: part, "on_threads": on_threads}
+
+
+def run_on_threads(
+    name: str, given: Sequence[str], first: str, length: str, step: str = "1"
+) -> list[str]:
+    """Lines that give the parts of a range to the threads.
+
+    Parameters
+    ----------
+    name : str
+        The function, whose last arguments are the ends of a part.
+    given : sequence of str
+        The others.
+    first, length, step : str
+        The range.
+    """
+    return [
+        f"if on_threads({name}, {tuple_text(given)}, {first}, {length}, {step}):",
+        "    raise RuntimeError('a thread has raised')",
+    ]
+
+
+def spread(
+    lines: list[str], name: str, lengths: Sequence[str], used: Callable[[str], str]
+) -> tuple[list[str], list[str]] | None:
+    """Give a nest of loops to the threads if it is long.
+
+    Parameters
+    ----------
+    lines : list of str
+        The nest, with one statement in it, that stores one element.
+    name : str
+        For the function.
+    lengths : sequence of str
+        Of the axes.
+    used : callable
+        Makes a name that is not used in the function.
+
+    Returns
+    -------
+    tuple or None
+        The lines of the function, and those that take the place of the nest; None if something in
+        the nest might raise or is not known.
+    """
+    *heads, statement = lines
+    if not heads:
+        return None
+    index = [head.split()[1] for head in heads]
+    tree = ast.parse(statement.strip()).body[0]
+    tests = checks(tree, dict(zip(index, lengths, strict=True)))
+    if tests is None:
+        return None
+    work = work_of(tree)
+    if work < _LIGHTEST and len(index) == 1:
+        return None
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    bounds = {n for text in lengths for n in _names(ast.parse(text))}
+    given = sorted(({*_names(tree), *bounds}) - {*index, *called, "np", "math"})
+    split = used("split")
+    function = [f"@{REGION}", f"def {name}({', '.join([*given, split])}, first, last):"]
+    indent = "    "
+    for axis, (i, n) in enumerate(zip(index, lengths, strict=True)):
+        at = f"{split} == {axis}"
+        function.append(f"{indent}for {i} in range(first if {at} else 0, last if {at} else {n}):")
+        indent += "    "
+    function += [indent + statement.strip(), ""]
+    longest = "0"
+    for axis, n in enumerate(lengths[1:], 1):
+        before = " and ".join(f"{n} > {m}" for m in lengths[:axis])
+        longest = f"{axis} if {before} else {longest}"
+    most = f"max({', '.join(lengths)})" if len(lengths) > 1 else lengths[0]
+    outside = heads[0][: len(heads[0]) - len(heads[0].lstrip())]
+    test = " and ".join([f"{' * '.join(lengths)} >= {SHORTEST // work}", *tests])
+    call = [
+        f"{outside}if {test}:",
+        *(f"{outside}    {line}" for line in run_on_threads(name, [*given, longest], "0", most)),
+        f"{outside}else:",
+        *(f"    {line}" for line in lines),
+    ]
+    return function, call
+
+
+def region(lines: list[str], name: str, length: str, work: str) -> tuple[list[str], list[str]]:
+    """Make a region of elementwise operations a function, and another one that spreads it.
+
+    Parameters
+    ----------
+    lines : list of str
+        The region, for elements from ``first`` to ``last`` of the last axis.
+    name : str
+        For the function.
+    length : str
+        Of the last axis.
+    work : str
+        The work of all elements, in tenths of a nanosecond.
+
+    Returns
+    -------
+    tuple
+        The lines of the functions, and those that take the place of the region.
+    """
+    outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    body = [line[len(outside) :] for line in lines]
+    nodes = list(ast.walk(ast.parse("\n".join(body))))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    functions = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+    given = sorted({node.id for node in names} - own - functions - {"first", "last", "np", "math"})
+    comma = "".join(f"{each}, " for each in given)
+    function = [
+        f"@{REGION}",
+        f"def {name}({comma}first, last):",
+        *(f"    {line}" for line in body),
+        "",
+    ]
+    call = [
+        f"{outside}if {length} >= {_LONG} and {work} >= {SHORTEST}:",
+        *(f"{outside}    {line}" for line in run_on_threads(name, given, "0", length)),
+        f"{outside}else:",
+        f"{outside}    {name}({comma}0, {length})",
+    ]
+    return function, call
+
+
+def work_of(tree: ast.AST) -> int:
+    """About what an iteration costs, in tenths of a nanosecond."""
+    work = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if _is_sum(node):
+                work += _OPERATION
+                continue
+            light = _is_call(node) or ast.unparse(node.func).startswith("np.")
+            work += _DIVISION if light else _CALL
+        elif isinstance(node, ast.Subscript):
+            work += _ELEMENT
+        elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp)):
+            work += _OPERATION
+    return max(work, 1)
+
+
+def _is_sum(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in _SUMMANDS
+
+
+def _is_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Variables, in a tree."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+
+
+def checks(tree: ast.AST, lengths: dict[str, str]) -> list[str] | None:
+    """Tests that no index leaves its array; None if a statement holds what is not known here.
+
+    Parameters
+    ----------
+    tree : ast.AST
+        The statement.
+    lengths : dict
+        Of the loops around it, by the names of their indices.
+    """
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and not _is_known(node.func):
+            return None
+        if isinstance(node, ast.Subscript):
+            if not isinstance(node.value, ast.Name):
+                return None
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for axis, part in enumerate(parts):
+                last = _last(part, lengths)
+                if last is None:
+                    return None
+                if last != f"{node.value.id}.shape[{axis}] - 1":
+                    found.append(f"{last} < {node.value.id}.shape[{axis}]")
+    return list(dict.fromkeys(found))
+
+
+def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:
+    """The largest value of an index."""
+    if isinstance(part, ast.Constant) and part.value == 0:
+        return "0"
+    if isinstance(part, ast.Name) and part.id in lengths:
+        return f"{lengths[part.id]} - 1"
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):  # a step of 0 or 1
+        inner = _last(part.left, lengths)
+        step = ast.unparse(part.right)
+        return None if inner is None or not step.isidentifier() else f"({inner}) * {step}"
+    return None
+
+
+_SUMMANDS = {"scaled", "scaled_in_vectors", "summed"}
+_QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_power",
+          "float_remainder", "int_floor_divide", "int_remainder", *_SUMMANDS}  # fmt: skip
+
+
+def _is_known(f: ast.expr) -> bool:
+    """Whether a function is NumPy's or C's, or a helper that raises nothing."""
+    if isinstance(f, ast.Name):
+        return f.id in _QUIET
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        home = {"np": np, "math": math}.get(f.value.id, _UNKNOWN)
+        return getattr(home, f.attr, _UNKNOWN) is not _UNKNOWN
+    return False

@@ -1,0 +1,181 @@
+"""A loop whose iterations are independent, on several cores, in the Numba source.
+
+The loop becomes a function of a part of its range, which allocates what its iterations share. An
+exception cannot leave a thread: it is noted, and raised when all have ended.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops import parallel_elements
+from fwdad.codegen.loops.buffer_hoisting import OpenLoop
+from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, run_on_threads
+from fwdad.codegen.runtime import libmvec
+from fwdad.ir.analysis.dependence import is_independent
+from fwdad.ir.ops import Block, Branch, Load, Loop, Op, Operand, Value, walk
+from fwdad.ir.types import Dimension
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+_UNKNOWN_TRIPS = "1000"
+_UNKNOWN_LENGTH = "100"
+_SLOW, _QUICK = 20, 3
+"""What a function of the C library's, and another operation, costs in tenths of a nanosecond."""
+
+
+def may_run_at_once(w: Writer, loop: Loop) -> bool:
+    """Whether a loop may be given to the threads.
+
+    Not in a program that writes into its arguments: it could not be run again if it raises, and
+    iterations behind the one that raises would have been run.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes the loop.
+    loop : Loop
+        A loop.
+    """
+    program = w.program
+    if not program.parallel or any(program.written) or w.stack or w.in_thread:
+        return False
+    if w._uses[loop.exec_count] or not parallel_elements.can_nest():
+        return False
+    return is_independent(loop, w._roots, w._params)
+
+
+class SpreadLoop:
+    """A loop that is given to the threads if it is long: made before it is written.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes it.
+    loop : Loop
+        The loop.
+    place : OpenLoop
+        Where it begins.
+    """
+
+    def __init__(self, w: Writer, loop: Loop, place: OpenLoop) -> None:
+        self.w = w
+        self.loop = loop
+        self.start = place.start
+        self.cost = _Cost(w, loop, place.lengths).text()
+        w.in_thread = True
+
+    def finish(self) -> None:
+        """Make the lines that were written since a function, and call it."""
+        w, loop = self.w, self.loop
+        w.in_thread = False
+        lines = w.lines[self.start :]
+        outside = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        body = [line[len(outside) :] for line in lines]
+        head = next(k for k, line in enumerate(body) if line.startswith("for "))
+        first, last, step = _range_of(body[head])
+        spans = functools.partial(_span, step)
+        body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
+        names = _names_read("\n".join(body)) - {*w.globals, *w.lane_functions}
+        names -= {*w.helpers, *w.vector_functions, "first", "last", "np", "math"}
+        comma = "".join(f"{each}, " for each in sorted(names))
+        name = w._unique("loop")
+        w.outlined += [
+            f"@{REGION}",
+            f"def {name}({comma}first, last):",
+            *(f"    {line}" for line in body),
+            "",
+        ]
+        w.outlined_names.append(name)
+        n = w.temporary("n")
+        call = [
+            f"{n} = len({spans(first, last)})",
+            f"if {n} > 1 and {n} * {self.cost} >= {SHORTEST}:",
+            *(f"    {line}" for line in run_on_threads(name, sorted(names), first, n, step)),
+            "else:",
+            f"    {name}({comma}{first}, {last})",
+        ]
+        w.lines[self.start :] = [outside + line for line in call]
+        w.places[self.start :] = [loop.location] * len(call)
+
+
+def _range_of(line: str) -> tuple[str, str, str]:
+    statement = ast.parse(f"{line}\n    pass").body[0]
+    assert isinstance(statement, ast.For)
+    assert isinstance(statement.iter, ast.Call)
+    parts = [ast.unparse(a) for a in statement.iter.args]
+    if len(parts) == 1:
+        return "0", parts[0], "1"
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else "1"
+
+
+def _span(step: str | None, first: str | None, last: str | None) -> str:
+    return f"range({first}, {last})" if step == "1" else f"range({first}, {last}, {step})"
+
+
+def _names_read(text: str) -> set[str]:
+    """Variables that are read and not assigned."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return {node.id for node in names} - own - called
+
+
+class _Cost:
+    """About what an iteration costs, as source; what only it can know is guessed."""
+
+    def __init__(self, w: Writer, loop: Loop, lengths: dict[Dimension, str]) -> None:
+        self.w = w
+        self.loop = loop
+        self.lengths = lengths
+        blocks = [loop.body, *(b for op in walk(loop.body) for b in op.blocks())]
+        self.inside = {v for b in blocks for v in b.params}
+        self.inside.update(v for op in walk(loop.body) for v in op.outputs)
+
+    def text(self) -> str:
+        """The cost in tenths of a nanosecond."""
+        return self._block(self.loop.body)
+
+    def _block(self, block: Block) -> str:
+        light, rest = 1, Counter[str]()
+        for op in block.ops:
+            if isinstance(op, Branch):
+                rest[f"max({self._block(op.then)}, {self._block(op.other)})"] += 1
+            elif isinstance(op, Loop):
+                rest[f"{self._trips(op)} * {self._block(op.body)}"] += 1
+            elif (size := self._size(op)) == "1":
+                light += self._cost(op)
+            else:
+                rest[size] += self._cost(op)
+        parts = [text if n == 1 else f"{n} * {text}" for text, n in rest.items()]
+        return f"({' + '.join([str(light), *parts])})"
+
+    def _trips(self, loop: Loop) -> str:
+        if loop.span is None:
+            return _UNKNOWN_TRIPS
+        first, last, step = (self._number(x) for x in loop.span)
+        known = first is not None and last is not None and step is not None
+        return f"len({_span(step, first, last)})" if known else _UNKNOWN_TRIPS
+
+    def _number(self, x: Operand) -> str | None:
+        """A number that is known before the loop."""
+        if isinstance(x, Value):
+            known = x not in self.inside and x in self.w._names and x not in self.w._inlined
+            return self.w._names[x] if known else None
+        return str(int(x)) if isinstance(x, (int, np.integer)) else None
+
+    def _cost(self, op: Op) -> int:
+        function = getattr(op, "function", None)
+        return _SLOW if getattr(function, "__name__", "") in libmvec.ARGUMENTS else _QUICK
+
+    def _size(self, op: Op) -> str:
+        """How many elements an operation makes."""
+        shape = op.outputs[0].type.shape if op.outputs and not isinstance(op, Load) else ()
+        texts = [str(d) if isinstance(d, int) else self.lengths.get(d, _UNKNOWN_LENGTH)
+                 for d in shape]  # fmt: skip
+        return " * ".join(t for t in texts if t != "1") or "1"

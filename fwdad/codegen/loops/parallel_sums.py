@@ -1,0 +1,220 @@
+"""Long sums and other reductions on several cores, in the Numba source.
+
+What is reduced to one number is reduced in blocks whose size depends on the lengths alone, and
+their results are joined in order: so the number has the same bits however many threads there are.
+Where several numbers are answered, each is reduced by one thread as it would be without.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.codegen.loops.parallel_elements import REGION, SHORTEST, checks, run_on_threads, work_of
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+BLOCK = 16_384
+"""About how many elements are reduced one after the other."""
+
+
+@dataclass
+class _Nest:
+    """Nested loops as source.
+
+    Attributes
+    ----------
+    index, lengths : list of str
+        Of each loop.
+    inside : list of ast.stmt
+        What the innermost one runs.
+    """
+
+    index: list[str]
+    lengths: list[str]
+    inside: list[ast.stmt]
+
+
+def _nest(statement: ast.stmt) -> _Nest:
+    made = _Nest([], [], [statement])
+    while len(made.inside) == 1 and isinstance(loop := made.inside[0], ast.For):
+        assert isinstance(loop.iter, ast.Call)
+        made.index.append(ast.unparse(loop.target))
+        made.lengths.append(ast.unparse(loop.iter.args[0]))
+        made.inside = loop.body
+    return made
+
+
+def spread_total(w: Writer, start: int, join: str) -> None:
+    """Let a reduction to one number, written since a line, run in blocks if it is long.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who has written it: the number's first value, and one statement in loops.
+    start : int
+        The first line.
+    join : str
+        The statement that joins ``partial[part]``.
+    """
+    first, loops = _unchecked(w, start).body
+    assert isinstance(first, ast.Assign)
+    total, identity = ast.unparse(first.targets[0]), ast.unparse(first.value)
+    nest = _nest(loops)
+    found = checks(nest.inside[0], dict(zip(nest.index, nest.lengths, strict=True)))
+    if found is None:
+        return
+    given = _given(nest, {total})
+    comma = "".join(f"{each}, " for each in given)
+    name = w._unique(total)
+    dtype = w.dtype(w.types[total].dtype)
+    w.outlined += [
+        f"@{REGION}",
+        f"def {name}({comma}split, first, last):",
+        f"    {total} = {identity}",
+        *_heads(nest, "    "),
+        *_body(nest, "    "),
+        f"    return {total}",
+        "",
+        f"@{REGION}",
+        f"def {name}_of_blocks({comma}split, length, size, partial, first, last):",
+        "    for part in range(first, last):",
+        "        stop = min((part + 1) * size, length)",
+        f"        partial[part] = {name}({comma}split, part * size, stop)",
+        "",
+        f"@{REGION}",
+        f"def {name}_on_threads({comma}split, length, size):",
+        "    blocks = (length + size - 1) // size",
+        f"    partial = np.empty((blocks,), {dtype})",
+        *(
+            f"    {line}"
+            for line in run_on_threads(
+                f"{name}_of_blocks", [*given, "split", "length", "size", "partial"], "0", "blocks"
+            )
+        ),
+        f"    {total} = {identity}",
+        "    for part in range(blocks):",
+        f"        {join}",
+        f"    return {total}",
+        "",
+    ]
+    length, split = _longest(nest.lengths)
+    rest = " * ".join(f"({n} if {split} != {k} else 1)" for k, n in enumerate(nest.lengths))
+    size = f"max({BLOCK} // max({rest}, 1), 1)" if len(nest.lengths) > 1 else str(BLOCK)
+    work = work_of(nest.inside[0])
+    _replace(w, start, found, [
+        f"if {' * '.join(nest.lengths)} >= {SHORTEST // work}:",
+        f"    {total} = {name}_on_threads({comma}{split}, {length}, {size})",
+        "else:",
+        f"    {total} = {name}({comma}0, 0, {nest.lengths[0]})",
+    ])  # fmt: skip
+
+
+def spread_rows(w: Writer, start: int) -> None:
+    """Let reductions that were written since a line, one for each element, run on several cores.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who has written them: loops over the elements that are answered, and inside them the first
+        value, one statement in loops, and a store.
+    start : int
+        The first line.
+    """
+    nest = _nest(_unchecked(w, start).body[0])
+    _, loops, store = nest.inside
+    inner = _nest(loops)
+    index = dict(zip([*nest.index, *inner.index], [*nest.lengths, *inner.lengths], strict=True))
+    found, of_store = (checks(statement, index) for statement in (inner.inside[0], store))
+    if found is None or of_store is None:
+        return
+    given = sorted({*_given(nest, set()), *_given(inner, {*nest.index})} - _stored(nest))
+    comma = "".join(f"{each}, " for each in given)
+    name = w._unique("rows")
+    w.outlined += [
+        f"@{REGION}",
+        f"def {name}({comma}split, first, last):",
+        *_heads(nest, "    "),
+        *_body(nest, "    "),
+        "",
+    ]
+    length, split = _longest(nest.lengths)
+    total = " * ".join([*nest.lengths, *inner.lengths])
+    work = work_of(inner.inside[0])
+    _replace(w, start, list(dict.fromkeys([*found, *of_store])), [
+        f"if {length} > 1 and {total} >= {SHORTEST // work}:",
+        *(f"    {line}" for line in run_on_threads(name, [*given, split], "0", length)),
+        "else:",
+        f"    {name}({comma}0, 0, {nest.lengths[0]})",
+    ])  # fmt: skip
+
+
+def _unchecked(w: Writer, start: int) -> ast.Module:
+    """The lines since one, with indices that are not checked where they are used."""
+    lines = w.lines[start:]
+    outside = len(lines[0]) - len(lines[0].lstrip())
+    tree = ast.parse("\n".join(line[outside:] for line in lines))
+    nodes = list(ast.walk(tree))
+    index = list(dict.fromkeys(ast.unparse(n.target) for n in nodes if isinstance(n, ast.For)))
+    unchecked = dict(zip(index, w.index_names(len(index), inner=True), strict=True))
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            node.id = unchecked.get(node.id, node.id)
+    return tree
+
+
+def _stored(nest: _Nest) -> set[str]:
+    nodes = [node for s in nest.inside for node in ast.walk(s)]
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _given(nest: _Nest, own: set[str]) -> list[str]:
+    """What loops read from outside."""
+    trees = [*nest.inside, *(ast.parse(n) for n in nest.lengths)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    called = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return sorted(names - called - {*nest.index, *own, "np", "math"})
+
+
+def _heads(nest: _Nest, indent: str) -> list[str]:
+    """The loops, one of them over a part of its range."""
+    made = []
+    for k, (i, n) in enumerate(zip(nest.index, nest.lengths, strict=True)):
+        at = f"split == {k}"
+        made.append(f"{indent}for {i} in range(first if {at} else 0, last if {at} else {n}):")
+        indent += "    "
+    return made
+
+
+def _body(nest: _Nest, indent: str) -> list[str]:
+    indent += "    " * len(nest.index)
+    text = "\n".join(ast.unparse(s) for s in nest.inside)
+    return [indent + line for line in text.splitlines()]
+
+
+def _longest(lengths: Sequence[str]) -> tuple[str, str]:
+    """The greatest length, and which it is, as source."""
+    if len(lengths) == 1:
+        return lengths[0], "0"
+    split = "0"
+    for k, n in enumerate(lengths[1:], 1):
+        before = " and ".join(f"{n} > {m}" for m in lengths[:k])
+        split = f"{k} if {before} else {split}"
+    return f"max({', '.join(lengths)})", f"({split})"
+
+
+def _replace(w: Writer, start: int, tests: list[str], lines: list[str]) -> None:
+    """Write other lines; before them what was tested at each element."""
+    if tests:
+        lines = [
+            f"if not ({' and '.join(tests)}):",
+            "    raise IndexError('lengths differ')",
+            *lines,
+        ]
+    held = w.lines[start]
+    outside = held[: len(held) - len(held.lstrip())]
+    place = next((p for p in w.places[start:] if p is not None), None)
+    w.lines[start:] = [outside + line for line in lines]
+    w.places[start:] = [place] * len(lines)

@@ -1,0 +1,281 @@
+"""Room on stacks, made once before the outermost loop of those that push.
+
+A stack that grows is copied, or its pages are moved, and it ends with more than it needs. How often
+loops over ranges run, and how long arrays can be, is bounded before they begin: a counter goes by
+its range, a window is no longer than what it is taken of. Room that nobody touches is no memory,
+unless the system backs it by large pages: room for as much as that is counted to the element, by
+loops over those counters that other bounds go by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.codegen.loops.buffer_hoisting import OpenLoop
+from fwdad.codegen.loops.elementwise import arity
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+from fwdad.ir.analysis.indices import affine, counter_loop
+from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.ops import Apply, Block, Load, Loop, Operand, Value, is_array
+from fwdad.ir.primitives.stacks import push
+from fwdad.ir.rewrite import blocks_of
+
+Writer = Any
+
+_MOST = 2**24  # elements for which room is made at once: whoever needs more doubles it
+_DEEPEST = 8  # windows on windows
+_LARGE = 2**21  # elements from which on they are counted, and not only bounded: see `_LONG_STACK`
+_COUNTING = 2  # loops in one another that count
+
+
+def reserve(w: Writer, loop: Loop, known: OpenLoop) -> None:
+    """Write, before an outermost loop, what makes room for all that it pushes.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Whose lines these are.
+    loop : Loop
+        That is about to be written.
+    known : OpenLoop
+        The same loop, with the lengths that are known before it.
+    """
+    if CHECK_BOUNDS:  # more room than the pushes ask for would hide what they forget
+        return
+    bounds = _Bounds(w, loop, known)
+    wanted: dict[Any, list[_Part] | None] = {}
+    shapes: dict[Any, list[_Part]] = {}
+    for op, around in _in(loop.body, [loop]):
+        held = w.stacks.held[op.args[0]]
+        if not held.name or (len(around) == 1 and not is_array(op.args[1])):
+            continue  # `make_room` makes the second's
+        part = bounds.part(op.args[1], around)
+        if part is None or wanted.get(held, []) is None:
+            wanted[held] = None
+            continue
+        found = wanted.setdefault(held, [])
+        assert found is not None
+        found.append(part)
+        if held.shapes and held.unknown:
+            lengths = bounds.part(len(held.unknown), around)
+            shapes.setdefault(held, []).extend([] if lengths is None else [lengths])
+    for held, parts in wanted.items():
+        if parts is None:
+            continue
+        _make(w, held.name, held.top, parts)
+        if held in shapes:
+            _make(w, held.shapes, f"{held.shapes}_top", shapes[held])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """How many elements one push makes of a stack while a loop runs.
+
+    Attributes
+    ----------
+    most : str
+        As source: no less than it makes.
+    loops : tuple of (str, str)
+        The counters that the number goes by, each with its range.
+    exact : str
+        How many it makes for the same values of these.
+    """
+
+    most: str
+    loops: tuple[tuple[str, str], ...]
+    exact: str
+
+
+def _make(w: Writer, name: str, top: str, parts: list[_Part]) -> None:
+    room, wanted = w.temporary("room"), _sum([part.most for part in parts])
+    if any(part.loops for part in parts):
+        most, wanted = wanted, w.temporary("wanted")
+        w.line(f"{wanted} = {most}")
+        w.line(f"if {wanted} > {float(_LARGE)}:")
+        with w.indented():
+            _count(w, wanted, parts)
+    w.line(f"{room} = {top} + {w.help('room_for')}({wanted}, {float(_MOST)})")
+    w.line(f"if {room} > {name}.size:")
+    w.line(f"    {name} = {w.help('grown')}({name}, {room})")
+
+
+def _count(w: Writer, wanted: str, parts: list[_Part]) -> None:
+    """Write what counts the elements."""
+    plain = [part.most for part in parts if not part.loops]
+    w.line(f"{wanted} = {_sum(plain) if plain else '0.0'}")
+    for loops in dict.fromkeys(part.loops for part in parts if part.loops):
+        indent = ""
+        for counter, over in loops:
+            w.line(f"{indent}for {counter} in {over}:")
+            indent += "    "
+        w.line(f"{indent}{wanted} += {_sum([p.exact for p in parts if p.loops == loops])}")
+
+
+def _sum(products: list[str]) -> str:
+    return " + ".join(f"{float(n)} * {each}" for each, n in Counter(products).items())
+
+
+def _in(block: Block, around: list[Loop]) -> Iterator[tuple[Apply, list[Loop]]]:
+    """What is pushed each time that a loop's body runs, or that of one inside it."""
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function is push:
+            yield op, around
+        elif isinstance(op, Loop):
+            yield from _in(op.body, [*around, op])
+
+
+class _Bounds:
+    """Upper and lower bounds of numbers in a loop, as sources that can stand before it."""
+
+    def __init__(self, w: Writer, loop: Loop, known: OpenLoop) -> None:
+        self.w = w
+        self.lengths = known
+        self.inside = {id(b) for each in loop.blocks() for b in blocks_of(each)}
+        self.counters: dict[Value, str] = {}  # those that bounds may go by, and their names
+        self.used: set[Value] = set()
+        self.names: dict[Value, str] = {}
+
+    def part(self, x: Operand | int, around: list[Loop]) -> _Part | None:
+        """How many elements it makes to push something in some loops; None where no bound is known.
+
+        Parameters
+        ----------
+        x : operand or int
+            What is pushed, or how many numbers.
+        around : list of Loop
+            The loops, the outermost first.
+        """
+        self.counters = {}
+        counts, sizes = [self.count(each) for each in around], self.elements(x)
+        if sizes is None or None in counts:
+            return None
+        most = " * ".join([str(n) for n in counts] + sizes)
+        self.counters = {each.body.params[0]: "" for each in around}
+        self.used = set()
+        self.elements(x)
+        for each in around:
+            self.count(each)
+        if not 0 < len(self.used) <= _COUNTING:
+            return _Part(most, (), most)
+        summed = [each for each in around if each.body.params[0] in self.used]
+        for each in summed:
+            v = each.body.params[0]
+            if v not in self.names:
+                self.names[v] = self.w.temporary("counter")
+            self.counters[v] = self.names[v]
+        loops = tuple((self.names[each.body.params[0]], self.range(each)) for each in summed)
+        left = [str(self.count(each)) for each in around if each not in summed]
+        exact = " * ".join([*left, *(self.elements(x) or ())])
+        return _Part(most, loops, exact or "1.0")
+
+    def elements(self, x: Operand | int) -> list[str] | None:
+        """The factors of the number of elements of what is pushed, at most."""
+        return [str(x)] if isinstance(x, int) else self.sizes(x)
+
+    def range(self, loop: Loop) -> str:
+        """The range of a loop whose bounds are known."""
+        assert loop.span is not None
+        start, stop, step = loop.span
+        up = isinstance(step, int) and step > 0
+        ends = (self.bound(start, least=up), self.bound(stop, least=not up))
+        return f"range({ends[0]}, {ends[1]}, {step})"
+
+    def count(self, loop: Loop) -> str | None:
+        """How often a loop over a range runs at most, each time that it is reached."""
+        if loop.span is None or loop.leaves:
+            return None
+        start, stop, step = loop.span
+        if type(step) is not int or step == 0:
+            return None
+        first, last = (start, stop) if step > 0 else (stop, start)
+        low, high = self.bound(first, least=True), self.bound(last, least=False)
+        if low is None or high is None:
+            return None
+        low = low if low.isdigit() else f"({low})"
+        length = high if low == "0" else f"{high} - {low}"
+        if abs(step) != 1:
+            length = f"({length}) // {abs(step)} + 1"
+        return f"{self.w.help('larger')}({length}, 0)"
+
+    def sizes(self, x: Operand) -> list[str] | None:
+        """The lengths of what is pushed, at most."""
+        if not is_array(x):
+            return []
+        found = [self.length(x, axis, _DEEPEST) for axis in range(x.type.ndim)]
+        return None if None in found else [n for n in found if n is not None]
+
+    def length(self, v: Value, axis: int, depth: int) -> str | None:
+        """One of them: known before the loop, or that of something that it is a part of."""
+        shape = self.lengths.shape(v)
+        if shape is not None:
+            return shape[axis]
+        d = self.lengths.length(v.type.shape[axis])
+        op = self.w.known.definition.get(v)
+        if d is not None or depth == 0:
+            return d
+        if isinstance(op, Load) and op.view:
+            return self._of_window(op, axis, depth)
+        if isinstance(op, Apply) and arity(op) is not None:
+            for a in op.args:
+                if is_array(a) and a.type.ndim == v.type.ndim and a.type.shape[axis] != 1:
+                    found = self.length(a, axis, depth - 1)
+                    if found is not None:
+                        return found
+        return None
+
+    def _of_window(self, op: Load, axis: int, depth: int) -> str | None:
+        """The length of an axis of the array that a window is taken of, or less."""
+        if any(i is None or is_array(i) for i in op.index):
+            return None
+        parts = spelled_out(op.index, op.array.type.ndim)
+        own = [k for k, i in enumerate(parts) if isinstance(i, slice)][axis]
+        s = parts[own]
+        if s.start is None and s.stop is not None and s.step is None:  # never more than its stop
+            most = self.bound(s.stop, least=False)
+            counters, self.counters = self.counters, {}
+            least = self.bound(s.stop, least=True)
+            self.counters = counters
+            if most is not None and least is not None and least.isdigit():
+                return f"{self.w.help('larger')}({most}, 0)"
+        return self.length(op.array, own, depth - 1)
+
+    def bound(self, x: Operand, *, least: bool) -> str | None:
+        """The least, or the most, that an int is while the loop runs."""
+        found = affine(x, self.w.known)
+        if found is None:
+            return None
+        if found.base is None:
+            return str(found.offset)
+        base = self._bound_of(found.base, least=least)
+        if base is None or not found.offset:
+            return base
+        if _is_int(base):
+            return str(int(base) + found.offset)
+        return f"{base} {'+' if found.offset > 0 else '-'} {abs(found.offset)}"
+
+    def _bound_of(self, v: Value, *, least: bool) -> str | None:
+        if v in self.counters:
+            self.used.add(v)
+            return self.counters[v] or "0"
+        if id(self.w.known.home.get(v)) not in self.inside:
+            return str(self.w.atom(self.w.term(v)).text)
+        loop = counter_loop(v, self.w.known)
+        if loop is None or loop.span is None:
+            return None
+        start, stop, step = loop.span
+        if type(step) is not int or step == 0:
+            return None
+        if (step > 0) is least:
+            return self.bound(start, least=least)
+        end = self.bound(stop, least=least)
+        if end is None:
+            return None
+        beside = -1 if step > 0 else 1
+        return str(int(end) + beside) if _is_int(end) else f"{end} {'+' if beside > 0 else '-'} 1"
+
+
+def _is_int(text: str) -> bool:
+    return text.lstrip("-").isdigit()

@@ -1,0 +1,248 @@
+"""Loads and stores in the Numba source: indices, views, and what is written over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fwdad.codegen.loops.arrays import indices
+from fwdad.codegen.loops.arrays.functions import Leaf, length_text
+from fwdad.codegen.loops.elementwise import LoopWriter
+from fwdad.codegen.loops.number_terms import Term, numpy_number
+from fwdad.ir.analysis.indices import is_same_window
+from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Block, Load, Operand, Store, Update, Value, is_array
+from fwdad.ir.types import Dimension, Number, sliced
+
+
+class StoreWriter(LoopWriter):
+    """Writes loads and stores."""
+
+    def _define_load(self, op: Load, block: Block, k: int) -> None:
+        (value,) = op.outputs
+        if any(map(indices.is_index_array, op.index)):
+            indices.fancy_load(self, op)
+            return
+        if isinstance(value.type, Number) and not op.array.type.ndim:
+            term = self.term(op.array)
+            self._define(op, term.text, term.level, block, k)
+            return
+        array = self.array(op.array)
+        if isinstance(value.type, Number):
+            index = self.scalar_index(op.index, op.array)
+            self._define(op, f"{array}[{index}]", ATOM, block, k)
+            return
+        if op.view and not value.type.ndim and op.array.type.ndim:
+            if self.is_written_later(value):
+                raise self.cannot("a window without axes on an array that is written")
+            at = tuple(i for i in op.index if i is not Ellipsis)
+            item, dtype = (
+                f"{array}[{self.scalar_index(at, op.array)}]",
+                self.dtype(value.type.dtype),
+            )
+            self._define(op, f"np.full((), {item}, {dtype})", ATOM, block, k)
+            return
+        if op.view:
+            found = _shape_of_view(op.array.type.shape, op.index)
+            for d, same in zip(value.type.shape, found, strict=True):
+                self.note_equal(d, same)  # one counts up, the other one is of the way back
+            text = array  # `a[...]`, which Numba lowers for tuples only
+            if any(i is not Ellipsis for i in op.index):
+                text = f"{array}[{self._view_index(op.index)}]"
+            if value in self._loose:
+                text = f"{self.help('loose')}({text})"
+            self._define(op, text, ATOM, block, k)
+            return
+        raise self.cannot("this index")
+
+    def window_of(self, a: Value, index: tuple[Operand, ...]) -> tuple[str, tuple[Dimension, ...]]:
+        """The source of ``a[index]`` for ints and slices, and its lengths: none of an element."""
+        shape = _shape_of_view(a.type.shape, index)
+        if all(i is Ellipsis for i in index):
+            return self.array(a), shape
+        return f"{self.array(a)}[{self._view_index(index)}]", shape
+
+    def _view_index(self, index: tuple[Operand, ...]) -> str:
+        parts = []
+        for i in index:
+            if i is None:
+                parts.append("None")
+            elif i is Ellipsis:
+                parts.append("...")
+            elif isinstance(i, slice):
+                parts.append(self._slice_of_ints(i))
+            else:
+                parts.append(self.index_text(i))
+        return ", ".join(parts) if parts else "..."
+
+    def _slice_of_ints(self, s: slice) -> str:
+        bounds = [None if x is None else self.index_text(x) for x in (s.start, s.stop, s.step)]
+        if isinstance(s.step, Value):
+            raise self.cannot("a slice whose step is not known")
+        start, stop, step = ("" if b is None else b for b in bounds)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+
+    def _store(self, op: Store | Update) -> None:
+        function = op.function if isinstance(op, Update) else None
+        index = tuple(op.index)
+        if isinstance(op.value, Value) and op.value in self.lanes and self._store_lanes(op):
+            return
+        if any(map(indices.is_index_array, index)):
+            indices.fancy_store(self, op, function)
+            return
+        ints = [
+            i for i in index if i is not None and i is not Ellipsis and not isinstance(i, slice)
+        ]
+        if len(ints) == op.array.type.ndim and None not in index:
+            self._store_item(op, function)
+            return
+        shape = _shape_of_view(op.array.type.shape, index)
+        plain = all(i is Ellipsis or i == slice(None) for i in index if not isinstance(i, Value))
+        array = self.array(op.array)
+        target = array
+        if not (plain and not ints):
+            target = self.temporary("window")
+            self.line(f"{target} = {array}[{self._view_index(index)}]", op)
+        self.write_into(Leaf(target, shape, op.array), op.value, function, index)
+
+    def _store_item(self, op: Store | Update, function: Any) -> None:
+        dtype = op.array.type.dtype
+        value = self.number(op.value)
+        array = self.array(op.array)
+        index = self.scalar_index(op.index, op.array)
+        place = f"{array}[{index}]"
+        if function is None:
+            if not is_array(op.value):
+                value = self.converted(value, dtype, item=True)
+            self.assign(place, self.stored(value, dtype), op)
+            return
+        old = Term(place, ATOM, numpy_number(dtype))
+        self.assign(place, self.combined(function, old, value, dtype), op)
+
+    def write_over(self, array: Value, value: Operand) -> None:
+        """Write a value over a whole array."""
+        self.write_into(Leaf(self.array(array), array.type.shape, array), value, None)
+
+    def write_into(
+        self, target: Leaf, value: Operand, function: Any, at: tuple[Operand, ...] = (...,)
+    ) -> None:
+        """Write a value over a window, broadcast, as if it had been computed beforehand.
+
+        The window is ``target.value[at]``.
+        """
+        assert target.value is not None
+        dtype = target.value.type.dtype
+        if isinstance(value, (list, tuple)):
+            raise self.cannot("a list that is stored into an array")
+        steps: dict[tuple[str, int], str] = {}
+        arrays = [target]
+        if is_array(value):
+            if value in self._lazy:
+                arrays += self._fused(target, value, steps, at)
+            if value not in self._lazy:
+                arrays.append(self._buffer(target, value, steps, at))
+        else:
+            term = self.term(value)  # also a constant
+            self._terms[value] = self.atom(
+                self.converted(term, dtype, item=True) if function is None else term
+            )
+        lengths = [length_text(d, target.name, axis) for axis, d in enumerate(target.shape)]
+        self.compare(arrays, lengths, steps)
+        start = len(self.lines)
+        index = self.open_loops(lengths, inner=True)
+        new = self._terms.pop(value) if not is_array(value) else self.element(value, index, steps)
+        place = f"{target.name}[{self.at(index)}]"
+        if function is None:
+            self.line(f"{place} = {self.stored(new, dtype)}")
+        else:
+            old = Term(place, ATOM, numpy_number(dtype))
+            self.line(f"{place} = {self.combined(function, old, new, dtype)}")
+        self.close_loops(index)
+        if not self.roots(target.value) & self._params:  # an argument might overlap itself
+            self.spread(start, lengths)
+        self._standin.clear()
+        if is_array(value):
+            self.done(value)
+
+    def _fused(
+        self,
+        target: Leaf,
+        value: Value,
+        steps: dict[tuple[str, int], str],
+        at: tuple[Operand, ...],
+    ) -> list[Leaf]:
+        """Leave what waits to the target's own loop if nothing it reads can change there.
+
+        Answers what it reads, or nothing if it is written out first.
+        """
+        op = self._lazy[value]
+        assert target.value is not None
+        leaves = self.prepare(op)
+        for leaf in leaves:
+            first = len(target.shape) - len(leaf.shape)
+            if (
+                first < 0
+                or (leaf.value is not None and self._disturbs(target.value, at, leaf.value))
+                or any(isinstance(d, int) and d not in (1, n)
+                       for d, n in zip(leaf.shape, target.shape[first:], strict=True))
+            ):  # fmt: skip
+                self.materialize(value)
+                return []
+        for leaf in leaves:  # each repeats, or is as long as the target
+            first = len(target.shape) - len(leaf.shape)
+            for axis, d in enumerate(leaf.shape):
+                wanted = target.shape[first + axis]
+                known = d == 1 or self.length_of(d) == self.length_of(wanted)
+                if known or (leaf.name, axis) in steps:
+                    continue
+                own = length_text(d, leaf.name, axis)
+                its = length_text(wanted, target.name, first + axis)
+                text = f"{self.help('check_length')}({own}, {its})"
+                steps[(leaf.name, axis)] = self.step(text, own)
+        return leaves
+
+    def _disturbs(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
+        """Whether a loop that writes a window's elements may change those that it reads later."""
+        return self.may_change(array, at, read) and not is_same_window(read, array, at, self.known)
+
+    def _buffer(
+        self,
+        target: Leaf,
+        value: Value,
+        steps: dict[tuple[str, int], str],
+        at: tuple[Operand, ...],
+    ) -> Leaf:
+        """Copy an array that may change while it is read; check its lengths."""
+        assert target.value is not None
+        name = self.array(value)
+        if self._disturbs(target.value, at, value):
+            made = self.temporary("copy")
+            self.line(f"{made} = {name}.copy()")
+            self._standin[value] = name = made
+        extra = value.type.ndim - len(target.shape)
+        if extra > 0:
+            raise self.cannot("an array that is stored into one of lower rank")
+        for axis, d in enumerate(value.type.shape):
+            wanted = target.shape[axis - extra]
+            own = length_text(d, name, axis)
+            its = length_text(wanted, target.name, axis - extra)
+            if d != 1 and self.length_of(d) != self.length_of(wanted):
+                text = f"{self.help('check_length')}({own}, {its})"
+                steps[(name, axis)] = self.step(text, own)
+        return Leaf(name, value.type.shape, value)
+
+
+def _shape_of_view(shape: tuple[Dimension, ...], index: Sequence[Operand]) -> tuple[Dimension, ...]:
+    """The lengths of a basic index; what is not known is a new unknown."""
+    rest = list(shape)
+    made: list[Dimension] = []
+    for i in spelled_out(index, len(shape)):
+        if i is None:
+            made.append(1)
+        elif isinstance(i, slice):
+            d = rest.pop(0)
+            made.append(sliced(d, i))
+        else:
+            rest.pop(0)
+    return tuple(made)

@@ -1,0 +1,262 @@
+"""Functions of numbers in a loop, computed ahead for some iterations, for the Numba source.
+
+``for j in range(n): s += math.exp(x[j] - m)`` calls a function of one number in each iteration.
+What it is given does not depend on earlier iterations, so that a strip of iterations begins with
+the C library's vector function of all of them. The rest of the body stays as it is: what raises
+does so in its iteration, and sums keep their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.number_terms import constant
+from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.vector_terms import lanes_of, library_name
+from fwdad.codegen.runtime import libmvec
+from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Value, values_in, walk
+from fwdad.ir.types import Number
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+_LENGTH = 512  # iterations whose values wait
+_FEWEST = 16  # iterations of a loop of known length, for which a strip is worth while
+_DOUBLE = np.dtype(np.float64)
+_SIGNS: dict[Any, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
+
+
+@dataclass
+class Ahead:
+    """What is computed ahead of a loop's iterations.
+
+    Attributes
+    ----------
+    start : int
+        Where the loop's range begins.
+    made : dict
+        By which operation of the body each value is made.
+    counter : Value
+        The loop's.
+    inside : set of Value
+        What the body defines.
+    calls : list of Apply
+        The functions.
+    loads : dict
+        The elements that they need, and how far each is from the counter; None for one that is
+        the same in all iterations.
+    """
+
+    start: int
+    made: dict[Value, Op]
+    counter: Value
+    inside: set[Value]
+    calls: list[Apply] = field(default_factory=list)
+    loads: dict[Load, int | None] = field(default_factory=dict)
+
+
+def ahead_of(w: Writer, loop: Loop) -> Ahead | None:
+    """What can be computed ahead of a loop's iterations; None if nothing.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes.
+    loop : Loop
+        Any loop.
+    """
+    if not libmvec.register_bits() or w.program.parallel or any(w.program.written):
+        return None
+    if loop.span is None or loop.leaves or loop.checkpoint or not is_long(loop.span):
+        return None
+    calls = [op for op in loop.body.ops if is_function(op)]
+    if not calls:
+        return None
+    made = {v: op for op in loop.body.ops for v in op.outputs}
+    found = Ahead(loop.span[0], made, loop.body.params[0], {*loop.body.params, *made})
+    written = [v for op in walk(loop.body) for v in op.writes()]
+    for op in calls:
+        assert isinstance(op, Apply)
+        loads: dict[Load, int | None] = {}
+        known = _is_known(found, op.args[0], loads)
+        overlap = any(w.may_overlap(load.array, v) for load in loads for v in written)
+        if known and set(loads.values()) - {None} and not overlap:
+            found.calls.append(op)
+            found.loads.update(loads)
+    return found if found.calls else None
+
+
+def is_long(span: tuple[Operand, Operand, Operand]) -> bool:
+    """Whether a range goes up by ones from a number that is not negative, far enough.
+
+    Parameters
+    ----------
+    span : tuple of operands
+        Start, stop and step.
+    """
+    start, stop, step = span
+    known = all(type(x) is int for x in (start, step))
+    if not known or step != 1 or start < 0:
+        return False
+    return stop - start >= _FEWEST if type(stop) is int else isinstance(stop, Value)
+
+
+def is_function(op: Op) -> bool:
+    """Whether an operation is a function of one number that the C library has for vectors.
+
+    Parameters
+    ----------
+    op : Op
+        Any.
+    """
+    if not isinstance(op, Apply) or len(op.args) != 1 or op.kwargs or len(op.outputs) != 1:
+        return False
+    name, t = library_name(op.function), op.outputs[0].type
+    if name is None or not isinstance(t, Number) or t.dtype != _DOUBLE:
+        return False
+    return libmvec.symbol(name, _DOUBLE.itemsize, lanes_of(_DOUBLE)) is not None
+
+
+def _is_known(ahead: Ahead, x: Operand, loads: dict[Load, int | None]) -> bool:
+    """Whether an argument is made of elements near the counter and what no iteration changes."""
+    if not isinstance(x, Value):
+        return isinstance(x, (int, float, np.float64)) and not isinstance(x, bool)
+    if not isinstance(x.type, Number) or x.type.dtype != _DOUBLE:
+        return False
+    if x not in ahead.inside:
+        return True
+    op = ahead.made.get(x)
+    if isinstance(op, Load):
+        if len(op.index) != op.array.type.ndim or op.array.type.dtype != _DOUBLE:
+            return False
+        *outer, last = op.index or (None,)
+        shift = shift_of(ahead, last)
+        rest = [op.array, outer] if shift is not None else [op.array, op.index]
+        loads[op] = shift
+        return not ahead.inside.intersection(values_in(rest)) and Ellipsis not in op.index
+    if not isinstance(op, Apply) or op.kwargs:
+        return False
+    ufunc = as_ufunc(op.function)
+    known = (ufunc in _SIGNS and len(op.args) == 2) or (ufunc is np.negative and len(op.args) == 1)
+    return known and all(_is_known(ahead, a, loads) for a in op.args)
+
+
+def shift_of(ahead: Ahead, i: Operand) -> int | None:
+    """How far an index is from the counter, if it is never negative; else None.
+
+    Parameters
+    ----------
+    ahead : Ahead
+        The loop.
+    i : operand
+        An index in its body.
+    """
+    if i is ahead.counter:
+        return 0
+    op = ahead.made.get(i) if isinstance(i, Value) else None
+    if not isinstance(op, Apply) or as_ufunc(op.function) not in (np.add, np.subtract):
+        return None
+    a, b = op.args
+    if as_ufunc(op.function) is np.add and type(a) is int:
+        a, b = b, a
+    if a is not ahead.counter or type(b) is not int:
+        return None
+    shift = b if as_ufunc(op.function) is np.add else -b
+    return shift if ahead.start + shift >= 0 else None
+
+
+def write_ahead(w: Writer, loop: Loop, ahead: Ahead) -> tuple[str, str]:
+    """Begin a loop over strips, and write what each begins with.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes; one indentation more is open afterwards.
+    loop : Loop
+        The loop over iterations.
+    ahead : Ahead
+        What is computed.
+
+    Returns
+    -------
+    tuple of str
+        Where a strip begins and ends.
+    """
+    assert loop.span is not None
+    width = lanes_of(_DOUBLE)
+    fixed: dict[Value, str] = {}
+    for op in ahead.calls:
+        _name_fixed(w, ahead, op.args[0], fixed)
+    indices = {
+        load: [w.atom(w.term(i)).text for i in load.index[: -1 if shift is not None else None]]
+        for load, shift in ahead.loads.items()
+    }
+    last = w.atom(w.term(loop.span[1])).text
+    start, stop, n = (w.temporary(name) for name in ("start", "stop", "n"))
+    w.line(f"for {start} in range({ahead.start}, {last}, {_LENGTH}):", loop)
+    w._indent += 1
+    w.line(f"{stop} = {start} + {_LENGTH}")  # Numba compiles `min` as a function of its own
+    w.line(f"if {stop} > {last}:")
+    w.line(f"    {stop} = {last}")
+    windows: dict[Load, str] = {}
+    for load, shift in ahead.loads.items():
+        if shift is None:
+            windows[load] = w.temporary("t")
+            w.line(f"{windows[load]} = {w.array(load.array)}[{w.at(indices[load])}]")
+            continue
+        ends = [f"{end} + {shift}" if shift else end for end in (start, stop)]
+        windows[load] = w.temporary("ahead")
+        index = w.at([*indices[load], ":".join(ends)])
+        w.line(f"{windows[load]} = {w.array(load.array)}[{index}]")
+    w.line(f"{n} = {stop} - {start}")
+    for load, window in windows.items():  # what is outside raises in its iteration
+        if ahead.loads[load] is not None:
+            w.line(f"if {n} > {window}.shape[0]:")
+            w.line(f"    {n} = {window}.shape[0]")
+    rooms = [w.temporary("strip") for _ in ahead.calls]
+    w._open[0].made += [f"{room} = np.empty(({_LENGTH + width},), np.float64)" for room in rooms]
+    (k,) = w.index_names(1)
+    w.line(f"for {k} in range(0, {n}, {width}):")
+    with w.indented():
+        for op, room in zip(ahead.calls, rooms, strict=True):
+            given = _text(ahead, op.args[0], fixed, windows, f"{width}, {n}", k)
+            text = f"vector_write(vector_{library_name(op.function)}({given}), None, {room}, {k})"
+            w.vector_functions.update(libmvec.called(text))
+            w.line(text, op)
+    for op, room in zip(ahead.calls, rooms, strict=True):
+        w.ahead[op] = room
+    return start, stop
+
+
+def _name_fixed(w: Writer, ahead: Ahead, x: Operand, fixed: dict[Value, str]) -> None:
+    """Give what no iteration changes a name."""
+    if not isinstance(x, Value) or x in fixed:
+        return
+    if x not in ahead.inside:
+        fixed[x] = w.atom(w.term(x)).text
+        return
+    op = ahead.made[x]
+    for a in op.args if isinstance(op, Apply) else ():
+        _name_fixed(w, ahead, a, fixed)
+
+
+def _text(
+    ahead: Ahead, x: Operand, fixed: dict[Value, str], windows: dict[Load, str], ends: str, k: str
+) -> str:
+    """W values of an argument as source."""
+    if not isinstance(x, Value):
+        return f"({constant(x).text})"
+    if x in fixed:
+        return fixed[x]
+    op = ahead.made[x]
+    if isinstance(op, Load):
+        is_fixed = ahead.loads[op] is None
+        return windows[op] if is_fixed else f"vector_read({ends}, {windows[op]}, {k})"
+    assert isinstance(op, Apply)
+    parts = [_text(ahead, a, fixed, windows, ends, k) for a in op.args]
+    if len(parts) == 1:
+        return f"(-{parts[0]})"
+    ufunc = as_ufunc(op.function)
+    assert ufunc is not None
+    return f"({parts[0]} {_SIGNS[ufunc]} {parts[1]})"

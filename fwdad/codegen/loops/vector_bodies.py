@@ -1,0 +1,295 @@
+"""Loops over numbers whose whole body is written with vectors, for the Numba source.
+
+``for j in range(n): s += math.exp(x[j] - m)`` calls the C library's vector function of W iterations
+at once; what is kept of them is written at once, too, and their sum is added up in its order. LLVM
+makes no vectors of such a loop, because of the exceptions and of that order. A body that does more
+than this is written in strips (:mod:`strips`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
+from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.python_terms import math_term
+from fwdad.codegen.loops.strip_mining import Ahead, is_function, is_long, shift_of
+from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, library_name
+from fwdad.codegen.loops.vector_terms import vector_term as term_of
+from fwdad.codegen.runtime import libmvec
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Apply, Load, Loop, Op, Operand, Store, Value, values_in
+from fwdad.ir.primitives.stacks import push
+from fwdad.ir.types import Number, number_type
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+_DOUBLE = np.dtype(np.float64)
+_SUMS = {operator.add, operator.sub}
+_PLAIN = {np.add, np.subtract, np.multiply, np.negative, np.square}
+_CHECKED = {"in_domain", "in_range"}
+
+
+@dataclass
+class Body:
+    """What a loop's body does.
+
+    Attributes
+    ----------
+    around : Ahead
+        The loop's counter, and what is defined inside.
+    sums : dict
+        The additions to what the loop carries, and to which of these.
+    shifts : dict
+        The elements that are read and written, and how far each is from the counter.
+    """
+
+    around: Ahead
+    sums: dict[Apply, Value] = field(default_factory=dict)
+    shifts: dict[Load | Store, int] = field(default_factory=dict)
+
+
+def vector_body(w: Writer, loop: Loop) -> Body | None:
+    """A loop's body, if all of it has a form of vectors, and LLVM has none; else None.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes. Room for what the loop pushes has been made.
+    loop : Loop
+        Any loop.
+    """
+    if not libmvec.register_bits() or any(w.program.written) or w._uses[loop.exec_count]:
+        return None
+    if loop.span is None or loop.leaves or loop.checkpoint or not is_long(loop.span):
+        return None
+    ops = loop.body.ops
+    if not any(map(is_function, ops)):
+        return None
+    made = {v: op for op in ops for v in op.outputs}
+    inside = {*loop.body.params, *made}
+    found = Body(Ahead(loop.span[0], made, loop.body.params[0], inside))
+    if not _adds_up(loop, found):
+        return None
+    carried = {*loop.carried, *(v for op in found.sums for v in op.outputs)}
+    if not all(_fits(w, found, op, carried) for op in ops):
+        return None
+    stores = [op for op in found.shifts if isinstance(op, Store)]
+    for k, store in enumerate(stores):
+        others = [op.array for op in found.shifts if isinstance(op, Load)]
+        others += [op.array for op in stores[:k]]
+        if any(w.may_overlap(store.array, a) for a in others):
+            return None
+    return found
+
+
+def _adds_up(loop: Loop, body: Body) -> bool:
+    """Whether all that a loop carries are sums, which nothing else in the body reads."""
+    uses = Counter(v for op in loop.body.ops for v in values_in(op.operands()))
+    uses.update(values_in(loop.body.results))
+    for p, r in zip(loop.carried, loop.body.results, strict=True):
+        op = body.around.made.get(r) if isinstance(r, Value) else None
+        if not isinstance(op, Apply) or op.function not in _SUMS or not _is_double(p):
+            return False
+        if op.args[0] is not p or uses[p] != 1 or uses[op.outputs[0]] != 1:
+            return False
+        body.sums[op] = p
+    return True
+
+
+def _is_double(x: Operand) -> bool:
+    t = x.type if isinstance(x, Value) else number_type(x)
+    return isinstance(t, Number) and t.dtype == _DOUBLE
+
+
+def _fits(w: Writer, body: Body, op: Op, carried: set[Value]) -> bool:
+    """Whether an operation has a form."""
+    around = body.around
+    if isinstance(op, (Load, Store)):
+        *outer, last = op.index or (None,)
+        shift = shift_of(around, last)
+        if shift is None or len(op.index) != op.array.type.ndim or Ellipsis in op.index:
+            return False
+        if around.inside.intersection(values_in([op.array, outer])):
+            return False
+        if op.array.type.dtype != _DOUBLE or op.array in w.lanes or op.array in w._lazy:
+            return False
+        if isinstance(op, Store) and (not _is_double(op.value) or op.value in carried):
+            return False
+        body.shifts[op] = shift
+        return True
+    if not isinstance(op, Apply) or op.kwargs:
+        return False
+    if op.function is push:
+        stack, x = op.args
+        held = w.stacks.held[stack]
+        alone = len(held.stacks) == 1 and isinstance(held.type, Number) and op in w.stacks.roomy
+        return alone and _is_double(x) and x not in carried
+    if op in body.sums:
+        return _is_double(op.args[1])
+    if _is_shift(around, op):
+        return True
+    if len(op.outputs) != 1 or not _is_double(op.outputs[0]) or carried.intersection(op.args):
+        return False
+    if not all(map(_is_double, op.args)) or around.counter in op.args:
+        return False
+    if op.function in (float, np.float64):
+        return True
+    plain = as_ufunc(op.function) in _PLAIN and has_vector_form(op)
+    return plain or is_function(op)
+
+
+def _is_shift(around: Ahead, op: Apply) -> bool:
+    """Whether an operation computes an index of an element beside the counter."""
+    return shift_of(around, op.outputs[0]) is not None
+
+
+def write_body(w: Writer, loop: Loop, body: Body) -> None:
+    """Write a loop over W iterations at a time.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes.
+    loop : Loop
+        The loop.
+    body : Body
+        What it does.
+    """
+    _Writer(w, loop, body).write()
+
+
+class _Writer:
+    def __init__(self, w: Writer, loop: Loop, body: Body) -> None:
+        self.w = w
+        self.loop = loop
+        self.body = body
+        self.width = lanes_of(_DOUBLE)
+        self.held: dict[Value, Elements] = {}
+        self.windows: dict[tuple[Any, ...], str] = {}
+
+    def line(self, text: str, op: Op | None = None) -> None:
+        self.w.vector_functions.update(libmvec.called(text))
+        self.w.line(text, op)
+
+    def write(self) -> None:
+        w, loop, around = self.w, self.loop, self.body.around
+        w._assign([w.name(p) for p in loop.carried], loop.initial)
+        for p, v in zip(loop.carried, loop.outputs, strict=True):
+            w.alias(v, p)
+        for op in loop.body.ops:
+            for v in values_in(op.operands()):
+                if v not in around.inside and isinstance(v.type, Number) and v not in self.held:
+                    self.held[v] = Elements(w.atom(w.term(v)), False)
+        assert loop.span is not None
+        last = w.atom(w.term(loop.span[1])).text
+        first = str(around.start)
+        self.n, (self.k,) = w.temporary("n"), w.index_names(1)
+        w.line(f"{self.n} = {last} - {first}" if around.start else f"{self.n} = {last}", loop)
+        w.line(f"if {self.n} > 0:")
+        with w.indented():
+            for op, shift in self.body.shifts.items():
+                self._window(op, shift, first, last)
+            w.line(f"for {self.k} in range(0, {self.n}, {self.width}):", loop)
+            with w.indented():
+                for op in loop.body.ops:
+                    self._op(op)
+            for op in loop.body.ops:
+                if isinstance(op, Apply) and op.function is push:
+                    w.line(f"{w.stacks.held[op.args[0]].top} += {self.n}")
+
+    def _key(self, op: Load | Store, shift: int) -> tuple[Any, ...]:
+        return (op.array, shift, *map(str, op.index[:-1]))
+
+    def _window(self, op: Load | Store, shift: int, first: str, last: str) -> None:
+        """Name the elements of all iterations; what is outside raises before the first one."""
+        w, key = self.w, self._key(op, shift)
+        if key in self.windows:
+            return
+        made = self.windows[key] = w.temporary("row")
+        ends = [f"{end} + {shift}" if shift else end for end in (first, last)]
+        index = [w.atom(w.term(i)).text for i in op.index[:-1]]
+        w.line(f"{made} = {w.array(op.array)}[{w.at([*index, ':'.join(ends)])}]", op)
+        w.line(f"if {made}.shape[0] != {self.n}:")
+        w.line("    raise IndexError('index is out of bounds')")  # NumPy's program says which
+
+    def _elements(self, x: Operand) -> Elements:
+        if isinstance(x, Value):
+            return self.held[x]
+        return Elements(constant(x), False)
+
+    def _vector(self, x: Operand) -> str:
+        """An operand as a vector."""
+        found = self._elements(x)
+        if found.is_vector:
+            return found.term.text
+        return f"vector_filled({self.width}, {found.term.text})"
+
+    def _op(self, op: Op) -> None:
+        around = self.body.around
+        if isinstance(op, Store):
+            row = self.windows[self._key(op, self.body.shifts[op])]
+            self.line(f"vector_write({self._vector(op.value)}, {self.n}, {row}, {self.k})", op)
+            return
+        if isinstance(op, Load):
+            row = self.windows[self._key(op, self.body.shifts[op])]
+            self._define(op, f"vector_read({self.width}, {self.n}, {row}, {self.k})")
+            return
+        assert isinstance(op, Apply)
+        if op.function is push:
+            held = self.w.stacks.held[op.args[0]]
+            place = f"{held.top} + {self.n}, {held.name}, {held.top} + {self.k}"
+            self.line(f"vector_write({self._vector(op.args[1])}, {place})", op)
+        elif op in self.body.sums:
+            total, x = self.w.name(self.body.sums[op]), self._vector(op.args[1])
+            if op.function is operator.sub:
+                x = f"-{x}"
+            self.line(f"{total} = vector_added({total}, {x}, {self.n}, {self.k})", op)
+        elif not _is_shift(around, op):
+            self._apply(op)
+
+    def _apply(self, op: Apply) -> None:
+        given = [self._elements(a) for a in op.args]
+        if is_function(op):
+            x = self._vector(op.args[0])
+            name = library_name(op.function)
+            self._define(op, f"vector_{name}({x})")
+            check = _check_of(op)
+            if check:
+                self.line(f"vector_{check}({self._vector(op.outputs[0])}, {x})", op)
+        elif op.function in (float, np.float64):
+            self.held[op.outputs[0]] = given[0]
+        elif any(x.is_vector for x in given):
+            self._define(op, term_of(op, given, self._atom).text)
+        else:
+            made = self.w.temporary("t")
+            self.line(f"{made} = {self.w._scalar(op).text}", op)
+            self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), False)
+
+    def _define(self, op: Op, text: str) -> None:
+        made = self.w.temporary("v")
+        self.line(f"{made} = {text}", op)
+        self.held[op.outputs[0]] = Elements(Term(made, ATOM, numpy_number(_DOUBLE)), True)
+
+    def _atom(self, term: Term) -> Term:
+        if term.text.isidentifier():
+            return term
+        made = self.w.temporary("v")
+        self.line(f"{made} = {term.text}")
+        return term._replace(text=made, level=ATOM)
+
+
+def _check_of(op: Apply) -> str:
+    """What a function of :mod:`math` raises on: the name of the test, or an empty string."""
+    if as_ufunc(op.function) is not None:
+        return ""
+    result = op.outputs[0].type
+    assert isinstance(result, Number)
+    made = math_term(op.function.__name__, [Term("x", ATOM, numpy_number(_DOUBLE))], result)
+    assert made is not None
+    name = made.text.partition("(")[0]
+    return name if name in _CHECKED else ""

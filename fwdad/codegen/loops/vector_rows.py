@@ -1,0 +1,279 @@
+"""Reductions with vectors, for the Numba source: extremes along rows, sums over them.
+
+LLVM keeps comparisons of floats, NaN among them, in their order, one at a time; and it adds up
+what is not the last axis one element at a time. Here W neighbours are taken at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.number_terms import Term, constant, numpy_number
+from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.codegen.loops.vector_terms import Elements, has_vector_form, lanes_of, vector_term
+from fwdad.codegen.runtime import libmvec
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Apply, Operand, Value, is_array
+
+Writer = Any  # the NumbaWriter: it knows this module, not the other way round
+_FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
+_FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
+
+
+class Rows:
+    """An array, or what waits, whose last axis is read W elements at a time.
+
+    Parameters
+    ----------
+    w : NumbaWriter
+        Who writes.
+    value : Value
+        What is read; it has been prepared.
+    lengths : sequence of str
+        Its lengths.
+    steps : dict
+        Of axes that may repeat.
+    """
+
+    def __init__(
+        self, w: Writer, value: Value, lengths: Sequence[str], steps: dict[tuple[str, int], str]
+    ) -> None:
+        self.w = w
+        self.value = value
+        self.lengths = lengths
+        self.stop = lengths[-1] if lengths else ""
+        self.dtype = value.type.dtype
+        self.steps = steps
+        self.width = lanes_of(self.dtype) if self.dtype in _FLOATS else 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of it has a form of vectors."""
+        if not self.width or not self.lengths or self.w.spreads or self.value in self.w.lanes:
+            return False
+        last = self.value.type.shape[-1]
+        if isinstance(last, int) and last < _FEWEST:
+            return False
+        return self._is_vector(self.value)
+
+    def _is_vector(self, a: Operand) -> bool:
+        """Whether an operand is W elements, not a number; False also for what has no form."""
+        if a in self.w._lazy:
+            op = self.w._lazy[a]
+            return self._has_form(op) and any(map(self._is_vector, filter(is_array, op.args)))
+        return a.type.ndim > 0 and a.type.shape[-1] != 1
+
+    def _has_form(self, op: Apply) -> bool:
+        if not has_vector_form(op):
+            return False
+        arrays = list(filter(is_array, op.args))
+        waiting = [self.w._lazy[a] for a in arrays if a in self.w._lazy]
+        ends = [(self.w.array(a), a.type.ndim - 1) for a in arrays if a not in self.w._lazy]
+        return not any(end in self.steps for end in ends) and all(map(self._has_form, waiting))
+
+    def at(self, index: Sequence[str]) -> Term:
+        """The W elements that begin at a place."""
+        return self._elements(self.value, index).term
+
+    def line(self, text: str) -> None:
+        """Write a line, and note the functions that it calls."""
+        self.w.vector_functions.update(libmvec.called(text))
+        self.w.line(text)
+
+    def _elements(self, a: Operand, index: Sequence[str]) -> Elements:
+        w = self.w
+        if not is_array(a):
+            held = w._terms.get(a) if isinstance(a, Value) else constant(a)
+            return Elements(held if held is not None else w.term(a), False)
+        if a in w._lazy:
+            op = w._lazy[a]
+            given = [self._elements(x, index) for x in op.args]
+            if any(x.is_vector for x in given):
+                return Elements(vector_term(op, given, self._atom), True)
+            return Elements(w._element_of(op, index, self.steps), False)
+        own = w.index_into(w.array(a), a.type.shape, index, self.steps)
+        t = numpy_number(a.type.dtype)
+        if not a.type.ndim or a.type.shape[-1] == 1:
+            return Elements(Term(f"{w.array(a)}[{w.at(own)}]", ATOM, t), False)
+        text = f"vector_read({self.width}, {self.stop}, {w.array(a)}, {w.at(own)})"
+        return Elements(Term(text, ATOM, t), True)
+
+    def _atom(self, term: Term) -> Term:
+        if term.text.isidentifier():
+            return term
+        made = self.w.temporary("t")
+        self.line(f"{made} = {term.text}")
+        return term._replace(text=made, level=ATOM)
+
+
+def extreme_of_row(
+    rows: Rows, ufunc: np.ufunc, of: np.ufunc | None, index: Sequence[str], axes: Sequence[int],
+    loops: Callable[..., Any],
+) -> str:  # fmt: skip
+    """The largest or the smallest element along the last axis and others; a NaN if there is one.
+
+    Parameters
+    ----------
+    rows : Rows
+        What is read.
+    ufunc : ufunc
+        ``np.maximum`` or ``np.minimum``.
+    of : ufunc or None
+        ``np.absolute``, if it is taken of each element first.
+    index : sequence of str
+        The indices of all axes.
+    axes : sequence of int
+        Those that are reduced.
+    loops : callable
+        Writes loops over some axes, as ``loops_over`` does.
+
+    Returns
+    -------
+    str
+        Source for the number.
+    """
+    w = rows.w
+    best, item, odd = (w.temporary(name) for name in ("bests", "items", "odd"))
+
+    def element(at: Sequence[str]) -> str:
+        text = rows.at(at).text
+        return text if of is None else f"vector_abs({text})"
+
+    rows.line(f"{best} = {element(_first(index, axes))}")
+    rows.line(f"{odd} = vector_isnan({best})")
+    with loops(w, index, rows.lengths, axes[:-1]):
+        w.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
+        with w.indented():
+            rows.line(f"{item} = {element(index)}")
+            rows.line(f"{odd} = {odd} | vector_isnan({item})")
+            sign = ">" if ufunc is np.maximum else "<"
+            rows.line(f"{best} = vector_where({item} {sign} {best}, {item}, {best})")
+    name = "vector_largest" if ufunc is np.maximum else "vector_smallest"
+    w.vector_functions.add(name)
+    return f"{name}({best}, {odd})"
+
+
+def place_in_row(rows: Rows, sign: str, index: Sequence[str]) -> str:
+    """The place of the first extreme along the last axis, or of the first NaN, as source.
+
+    Parameters
+    ----------
+    rows : Rows
+        What is read, of floats.
+    sign : str
+        ``">"`` for the largest.
+    index : sequence of str
+        The indices of all axes.
+    """
+    w = rows.w
+    best, item, where, hit = (w.temporary(name) for name in ("bests", "items", "places", "hit"))
+    rows.line(f"{best} = {rows.at([*index[:-1], '0']).text}")
+    rows.line(f"{where} = vector_filled({rows.width}, 0.0)")
+    w.line(f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):")
+    other = "<=" if sign == ">" else ">="
+    with w.indented():
+        rows.line(f"{item} = {rows.at(index).text}")
+        rows.line(f"{hit} = ~({item} {other} {best}) & ({best} == {best})")  # a NaN is one, too
+        rows.line(f"{best} = vector_where({hit}, {item}, {best})")
+        rows.line(f"{where} = vector_where({hit}, float({index[-1]}), {where})")
+    name = "vector_place_of_largest" if sign == ">" else "vector_place_of_smallest"
+    w.vector_functions.add(name)
+    return f"{name}({best}, {where})"
+
+
+def add_rows(
+    rows: Rows, out: str, place: str, index: Sequence[str], axes: Sequence[int], power: int,
+    loops: Callable[..., Any],
+) -> None:  # fmt: skip
+    """Add rows up, along axes before the last one.
+
+    Parameters
+    ----------
+    rows : Rows
+        What is read, of doubles.
+    out : str
+        The result; of zeros, if one axis is reduced.
+    place : str
+        Its index.
+    index : sequence of str
+        The indices of all axes.
+    axes : sequence of int
+        Those that are reduced; the last is not among them.
+    power : int
+        1, or 2 for squares.
+    loops : callable
+        As in :func:`extreme_of_row`.
+    """
+    w = rows.w
+
+    def term() -> Term:
+        made = rows.at(index)
+        if power == 2:
+            made = rows._atom(made)
+            made = made._replace(text=f"{made.text} * {made.text}", level=6)
+        return made
+
+    there = f"{rows.stop}, {out}, {place}"
+    along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"
+    if len(axes) > 1:  # many short rows: their sum stays in a register
+        total = w.temporary("totals")
+        w.line(along)
+        with w.indented():
+            rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
+            with loops(w, index, rows.lengths, axes):
+                rows.line(f"{total} = {total} + {term().at(6)}")
+            rows.line(f"vector_write({total}, {there})")
+        return
+    with loops(w, index, rows.lengths, axes):
+        w.line(along)
+        with w.indented():
+            new = term()
+            old = f"vector_read({rows.width}, {there})"
+            rows.line(f"vector_write({old} + {new.at(6)}, {there})")
+
+
+def sum_of_row(
+    rows: Rows, total: str, index: Sequence[str], axes: Sequence[int], loops: Callable[..., Any]
+) -> None:
+    """Add up along the last axis and others: of many short rows, which LLVM adds one by one.
+
+    Parameters
+    ----------
+    rows : Rows
+        What is read, of doubles.
+    total : str
+        The name of the sum.
+    index : sequence of str
+        The indices of all axes.
+    axes : sequence of int
+        Those that are reduced, the last among them.
+    loops : callable
+        As in :func:`extreme_of_row`.
+    """
+    w = rows.w
+    totals, whole = w.temporary("totals"), w.temporary("whole")
+    rows.line(f"{totals} = vector_filled({rows.width}, 0.0)")
+    w.line(f"{whole} = {rows.stop} - {rows.stop} % {rows.width}")
+    with loops(w, index, rows.lengths, axes[:-1]):
+        w.line(f"for {index[-1]} in range(0, {whole}, {rows.width}):")
+        with w.indented():
+            rows.line(f"{totals} = {totals} + {rows.at(index).at(6)}")
+    rows.line(f"{total} = vector_total({totals})")
+    with loops(w, index, rows.lengths, axes[:-1]):
+        w.line(f"for {index[-1]} in range({whole}, {rows.stop}):")
+        with w.indented():
+            term = w.element(rows.value, index, rows.steps)
+            w.note_helpers(term.text)
+            w.line(f"{total} = {total} + {term.at(6)}")
+
+
+def _first(index: Sequence[str], axes: Sequence[int]) -> list[str]:
+    return ["0" if k in axes else name for k, name in enumerate(index)]
+
+
+def is_absolute(f: Any) -> bool:
+    """Whether a function is the size of floats."""
+    return as_ufunc(f) in (np.absolute, np.fabs)

@@ -1,0 +1,205 @@
+"""Expressions of W elements at once: the vector twin of ``elementwise``.
+
+What has no form here is computed one element at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.codegen.loops.number_terms import Term, cast, literal, numpy_number
+from fwdad.codegen.loops.numpy_terms import as_ufunc, loop_types
+from fwdad.codegen.numba_support import CannotCompileError
+from fwdad.codegen.runtime import libmvec
+from fwdad.ir.notation import ATOM
+from fwdad.ir.ops import Apply, Operand, Value, is_array
+from fwdad.ir.types import Number, number_type
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.straight import with_derivative_of
+
+_BOOL = np.dtype(bool)
+_FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
+_READABLE = {np.dtype(t) for t in (bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16,
+                                   np.uint32, np.uint64, np.float32, np.float64)}  # fmt: skip
+
+_LIBRARY = {
+    np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin", np.arccos: "acos",
+    np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.tanh: "tanh", np.arcsinh: "asinh",
+    np.arccosh: "acosh", np.arctanh: "atanh", np.exp: "exp", np.exp2: "exp2",
+    np.expm1: "expm1", np.log: "log", np.log2: "log2", np.log10: "log10", np.log1p: "log1p",
+    np.cbrt: "cbrt", np.arctan2: "atan2", np.hypot: "hypot", np.power: "pow",
+}  # fmt: skip
+_NAMED = {
+    np.absolute: "abs", np.fabs: "abs", np.sqrt: "sqrt", np.floor: "floor", np.ceil: "ceil",
+    np.trunc: "trunc", np.rint: "rint", np.copysign: "copysign", np.maximum: "maximum",
+    np.minimum: "minimum", np.fmax: "fmax", np.fmin: "fmin", np.sign: "sign",
+    np.isnan: "isnan", np.isfinite: "isfinite", np.isinf: "isinf",
+}  # fmt: skip
+_INFIX: dict[Any, tuple[str, int]] = {
+    np.add: ("+", 5), np.subtract: ("-", 5), np.multiply: ("*", 6), np.divide: ("/", 6),
+    np.less: ("<", 0), np.less_equal: ("<=", 0), np.greater: (">", 0), np.greater_equal: (">=", 0),
+    np.equal: ("==", 0), np.not_equal: ("!=", 0),
+}  # fmt: skip
+_OF_MASKS: dict[Any, tuple[str, int]] = {
+    np.bitwise_and: ("&", 3), np.logical_and: ("&", 3), np.bitwise_or: ("|", 1),
+    np.logical_or: ("|", 1), np.bitwise_xor: ("^", 2), np.logical_xor: ("^", 2),
+}  # fmt: skip
+_OTHERS = {np.negative, np.positive, np.square, np.reciprocal}
+_SELECTING = {np.where: 3, np.clip: 3, scale_lanes: 2, with_derivative_of: 2}
+"""Functions that are no ufuncs, and how many arguments they have."""
+
+
+class Elements(NamedTuple):
+    """An operand in a loop of vectors: its term, and whether it is a vector or a number."""
+
+    term: Term
+    is_vector: bool
+
+
+def float_dtype(op: Apply) -> np.dtype[Any] | None:
+    """The dtype in which an operation with a vector form computes; None if with masks alone."""
+    ufunc = as_ufunc(op.function)
+    if ufunc is None:
+        return op.outputs[0].type.dtype
+    inner = _loop(op)[0]
+    return inner if inner in _FLOATS else None
+
+
+def _loop(op: Apply) -> tuple[np.dtype[Any], ...]:
+    ufunc = as_ufunc(op.function)
+    assert ufunc is not None
+    return loop_types(ufunc, [_type_of(a) for a in op.args])
+
+
+def lanes_of(dtype: np.dtype[Any]) -> int:
+    """How many elements of a dtype are one vector."""
+    return libmvec.register_bits() // (8 * dtype.itemsize)
+
+
+def is_transcendental(op: Apply) -> bool:
+    """Whether an operation with a vector form is a function of the C library."""
+    return as_ufunc(op.function) in _LIBRARY and small_power(op) is None
+
+
+def library_name(function: Any) -> str | None:
+    """The C library's name of a function of one number, of NumPy or :mod:`math`, or None."""
+    ufunc = as_ufunc(function)
+    if ufunc is None and getattr(function, "__module__", "") == "math":
+        name: str = function.__name__
+        return name if libmvec.ARGUMENTS.get(name) == 1 else None
+    return _LIBRARY.get(ufunc) if ufunc is not None and ufunc.nin == 1 else None
+
+
+def small_power(op: Apply) -> int | None:
+    """The exponent if an operation is a square or a cube, which are products."""
+    if as_ufunc(op.function) is not np.power or isinstance(op.args[1], Value):
+        return None
+    return int(op.args[1]) if op.args[1] in (2, 3) else None
+
+
+def has_vector_form(op: Apply) -> bool:
+    """Whether an elementwise operation on arrays and numbers can be computed with vectors."""
+    if op.kwargs or not libmvec.register_bits():
+        return False
+    dtype = op.outputs[0].type.dtype
+    if not all(_type_of(a).dtype in _READABLE for a in op.args):
+        return False
+    ufunc = as_ufunc(op.function)
+    if ufunc is None:
+        try:
+            known = op.function in _SELECTING
+        except TypeError:
+            return False
+        return known and dtype in _FLOATS and len(op.args) == _SELECTING[op.function]
+    if len(op.args) != ufunc.nin:
+        return False
+    try:
+        *inner, outer = _loop(op)
+    except CannotCompileError:
+        return False
+    if len(set(inner)) != 1 or outer != dtype:
+        return False
+    if inner[0] == _BOOL:
+        return ufunc in _OF_MASKS or ufunc in (np.logical_not, np.invert)
+    if inner[0] not in _FLOATS:
+        return False
+    if is_transcendental(op):
+        name, size = _LIBRARY[ufunc], inner[0].itemsize
+        return libmvec.symbol(name, size, lanes_of(inner[0])) is not None
+    return ufunc in _NAMED or ufunc in _INFIX or ufunc in _OTHERS or ufunc is np.power
+
+
+def _type_of(a: Operand) -> Number:
+    """The type of an operand's elements."""
+    if is_array(a):
+        return numpy_number(a.type.dtype)
+    found = a.type if isinstance(a, Value) else number_type(a)
+    assert isinstance(found, Number)
+    return found
+
+
+def convert(x: Elements, dtype: np.dtype[Any]) -> Term:
+    """An operand as another dtype."""
+    if not x.is_vector:
+        return cast(x.term, dtype)
+    if x.term.type.dtype == dtype:
+        return x.term
+    wanted = numpy_number(dtype)
+    if dtype == _BOOL:
+        return Term(f"{x.term.at(1)} != 0", 0, wanted)
+    return Term(f"vector_{dtype}({x.term.text})", ATOM, wanted)
+
+
+def vector_term(op: Apply, given: Sequence[Elements], atom: Callable[[Term], Term]) -> Term:
+    """An operation on W elements.
+
+    Parameters
+    ----------
+    op : Apply
+        With a vector form.
+    given : sequence of Elements
+        Its operands.
+    atom : callable
+        Gives a term a name, so that it may be written twice.
+    """
+    dtype = op.outputs[0].type.dtype
+    made = functools.partial(Term, type=numpy_number(dtype))
+    if op.function is np.where:
+        condition = convert(given[0], _BOOL)
+        a, b = (convert(x, dtype) for x in given[1:])
+        return made(f"vector_where({condition.text}, {a.text}, {b.text})", ATOM)
+    if op.function is np.clip:
+        x, low, high = (convert(x, dtype).text for x in given)
+        return made(f"vector_minimum(vector_maximum({x}, {low}), {high})", ATOM)
+    if op.function is scale_lanes:
+        d, lanes = (convert(x, dtype).text for x in given)
+        return made(f"vector_scale({d}, {lanes})", ATOM)
+    if op.function is with_derivative_of:
+        return convert(given[0], dtype)
+    ufunc = as_ufunc(op.function)
+    assert ufunc is not None
+    terms = [convert(x, d) for x, d in zip(given, _loop(op), strict=False)]
+    first = terms[0]
+    power = 2 if ufunc is np.square else small_power(op)
+    if power is not None:
+        first = atom(first)
+        return made(" * ".join([first.text] * power), 6)
+    for table in (_INFIX, _OF_MASKS):
+        if ufunc in table:
+            symbol, level = table[ufunc]
+            left, right = first.at(level + (level == 0)), terms[1].at(level + 1)
+            return made(f"{left} {symbol} {right}", level)
+    if ufunc is np.negative:
+        return made(f"-{first.at(7)}", 7)
+    if ufunc is np.positive:
+        return first
+    if ufunc is np.reciprocal:
+        return made(f"{literal(1.0, first.type)} / {first.at(7)}", 6)
+    if ufunc in (np.logical_not, np.invert):
+        return made(f"~{first.at(7)}", 7)
+    name = _LIBRARY.get(ufunc) or _NAMED[ufunc]
+    return made(f"vector_{name}({', '.join(t.text for t in terms)})", ATOM)

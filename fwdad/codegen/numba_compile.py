@@ -1,0 +1,212 @@
+"""Generated source made into machine code by Numba, with the types that the tape has.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numba
+
+from fwdad.codegen.llvm.loop_merging import shared_loops
+from fwdad.codegen.llvm.lowering import INNER
+from fwdad.codegen.llvm.nests.code import NestFunction
+from fwdad.codegen.llvm.nests.extraction import without_nests
+from fwdad.codegen.llvm.nests.types import agrees
+from fwdad.codegen.llvm.pipeline import ProgramCompiler
+from fwdad.codegen.numba_support import CHECK_BOUNDS, LINALG_HELPERS, CannotCompileError
+from fwdad.codegen.numpy_backend.source import Callee, Source, defined
+from fwdad.codegen.runtime import special_functions
+from fwdad.codegen.runtime.lapack import provide
+from fwdad.core.gc_pause import NoCollection
+from fwdad.core.reentrant_context import EnteredTwice
+from fwdad.errors import Location
+from fwdad.ir.types import ArrayType, Type
+
+OPTIONS = {
+    "error_model": "python", "boundscheck": True, "fastmath": False, "nogil": True,
+    "no_cfunc_wrapper": True,
+}  # fmt: skip
+_MOST_INSIDE = 8  # loops; in a function with more of them LLVM takes longer, and none is hot alone
+_DEPTH = 50_000  # calls: four for each loop, and Numba gives up long before ten thousand loops
+
+
+class Machine:
+    """A source's functions under Numba.
+
+    Parameters
+    ----------
+    source : Source
+        For Numba.
+    digest : str or None
+        What the code depends on, if it is to be cached.
+    types : dict
+        The types that the variables must have.
+    """
+
+    def __init__(self, source: Source, digest: str | None, types: dict[str, Type]) -> None:
+        self.source = source
+        self.types = types
+        self._digest = digest
+        if LINALG_HELPERS.intersection(source.namespace):
+            provide()
+        special_functions.provide(set(source.namespace))
+        self.kernel, self.called, self.nests = self._functions()
+
+    def _functions(
+        self, refused: Iterable[str] = ()
+    ) -> tuple[Any, dict[str, Any], list[NestFunction]]:
+        """Numba's functions: the first, those that it calls, and the loops cut out of them."""
+        source, nests = without_nests(self.source, self.types, NestFunction, refused)
+        run = defined(source)
+        run.__dict__[INNER] = frozenset(source.inner)
+        called = {}
+        for callee in source.called:
+            run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
+            made = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
+            called[callee.name] = run.__globals__[callee.name] = made
+        made_nests = [source.namespace[name] for name in nests]
+        # a loop that is shared is not told all lengths
+        shared = {} if CHECK_BOUNDS else shared_loops(nests.values())
+        for nest in made_nests:
+            nest.shared = shared
+            nest.stays_apart = len(nests) > _MOST_INSIDE
+        return _jit(run, self._digest), called, made_nests
+
+    def compile(self, signature: tuple[Any, ...]) -> None:
+        """Compile for the types of some arguments.
+
+        Parameters
+        ----------
+        signature : tuple
+            Numba's types of the arguments.
+
+        Raises
+        ------
+        CannotCompileError
+            If Numba refuses, or has understood a type in another way.
+        """
+        kernel, called, nests = self.kernel, self.called, self.nests
+        refused: set[str] = set()
+        while True:
+            try:
+                made = self._compiled(kernel, signature)
+                break
+            except CannotCompileError:
+                more = {n.__name__ for n in nests if n.is_refused}
+                if not nests:
+                    raise
+                refused |= more or {n.__name__ for n in nests}
+                kernel, called, nests = self._functions(refused)
+        try:
+            _compare(made, self.types)
+            for name in self.source.outlined:
+                for each in kernel.py_func.__globals__[name].overloads.values():
+                    _compare(each, self.types)
+            for callee in self.source.called:
+                for each in called[callee.name].overloads.values():
+                    _compare(each, callee.types)
+        except CannotCompileError:
+            self.kernel.overloads.pop(signature, None)
+            raise
+        if kernel is not self.kernel:
+            self.kernel.targetctx.insert_user_function(
+                made.entry_point, made.fndesc, [made.library]
+            )
+            self.kernel.add_overload(made)
+            self.kernel.disable_compile()
+
+    def _compiled(self, kernel: Any, signature: tuple[Any, ...]) -> Any:
+        """What Numba makes of a kernel."""
+        try:
+            with (
+                warnings.catch_warnings(),
+                numba.core.compiler_lock.global_compiler_lock,  # the limit is every thread's
+                _Deep() as deep,
+                deep,
+                NoCollection() as resting,
+                resting,
+            ):
+                warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
+                kernel.disable_compile(False)
+                kernel.compile(signature)
+        except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
+            what = f"Numba says: {_gist(error)}"
+            raise CannotCompileError(what, _place_of(error, self.source)) from error
+        finally:
+            kernel.disable_compile(bool(kernel.signatures))
+        return kernel.overloads[signature]
+
+
+class _Deep(EnteredTwice):
+    """Numba may recurse: its search for definitions goes a few calls deeper with each loop."""
+
+    def __init__(self) -> None:
+        self._limit = sys.getrecursionlimit()
+
+    def begin(self) -> None:
+        """See the class."""
+        sys.setrecursionlimit(max(self._limit, _DEPTH))
+
+    def end(self) -> None:
+        """See the class."""
+        sys.setrecursionlimit(self._limit)
+
+
+def _jit(f: Callable[..., Any], digest: str | None) -> Any:
+    """Numba's dispatcher; code that is cached has a name that no other program has."""
+    if digest is not None:
+        f.__module__ = __name__  # it must be one that can be imported
+        f.__qualname__ = f"{digest}.{f.__name__}"
+    return numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
+
+
+def _declared(function: Any, callee: Callee) -> Any:
+    """A dispatcher that knows what it answers: of a recursion Numba could not always tell."""
+    plain = len(callee.results) - callee.stacked
+    found = [_type_of(t, "A" if k < plain else "C") for k, t in enumerate(callee.results)]
+    answer = numba.core.types.BaseTuple.from_types(found)
+    compiler = function._compiler
+    compile_for = compiler.compile
+    compiler.compile = lambda args, _: compile_for(args, answer)
+    return function
+
+
+def _type_of(t: Type, layout: str) -> Any:
+    """Numba's type; the layout "A" is left open."""
+    item = numba.from_dtype(t.dtype)
+    return numba.core.types.Array(item, t.ndim, layout) if isinstance(t, ArrayType) else item
+
+
+def _compare(made: Any, types: dict[str, Type]) -> None:
+    for name, t in made.type_annotation.typemap.items():
+        wanted = types.get(_own_name(name))
+        if wanted is not None and not agrees(t, wanted):
+            what = f"the type of `{name}` is {t} and should be {wanted}"
+            raise CannotCompileError(what)
+
+
+def _own_name(name: str) -> str:
+    """The name in the source of one of Numba's: ``x.1`` is a second x, ``arg.x`` an argument x."""
+    first, _, rest = name.partition(".")
+    return rest if first == "arg" and rest[:1].isidentifier() else first
+
+
+def _place_of(error: BaseException, source: Source) -> Location | None:
+    """The user's line of the last line of a source that Numba speaks of, if it speaks of one."""
+    lines = re.findall(rf'File "<fwdad {source.name} [0-9a-f]+>", line (\d+)', str(error))
+    return source.places[int(lines[-1]) - 1] if lines else None
+
+
+def _gist(error: BaseException) -> str:
+    """What Numba's many lines say, without its frame."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [
+        x for x in lines if x and not x.startswith(("Failed in", "During:", "File ", "<source"))
+    ]
+    return " ".join(kept[:3]) or type(error).__name__

@@ -1,0 +1,208 @@
+"""A program as Python source that runs under NumPy."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.numpy_backend.liveness import let_go
+from fwdad.codegen.passes.outer_products import without_outer_sums
+from fwdad.codegen.source_comments import annotated
+from fwdad.core.generated_source import define
+from fwdad.errors import note_place
+from fwdad.ir.ops import Program
+from fwdad.ir.printer import Writer
+from fwdad.ir.types import Type
+from fwdad.tangents.quiet import quietly
+from fwdad.tangents.scaling import scale_lanes, scaled
+
+
+def _function(writer: Writer, program: Program, name: str) -> None:
+    params = [writer.name(p) for p in program.block.params]
+    writer.line(f"def {name}({', '.join(params)}):")
+    with writer.indented():
+        writer.body(program.block)
+        results = [writer.text(r) for r in program.block.results]
+        writer.line(f"return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+
+
+@dataclass
+class Callee:
+    """A function that generated source defines beside its first.
+
+    Attributes
+    ----------
+    name : str
+        How it is called.
+    results : list of Type
+        Those of the tuple that it answers.
+    types : dict
+        The types that its variables must have once it is compiled.
+    inner : list of str
+        Indices that are inside each array that they are used for.
+    stacked : int
+        How many of the results, the last ones, are parts of stacks: arrays that lie row by row.
+    """
+
+    name: str
+    results: list[Type]
+    types: dict[str, Type]
+    inner: list[str] = field(default_factory=list)
+    stacked: int = 0
+
+
+@dataclass
+class Source:
+    """Generated source.
+
+    Attributes
+    ----------
+    name : str
+        The function that it defines.
+    code : str
+        The source.
+    namespace : dict
+        What its global names mean.
+    places : list
+        The user's location of each line.
+    quiet : bool
+        Whether it runs without floating-point warnings.
+    called : list of Callee
+        The functions of a source for Numba that the first one calls.
+    inner : list of str
+        In a source for Numba: indices that are inside each array that they are used for.
+    outlined : list of str
+        Functions in it whose variables have types of the first one's.
+    arrays : frozenset of str
+        Names of the first function that mean arrays.
+    """
+
+    name: str
+    code: str
+    namespace: dict[str, Any]
+    places: list[Any]
+    quiet: bool = False
+    called: list[Callee] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+    outlined: list[str] = field(default_factory=list)
+    arrays: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        """The source with the user's lines as comments."""
+        return annotated(self.code, self.places)
+
+
+def numpy_source(program: Program) -> Source:
+    """Write a program as a Python function of the leaves of its arguments.
+
+    Parameters
+    ----------
+    program : Program
+        What to write; it must be complete (no captured value without a parameter).
+
+    Returns
+    -------
+    Source
+        The function answers a tuple of the program's results.
+    """
+    program = without_outer_sums(program)
+    writer = Writer(program, coalesce=True)
+    made = source_of(program, writer)
+    made.arrays = frozenset(writer.names_of_arrays())
+    if program.quiet:  # it runs in the quiet context, which need not be entered for each product
+        named = {name: scaled for name, f in made.namespace.items() if f is scale_lanes}
+        made.namespace.update(named)
+    return made
+
+
+def source_of(program: Program, writer: Writer, without: Container[int] = ()) -> Source:
+    """Write a program, and those that it calls, with a writer.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    writer : Writer
+        Nothing has been written with it.
+    without : container of int
+        Identities of programs that are called, and are not written.
+    """
+    name = program.name if program.name.isidentifier() else "traced"
+    writer.reserve(name)
+    _function(writer, program, name)
+    called = writer.called
+    done: set[int] = set()
+    while len(done) < len(called):  # functions that are called, which may call others
+        for inner, inner_name in list(called.values()):
+            if id(inner) not in done:
+                done.add(id(inner))
+                if id(inner) in without:
+                    continue
+                writer.line("")
+                writer.line("")
+                follower = writer.follow(inner)
+                follower.reserve(name)
+                _function(follower, inner, inner_name)
+    namespace = {"np": np, "math": math, **writer.globals}
+    return Source(name, "\n".join(writer.lines) + "\n", namespace, writer.places, program.quiet)
+
+
+def defined(source: Source) -> Callable[..., Any]:
+    """The function that a source defines; tracebacks show its lines.
+
+    Parameters
+    ----------
+    source : Source
+        As :func:`numpy_source` makes it.
+    """
+    namespace = dict(source.namespace)
+    return define(source.code, filename(source), namespace, source.name, source.places)
+
+
+def compiled(source: Source, run: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function of a source; an exception names the user's line in a note.
+
+    Parameters
+    ----------
+    source : Source
+        As :func:`numpy_source` makes it.
+    run : callable, optional
+        What :func:`defined` has made of it. Else it is made of a source that lets arrays of
+        derivatives go when they are not needed any more.
+    """
+    if run is None and source.quiet:
+        code, places = let_go(source.code, source.places, source.arrays)
+        source = replace(source, code=code, places=places)
+    function, name = run or defined(source), filename(source)
+
+    def loud(*leaves: Any) -> Any:
+        try:
+            return function(*leaves)
+        except Exception as error:  # whatever the program raises: it is told where
+            _note_place(error, name, source)
+            raise
+
+    def quiet(*leaves: Any) -> Any:
+        return quietly(loud, *leaves)
+
+    return quiet if source.quiet else loud
+
+
+def filename(source: Source) -> str:
+    """The name under which Python and Numba know a source."""
+    return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # alike in each process
+
+
+def _note_place(error: Exception, name: str, source: Source) -> None:
+    """Tell the line of the user's that a line of generated source came from."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:
+            note_place(error, source.places[trace.tb_lineno - 1])
+        trace = trace.tb_next

@@ -1,0 +1,72 @@
+"""The source of a program in pieces: a Python function that runs under NumPy and calls them."""
+
+from __future__ import annotations
+
+from fwdad.codegen.loops.source import numba_source
+from fwdad.codegen.numba_support import CannotCompileError
+from fwdad.codegen.numpy_backend.source import Source, source_of
+from fwdad.codegen.partition.pieces import Cut, cut
+from fwdad.ir.ops import Call, Missing, Program
+from fwdad.ir.printer import Writer
+from fwdad.ir.types import ArrayType, least_shape
+
+
+class GlueWriter(Writer):
+    """Writes a program whose pieces are compiled.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    pieces : dict
+        The name of each piece, by the identity of its program.
+    """
+
+    def __init__(self, program: Program, pieces: dict[int, str]) -> None:
+        super().__init__(program, coalesce=True)
+        self.pieces = pieces
+        for name in pieces.values():
+            self.reserve(name)
+
+    def _called(self, op: Call) -> None:
+        if id(op.program) in self.pieces:
+            self.called.setdefault(id(op.program), (op.program, self.pieces[id(op.program)]))
+        super()._called(op)
+
+    def _like(self, program: Program) -> Writer:
+        return GlueWriter(program, self.pieces)
+
+    def missing(self, operand: Missing) -> str:
+        """A value that nobody will use, of its type: compiled code may be given it."""
+        t = operand.type
+        if isinstance(t, ArrayType):
+            return f"np.empty({least_shape(t)}, np.{t.dtype})"
+        return repr(t.dtype.type(0).item())
+
+
+def glue_source(cut: Cut) -> Source:
+    """Write what calls the pieces of a program; it needs their functions, by name.
+
+    Parameters
+    ----------
+    cut : Cut
+        As :func:`fwdad.codegen.partition.pieces.cut` makes it.
+    """
+    names = {id(p): p.name for p in cut.pieces}
+    return source_of(cut.program, GlueWriter(cut.program, names), without=names)
+
+
+def numba_text(program: Program) -> str:
+    """The source that Numba compiles, or the pieces that it compiles behind what calls them.
+
+    Parameters
+    ----------
+    program : Program
+        What to write.
+    """
+    try:
+        return numba_source(program)[0].text
+    except CannotCompileError:
+        made = cut(program)
+    pieces = [f"@njit\n{numba_source(piece)[0].text}" for piece in made.pieces]
+    return "\n\n".join([glue_source(made).text, *pieces])

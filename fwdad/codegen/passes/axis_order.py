@@ -1,0 +1,199 @@
+"""In which order the axes of an array lie in memory: the one in which the program goes along them.
+
+A loop over a column of an array in C order steps from row to row, one element at a time; LLVM has
+no vectors for it. Where most of what a program reads and writes of an array are columns, they lie
+in one piece. Nobody outside can tell: an array that the program answers is copied into C order at
+its end, those that it hands on, or knows by another name, stay in it, and windows are taken of
+both in the same way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from fwdad.codegen.loops.arrays import functions
+from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.ir.analysis.alias import Roots, memory
+from fwdad.ir.analysis.effects import own_function
+from fwdad.ir.analysis.indices import Places, affine, counter_loop
+from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+)
+from fwdad.ir.primitives.stacks import push
+from fwdad.tangents.scaling import scale_lanes
+
+Axes = tuple[int, ...]
+"""The axes of an array, the one whose elements lie far apart first."""
+
+_AT_ONCE = {np.zeros, np.zeros_like, np.empty, np.empty_like}  # in whatever order
+_LIKE = {np.zeros_like, np.empty_like, np.ones_like, np.full_like}  # of the first, only lengths
+_MADE = {*_AT_ONCE, np.full, np.full_like, np.ndarray.copy}
+_READ = {np.sum, np.where, np.ndarray.copy, np.copy, scale_lanes}
+_COPY = 4  # visits that a copy into C order is worth
+_LENGTH = 10  # that a loop is taken to have
+
+
+def axes_of_memory(program: Program, roots: Roots, known: Places) -> dict[Value, Axes]:
+    """The arrays that do not lie in C order, and how they lie.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+    roots : dict
+        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+    known : Places
+        Of the program.
+    """
+    found = _Votes(program, roots, known)
+    chosen = {}
+    for v, votes in found.votes.items():
+        in_order = tuple(range(v.type.ndim))
+        order = max(votes, key=lambda o: (votes[o], o == in_order), default=in_order)
+        if order != in_order:
+            chosen[v] = order
+    return chosen
+
+
+class _Votes:
+    """How often a program goes along the axes of its arrays in which order."""
+
+    def __init__(self, program: Program, roots: Roots, known: Places) -> None:
+        self.roots = roots
+        self.known = known
+        self.depths: dict[Loop, int] = {}
+        self.votes: dict[Value, Counter[Axes]] = {
+            v: Counter()
+            for op in program.walk()
+            if isinstance(op, Apply) and op.function in _MADE
+            for v in op.outputs
+            if is_array(v) and v.type.ndim > 1 and roots.get(v, {v}) == {v}
+        }
+        self._leave({*program.shared})
+        self._results(program.block.results)
+        for owners in roots.values():
+            if len(owners) > 1:  # one of several
+                self._leave(owners)
+        if self.votes:
+            self._ops(program.block, 0)
+
+    def _results(self, results: list[Operand]) -> None:
+        """What is answered is copied into C order if it is an array of its own."""
+        owners = Counter(v for r in results for v in memory(r, self.roots))
+        self._leave({v for v, n in owners.items() if n > 1 or v not in results})
+        for v in owners.keys() & self.votes.keys():
+            in_order = tuple(range(v.type.ndim))
+            self.votes[v][in_order] += _COPY * _LENGTH**v.type.ndim
+
+    def _leave(self, owners: set[Value]) -> None:
+        for v in owners:
+            self.votes.pop(v, None)
+
+    def _owner(self, v: Operand) -> Value | None:
+        """The array whose memory another one is, if its order may be chosen."""
+        owners = memory(v, self.roots)
+        return next(iter(owners)) if len(owners) == 1 and owners <= self.votes.keys() else None
+
+    def _ops(self, block: Block, depth: int) -> None:
+        for op in block.ops:
+            self._op(op, depth)
+            if isinstance(op, Loop):
+                self.depths[op] = depth
+            for inner in op.blocks():
+                self._ops(inner, depth + isinstance(op, Loop))
+                self._leave(memory(inner.results, self.roots))
+
+    def _op(self, op: Op, depth: int) -> None:
+        if isinstance(op, (Load, Store, Update)) and self._is_plain(op.index):
+            if isinstance(op, Load) and op.outputs[0].type.ndim == op.array.type.ndim:
+                return  # it counts where it is read
+            self._visit(op.array, op.index, depth, 1 + isinstance(op, Update))
+            if not isinstance(op, Load):
+                self._read(op.value, depth)
+            return
+        reads = isinstance(op, Apply) and not op.blocks() and _only_reads(op)
+        operands = op.operands()
+        if isinstance(op, Apply) and op.function in _LIKE:
+            operands = [*op.args[1:], *op.kwargs.values()]
+        for v in values_in(operands):
+            if not is_array(v):
+                continue
+            if reads or (isinstance(op, Apply) and self._is_row(v) and self._is_apart(op, v)):
+                self._read(v, depth)
+            else:
+                self._leave(memory(v, self.roots))
+        if isinstance(op, Apply) and op.function not in _AT_ONCE:
+            for v in op.outputs:
+                self._read(v, depth)
+
+    def _is_row(self, v: Value) -> bool:
+        """Whether an array is a window of one dimension, which may have any step anyway."""
+        op = self.known.definition.get(v)
+        return v.type.ndim == 1 and isinstance(op, Load) and op.view
+
+    def _is_apart(self, op: Apply, v: Value) -> bool:
+        """Whether a call makes no other name for an array's memory, and does not write it."""
+        made = memory([*op.outputs, *op.writes()], self.roots)
+        return not made & memory(v, self.roots)
+
+    def _is_plain(self, index: tuple[Operand, ...]) -> bool:
+        return not any(i is None or isinstance(i, (list, bool)) or is_array(i) for i in index)
+
+    def _read(self, v: Operand, depth: int) -> None:
+        """An array of which each element is read, row by row."""
+        if not is_array(v) or self._is_row(v):
+            return
+        op = self.known.definition.get(v)
+        if isinstance(op, Load) and op.view:
+            if op.array.type.ndim == v.type.ndim:
+                self._visit(op.array, op.index, depth, 1)
+        else:
+            self._visit(v, (), depth, 1)
+
+    def _visit(self, v: Value, index: tuple[Operand, ...], depth: int, times: int) -> None:
+        """Count one visit of the elements that an index means."""
+        owner = self._owner(v)
+        if owner is None:
+            return
+        if owner.type.ndim != v.type.ndim:  # a window on a window that has lost an axis
+            return
+        parts = spelled_out(index, v.type.ndim)
+        runs = [k for k, i in enumerate(parts) if isinstance(i, slice)]
+        fixed = [k for k, i in enumerate(parts) if not isinstance(i, slice)]
+        fixed.sort(key=lambda k: self._depth_of(parts[k]))
+        self.votes[owner][(*fixed, *runs)] += times * _LENGTH ** (depth + len(runs))
+
+    def _depth_of(self, i: Operand) -> int:
+        """How deep the loop is by whose counter an index goes."""
+        found = affine(i, self.known)
+        if found is None or found.base is None:
+            return -1
+        loop = counter_loop(found.base, self.known)
+        return -1 if loop is None else self.depths.get(loop, -1)
+
+
+def _only_reads(op: Apply) -> bool:
+    """Whether a call reads arrays element by element, wherever these lie."""
+    f = op.function
+    if op.writes() and f is not push:
+        return False
+    if f is push or f in _READ or own_function(op) == "length_of":
+        return True
+    ufunc = as_ufunc(f)
+    if ufunc is not None:
+        return len(op.args) == ufunc.nin and not op.kwargs
+    return f in functions.ELEMENTWISE and not op.kwargs

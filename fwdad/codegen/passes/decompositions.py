@@ -1,0 +1,469 @@
+"""Functions that are said in simpler ones, for a backend that has a form for those only.
+
+What NumPy and SciPy write in Python, in terms of a few functions in C, stands here in such terms
+again, on symbols. Each answers None for arguments that it does not know: then the function is left
+as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.register_into import enter_into
+from fwdad.errors import UntraceableError
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
+from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.registry import function_name
+
+_EXPANSIONS: dict[str, Callable[..., Any]] = {}
+
+
+def expands(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say functions, given by their dotted names, in simpler ones."""
+    return enter_into(_EXPANSIONS, names)
+
+
+def expanded(program: Program) -> Program:
+    """A program in which what can be said in simpler functions is; else the program itself.
+
+    Parameters
+    ----------
+    program : Program
+        It stays as it is.
+    """
+    block = _of_block(program.block)
+    return program if block is program.block else dataclasses.replace(program, block=block)
+
+
+def _of_block(block: Block) -> Block:
+    made: list[Op] = []
+    for op in block.ops:
+        simpler = _simpler(op) if isinstance(op, Apply) and not op.mutated else None
+        if simpler is None:
+            made.append(_inside(op) if op.nests else op)
+        else:
+            made += simpler
+    if len(made) == len(block.ops) and all(a is b for a, b in zip(made, block.ops, strict=True)):
+        return block
+    return dataclasses.replace(block, ops=made)
+
+
+def _inside(op: Op) -> Op:
+    """An operation whose blocks are expanded."""
+    changed: dict[str, Any] = {
+        f.name: new
+        for f in dataclasses.fields(op)
+        if isinstance(old := getattr(op, f.name), Block) and (new := _of_block(old)) is not old
+    }
+    return dataclasses.replace(op, **changed) if changed else op
+
+
+def _simpler(op: Apply) -> list[Op] | None:
+    """The operations that a call stands for; None where it is left."""
+    function = _EXPANSIONS.get(_name(op.function))
+    if function is None and isinstance(op.function, np.ufunc) and set(op.kwargs) == {"dtype"}:
+        function = functools.partial(_of_dtype, op.function)
+    if function is None:
+        return None
+    recorder = Recorder()
+    recorder.block = Block()
+    recorder.place = lambda: op.location
+    given = {v: Symbol(v, recorder) for v in values_in(op.operands())}
+    for v in given:
+        recorder.measure(v)
+    try:
+        args, kwargs = map_values(given.__getitem__, [op.args, op.kwargs])
+        found = function(
+            *args, **{k: a for k, a in kwargs.items() if k != "dtype" or a is not None}
+        )
+    except (TypeError, UntraceableError):  # arguments that it does not have
+        return None
+    answers = found if isinstance(found, tuple) else (found,)
+    values = [getattr(s, "value", None) for s in answers]
+    fits = len(values) == len(op.outputs) and all(
+        isinstance(v, Value) and v not in given and _agree(v.type, out.type)
+        for v, out in zip(values, op.outputs, strict=True)
+    )
+    if not fits or len(set(values)) < len(values):
+        return None
+    renamed = dict(zip(values, op.outputs, strict=True))
+    for new in recorder.block.ops:
+        new.outputs = tuple(renamed.get(v, v) for v in new.outputs)
+        new.replace(lambda v: renamed.get(v, v))
+    return _of_block(recorder.block).ops
+
+
+def _of_dtype(function: np.ufunc, *args: Any, dtype: Any) -> Any:
+    """A ufunc whose loop is chosen."""
+    return function(
+        *(
+            a.astype(dtype) if _kind(a) != "O" and a.is_array and a.dtype != dtype else a
+            for a in args
+        )
+    )
+
+
+def _name(function: Any) -> str:
+    try:
+        return function_name(function)
+    except (AttributeError, TypeError):
+        return ""
+
+
+def _agree(a: Any, b: Any) -> bool:
+    same = type(a) is type(b) and a.dtype == b.dtype and a.ndim == b.ndim
+    return same and getattr(a, "python", None) == getattr(b, "python", None)
+
+
+def _kind(x: Any) -> str:
+    return getattr(x, "dtype", np.dtype(object)).kind
+
+
+# -- element by element
+
+
+@expands("numpy.round", "numpy.around")
+def _round(a: Any, decimals: Any = 0) -> Any:
+    if _kind(a) != "f" or not isinstance(decimals, int):
+        return None
+    if not decimals:
+        return np.rint(a)
+    unit = 10.0 ** abs(decimals)
+    return np.rint(a * unit) / unit if decimals > 0 else np.rint(a / unit) * unit
+
+
+@expands("numpy.fix")
+def _fix(x: Any) -> Any:
+    return np.trunc(x) if _kind(x) == "f" else None
+
+
+@expands("numpy.angle")
+def _angle(z: Any) -> Any:
+    return np.arctan2(np.imag(z) if _kind(z) == "c" else 0.0, np.real(z))
+
+
+@expands("numpy.heaviside")
+def _heaviside(x1: Any, x2: Any) -> Any:
+    if _kind(x1) != "f":
+        return None
+    return np.where(np.isnan(x1), x1, np.where(x1 == 0.0, x2, np.where(x1 > 0.0, 1.0, 0.0)))
+
+
+@expands("numpy.nan_to_num")
+def _nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if _kind(x) != "f":
+        return None
+    info = np.finfo(x.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    return np.where(np.isnan(x), nan, np.where(x == np.inf, high, np.where(x == -np.inf, low, x)))
+
+
+@expands("numpy.isclose")
+def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
+    return (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+
+
+@expands("numpy.allclose")
+def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> Any:
+    return bool_of(np.all(_isclose(a, b, rtol, atol)))
+
+
+def bool_of(x: Any) -> Any:
+    """A number of NumPy's as one of Python's."""
+    return x.recorder.apply(bool, (x,), {})
+
+
+@expands("numpy.isposinf")
+def _isposinf(x: Any) -> Any:
+    return x == np.inf if _kind(x) == "f" else None
+
+
+@expands("numpy.isneginf")
+def _isneginf(x: Any) -> Any:
+    return x == -np.inf if _kind(x) == "f" else None
+
+
+@expands("numpy.divmod")
+def _divmod(x1: Any, x2: Any) -> Any:
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+@expands("numpy.clip")
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Any:
+    low, high = bounds.get("min", a_min), bounds.get("max", a_max)
+    if low is None:
+        return np.minimum(a, high)
+    return np.maximum(a, low) if high is None else np.minimum(np.maximum(a, low), high)
+
+
+# -- along axes
+
+
+def _number(x: Any) -> Any:
+    """An array without axes as a number, which reductions answer."""
+    return x[()] if x.is_array and not x.ndim else x
+
+
+@expands("numpy.prod", "numpy.mean", "numpy.max", "numpy.min")
+def _of_number(a: Any) -> Any:
+    if not isinstance(a, Symbol) or a.is_array or _kind(a) not in "fc":
+        return None
+    return a.recorder.apply(a.dtype.type, (a,), {})
+
+
+@expands("numpy.any", "numpy.all")
+def _truth(a: Any, axis: Any = None) -> Any:  # noqa: ARG001 (a number has one answer)
+    if not isinstance(a, Symbol) or a.is_array:
+        return None
+    return a.recorder.apply(np.bool_, (a,), {})
+
+
+@expands("numpy.sum")
+def _sum(a: Any, axis: Any = None, keepdims: Any = False, where: Any = None) -> Any:
+    if where is None:
+        return _of_number(a) if axis is None and not keepdims else None
+    return np.sum(np.where(where, a, 0), axis=axis, keepdims=keepdims)
+
+
+@expands("numpy.nansum")
+def _nansum(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return np.sum(_without_nan(a, 0.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
+
+
+@expands("numpy.nanprod")
+def _nanprod(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return np.prod(_without_nan(a, 1.0), axis=axis, keepdims=keepdims) if _kind(a) == "f" else None
+
+
+@expands("numpy.nanmean")
+def _nanmean(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    if _kind(a) != "f":
+        return None
+    return _nansum(a, axis, keepdims) / _count(a, axis, keepdims)
+
+
+@expands("numpy.nanvar")
+def _nanvar(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    if _kind(a) != "f":
+        return None
+    off = np.where(np.isnan(a), 0.0, a - _nanmean(a, axis, keepdims=True))
+    return np.sum(off * off, axis=axis, keepdims=keepdims) / (_count(a, axis, keepdims) - ddof)
+
+
+@expands("numpy.nanstd")
+def _nanstd(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    return np.sqrt(_nanvar(a, axis, ddof, keepdims)) if _kind(a) == "f" else None
+
+
+@expands("numpy.nanmax")
+def _nanmax(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return _nan_extreme(np.max, -np.inf, a, axis, keepdims)
+
+
+@expands("numpy.nanmin")
+def _nanmin(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    return _nan_extreme(np.min, np.inf, a, axis, keepdims)
+
+
+def _nan_extreme(f: Any, least: float, a: Any, axis: Any, keepdims: Any) -> Any:
+    if _kind(a) != "f":
+        return None
+    found = f(_without_nan(a, least), axis=axis, keepdims=keepdims)
+    none = np.all(np.isnan(a), axis=axis, keepdims=keepdims)
+    return _number(np.where(none, np.nan, found))
+
+
+def _without_nan(a: Any, other: float) -> Any:
+    return np.where(np.isnan(a), other, a)
+
+
+def _count(a: Any, axis: Any, keepdims: Any) -> Any:
+    return np.sum(np.where(np.isnan(a), 0.0, 1.0), axis=axis, keepdims=keepdims)
+
+
+@expands("numpy.median")
+def _median(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    if _kind(a) != "f" or keepdims or not isinstance(axis, (int, type(None))):
+        return None
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis %= a.ndim
+    ordered = np.sort(a, axis=axis)
+    n = a.recorder.length(a, axis)
+    before = (slice(None),) * axis
+    low, high, last = (ordered[(*before, k)] for k in ((n - 1) // 2, n // 2, n - 1))
+    return _number(np.where(np.isnan(last), last, (low + high) / 2.0))
+
+
+@expands("scipy.special.softmax")
+def _softmax(x: Any, axis: Any = None) -> Any:
+    if _kind(x) != "f":
+        return None
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+@expands("scipy.special.log_softmax")
+def _log_softmax(x: Any, axis: Any = None) -> Any:
+    if _kind(x) != "f":
+        return None
+    most = np.max(x, axis=axis, keepdims=True)
+    off = x - np.where(np.isfinite(most), most, 0.0)
+    return off - np.log(np.sum(np.exp(off), axis=axis, keepdims=True))
+
+
+@expands("scipy.special.logsumexp")
+def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False) -> Any:
+    """The largest terms by themselves, so that what is much smaller is not rounded away."""
+    if _kind(a) != "f" or b is not None:
+        return None
+    most = np.max(a, axis=axis, keepdims=True)
+    is_most = a == most
+    rest = np.where(is_most, 0.0, np.exp(a - np.where(np.isfinite(most), most, 0.0)))
+    count = np.sum(np.where(is_most, 1.0, 0.0), axis=axis, keepdims=keepdims)
+    kept = np.max(a, axis=axis, keepdims=keepdims)
+    return np.log1p(np.sum(rest, axis=axis, keepdims=keepdims) / count) + np.log(count) + kept
+
+
+# -- norms
+
+
+@expands("numpy.linalg.norm")
+def _norm(a: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A002
+    if _kind(a) not in "fc" or not isinstance(a, Symbol):
+        return None
+    axes = tuple(range(a.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if ord is None or (axis is None and ord in ("f", "fro") and a.ndim == 2):
+        return _vector_norm(a, 2, axes, keepdims=keepdims) if ord or keepdims else None
+    if len(axes) == 2:
+        return _matrix_norm(a, ord, axes, keepdims=keepdims)
+    known = ord in (np.inf, -np.inf) or (ord == 2 and not keepdims)
+    return None if known or len(axes) != 1 else _vector_norm(a, ord, axes, keepdims=keepdims)
+
+
+@expands("numpy.linalg.vector_norm")
+def _vector_norm(
+    x: Any,
+    ord: Any = 2,  # noqa: A002
+    axis: Any = None,
+    *,
+    keepdims: Any = False,
+) -> Any:
+    if not isinstance(ord, (int, float)):
+        return None
+    size = np.abs(x)
+    if ord in (np.inf, -np.inf):
+        return (np.max if ord > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(np.where(x != 0, 1.0, 0.0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(size, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        square = np.real(np.conjugate(x) * x) if _kind(x) == "c" else x * x
+        return np.sqrt(np.sum(square, axis=axis, keepdims=keepdims))
+    return np.sum(size**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+@expands("numpy.linalg.matrix_norm")
+def _of_last_axes(x: Any, *, keepdims: Any = False, ord: Any = "fro") -> Any:  # noqa: A002
+    return _matrix_norm(x, ord, (-2, -1), keepdims=keepdims)
+
+
+def _matrix_norm(x: Any, order: Any, axes: tuple[int, ...], *, keepdims: Any) -> Any:
+    if order in ("f", "fro"):
+        return _vector_norm(x, 2, axes, keepdims=keepdims)
+    x = np.moveaxis(x, axes, (-2, -1))
+    if order in (1, -1, np.inf, -np.inf):
+        found = np.sum(np.abs(x), axis=-2 if abs(order) == 1 else -1)
+    elif order in (2, -2, "nuc"):
+        found = np.linalg.svd(x, compute_uv=False)
+    else:
+        return None
+    if order == "nuc":
+        y = np.sum(found, axis=-1)
+    else:
+        y = (np.max if order > 0 else np.min)(found, axis=-1)
+    if not keepdims:
+        return y
+    rank = x.ndim
+    return np.expand_dims(y, tuple(sorted(k % rank for k in axes))) if rank > 2 else None
+
+
+@expands("numpy.linalg.cond")
+def _cond(x: Any, p: Any = None) -> Any:
+    if p not in (None, 2, -2):
+        return None
+    s = np.linalg.svd(x, compute_uv=False)
+    large, small = (s[0], s[-1]) if x.ndim == 2 else (s[..., 0], s[..., -1])
+    ratio = small / large if p == -2 else large / small
+    bad = np.isnan(ratio) & ~np.any(np.isnan(x), axis=(-2, -1))
+    return _number(np.where(bad, np.inf, ratio))
+
+
+# -- products
+
+
+@expands("numpy.tensordot", "numpy.linalg.tensordot")
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    if isinstance(axes, int):
+        of_a, of_b = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        of_a, of_b = ([k] if isinstance(k, int) else list(k) for k in axes)
+    if not of_a or len(of_a) != len(of_b):
+        return None
+    of_a, of_b = [k % a.ndim for k in of_a], [k % b.ndim for k in of_b]
+    rest_a = [k for k in range(a.ndim) if k not in of_a]
+    rest_b = [k for k in range(b.ndim) if k not in of_b]
+    left, right = np.transpose(a, (*rest_a, *of_a)), np.transpose(b, (*of_b, *rest_b))
+    if max(len(rest_a), len(rest_b), len(of_a)) == 1:
+        return left @ right
+    lengths = [a.recorder.length(x, k) for x, rest in ((a, rest_a), (b, rest_b)) for k in rest]
+    inner = _product([a.recorder.length(a, k) for k in of_a])
+    rows = _product(lengths[: len(rest_a)])
+    columns = _product(lengths[len(rest_a) :])
+    made = np.reshape(left, (rows, inner)) @ np.reshape(right, (inner, columns))
+    return np.reshape(made, tuple(lengths)) if lengths else made[0, 0]
+
+
+def _product(lengths: list[Any]) -> Any:
+    total: Any = 1
+    for n in lengths:
+        total = n if type(total) is int and total == 1 else total * n
+    return total
+
+
+@expands("numpy.linalg.matmul")
+def _matmul(x1: Any, x2: Any) -> Any:
+    return x1 @ x2
+
+
+@expands("numpy.linalg.outer")
+def _outer(x1: Any, x2: Any) -> Any:
+    return np.outer(x1, x2)
+
+
+@expands("numpy.vecdot", "numpy.linalg.vecdot")
+def _vecdot(x1: Any, x2: Any) -> Any:
+    return np.sum(np.conjugate(x1) * x2 if _kind(x1) == "c" else x1 * x2, axis=-1)
+
+
+@expands("numpy.matvec")
+def _matvec(x1: Any, x2: Any) -> Any:
+    return (x1 @ x2[..., None])[..., 0]
+
+
+@expands("numpy.linalg.diagonal")
+def _diagonal(x: Any, offset: Any = 0) -> Any:
+    return np.diagonal(x, offset, -2, -1)
+
+
+@expands("numpy.linalg.matrix_transpose")
+def _matrix_transpose(x: Any) -> Any:
+    return np.swapaxes(x, -1, -2)

@@ -1,0 +1,128 @@
+"""Outer products that the iterations of a loop add to one matrix, in a program for NumPy.
+
+One by one, each reads and writes the matrix. Where nobody reads it before the loop is left, they
+wait, and are added many at a time, as one product of matrices.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Program, Update, Value
+from fwdad.ir.primitives.outer_products import OuterProducts
+from fwdad.ir.primitives.stacks import stack_type
+from fwdad.ir.rewrite import all_inside, blocks_of, count_uses
+from fwdad.rules.core.adjoints import add_outer
+
+_SUMS = (operator.add, operator.sub, np.add, np.subtract)
+
+
+def add_products_later(program: Program) -> None:
+    """Let the outer products that a loop adds to a matrix wait for one another.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place; outer products that are added in place are ``add_outer`` in it.
+    """
+    if any(isinstance(op, Apply) and op.function is add_outer for op in program.walk()):
+        _Later(program).block(program.block)
+
+
+class _Added(NamedTuple):
+    """An outer product that is added to a window of a matrix."""
+
+    matrix: Value
+    window: tuple[slice, slice]
+    vectors: tuple[Value, Value]
+    ops: list[Op]
+
+
+class _Later:
+    def __init__(self, program: Program) -> None:
+        self._roots = memory_of(program)
+        self._given = set(program.block.params)
+        self._uses = count_uses(program)
+
+    def block(self, block: Block) -> None:
+        """Rewrite the loops of a block, the outer ones first."""
+        made: list[Op] = []
+        for op in block.ops:
+            waiting = self._in_loop(op) if isinstance(op, Loop) else {}
+            for matrix, products in waiting.items():
+                made.append(Apply(OuterProducts, (matrix,), outputs=(products,)))
+            made.append(op)
+            made.extend(
+                Apply(OuterProducts.add_all, (products,), mutated=(0,))
+                for products in waiting.values()
+            )
+            for inner in op.blocks():
+                self.block(inner)
+        block.ops = made
+
+    def _in_loop(self, loop: Loop) -> dict[Value, Value]:
+        """Rewrite a loop; answer the matrices whose products wait, and what they wait in."""
+        inside = set().union(*(all_inside(b) for b in loop.blocks()))
+        blocks = [inner for b in loop.blocks() for inner in blocks_of(b)]
+        found: dict[Value, list[_Added]] = {}
+        for added in (a for block in blocks for a in self._added(block)):
+            if added.matrix not in inside and not self._given & memory(added.matrix, self._roots):
+                found.setdefault(added.matrix, []).append(added)
+        waiting: dict[Value, Value] = {}
+        instead: dict[int, list[Op]] = {}
+        for matrix, each in found.items():
+            if self._is_read(matrix, loop, blocks, {id(op) for added in each for op in added.ops}):
+                continue
+            products = waiting[matrix] = Value(stack_type(matrix.type), "later")
+            for added in each:
+                args = (products, *added.window, *added.vectors)
+                *taken, last = added.ops
+                later = Apply(OuterProducts.add_later, args, mutated=(0,), location=last.location)
+                instead.update({id(last): [later], **{id(op): [] for op in taken}})
+        for block in blocks if waiting else ():
+            block.ops = [new for op in block.ops for new in instead.get(id(op), [op])]
+        return waiting
+
+    def _added(self, block: Block) -> list[_Added]:
+        loads = {v: op for op in block.ops if isinstance(op, Load) for v in op.outputs}
+        found = []
+        for op in block.ops:
+            if not isinstance(op, Apply) or op.function is not add_outer:
+                continue
+            matrix, *vectors = op.args
+            load = loads.get(matrix)
+            if load is None:
+                found.append(_Added(matrix, (slice(None), slice(None)), tuple(vectors), [op]))
+            elif self._uses[matrix] == 1 and load.view and load.array.type.ndim == 2:
+                if all(isinstance(i, slice) for i in load.index):
+                    window = (*load.index, slice(None))[:2]
+                    found.append(_Added(load.array, window, tuple(vectors), [load, op]))
+        return found
+
+    def _is_read(self, matrix: Value, loop: Loop, blocks: list[Block], adding: set[int]) -> bool:
+        """Whether a loop does anything with the memory of a matrix but add to it."""
+        own = memory(matrix, self._roots)
+
+        def touches(*operands: object) -> bool:
+            return bool(own & memory(operands, self._roots))
+
+        if touches(loop.initial):
+            return True
+        for block in blocks:
+            if touches(block.results):
+                return True
+            for op in block.ops:
+                if id(op) in adding:
+                    others = op.args[1:] if isinstance(op, Apply) else ()
+                    if touches(*others):
+                        return True
+                elif isinstance(op, Update) and op.function in _SUMS:
+                    if touches(op.index, op.value):
+                        return True
+                elif touches(op.operands()):
+                    return True
+        return False

@@ -1,0 +1,169 @@
+"""Which operations are one loop over vectors of elements.
+
+A region is a set of elementwise operations of a block, on arrays of one shape, with at least one
+function that the C library has for vectors. It is computed in one loop, in the place where somebody
+else needs a result, or memory is about to be written. Only what is needed outside becomes an array.
+
+Where lanes are scaled by what a region of vectors computes, the loops over lanes are part of it:
+the partials of some elements wait in the cache while each lane passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fwdad.codegen.loops.vector_terms import float_dtype, has_vector_form, is_transcendental
+from fwdad.ir.ops import Apply, Block, Call, Check, Op, Operand, Value, is_array, values_in
+from fwdad.ir.types import ArrayType, Dimension, number_type
+from fwdad.tangents.scaling import scale_lanes
+
+_FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
+
+
+@dataclass
+class Region:
+    """Operations that are one loop.
+
+    Attributes
+    ----------
+    shape : tuple
+        Of the results of ``base``.
+    dtype : dtype
+        In which it computes; masks apart.
+    base : list of Apply
+        Operations on elements.
+    lanes : list of Apply
+        Operations on the lanes of elements, of one axis more in front.
+    """
+
+    shape: tuple[Dimension, ...]
+    dtype: np.dtype
+    base: list[Apply] = field(default_factory=list)
+    lanes: list[Apply] = field(default_factory=list)
+    made: set[Value] = field(default_factory=set)
+
+    def takes(self, op: Apply) -> bool:
+        """Whether an operation can be one more of its elements."""
+        own = float_dtype(op)
+        shape = _shape(op)
+        if not _runs_along(shape, self.shape) or own not in (None, self.dtype):
+            return False
+        return shape == self.shape or any(a in self.made for a in op.args if isinstance(a, Value))
+
+    def takes_lanes(self, op: Apply) -> bool:
+        """Whether an operation can be one more of its lanes."""
+        shape = _shape(op)
+        if not _runs_along(shape[1:], self.shape) or float_dtype(op) != self.dtype:
+            return False
+        if is_transcendental(op) or (self.lanes and _shape(self.lanes[0])[0] != shape[0]):
+            return False
+        inside = {o.outputs[0] for o in self.lanes}
+        return (op.function is scale_lanes and op.args[0] in self.made) or any(
+            a in inside for a in op.args if isinstance(a, Value)
+        )
+
+    def add(self, op: Apply, *, lanes: bool) -> None:
+        """Take an operation."""
+        (self.lanes if lanes else self.base).append(op)
+        self.made.add(op.outputs[0])
+
+
+def _shape(op: Apply) -> tuple[Dimension, ...]:
+    t = op.outputs[0].type
+    assert isinstance(t, ArrayType)
+    return t.shape
+
+
+def _runs_along(shape: tuple[Dimension, ...], own: tuple[Dimension, ...]) -> bool:
+    """Whether elements of one shape may be a loop over another: none is repeated between."""
+    return len(shape) == len(own) and all(
+        d == n or (d != 1 and n != 1) for d, n in zip(shape, own, strict=True)
+    )
+
+
+class Plan:
+    """The regions of a block.
+
+    Parameters
+    ----------
+    block : Block
+        Whose operations are grouped.
+    is_free : callable
+        Whether an array may be made in a loop: others have a form of their own.
+    """
+
+    def __init__(self, block: Block, is_free: Callable[[Value], bool]) -> None:
+        self.before: dict[int, list[Region]] = {}  # what is written before the k-th operation
+        self._is_free = is_free
+        self._open: list[Region] = []
+        for k, op in enumerate(block.ops):
+            if isinstance(op, Apply) and self._fits(op):
+                self._take(op, k)
+            else:
+                self._pass(op, k)
+        self._close(self._open, len(block.ops))
+        self.members = {id(op) for regions in self.before.values() for r in regions
+                        for op in (*r.base, *r.lanes)}  # fmt: skip
+
+    def _fits(self, op: Apply) -> bool:
+        if len(op.outputs) != 1 or not op.pure or not is_array(op.outputs[0]):
+            return False
+        shape = _shape(op)
+        if not shape or not self._is_free(op.outputs[0]):
+            return False
+        if isinstance(shape[-1], int) and shape[-1] < _FEWEST:
+            return False
+        return all(_is_element(a, shape) for a in op.args) and has_vector_form(op)
+
+    def _take(self, op: Apply, k: int) -> None:
+        used = set(values_in(op.args))
+        feeding = [r for r in self._open if r.made & used]
+        for region in [*reversed(feeding), *(r for r in self._open if not r.made & used)]:
+            lanes = region.takes_lanes(op)
+            if lanes or region.takes(op):
+                self._close([r for r in feeding if r is not region], k)
+                region.add(op, lanes=lanes)
+                return
+        self._close(feeding, k)
+        dtype = float_dtype(op)
+        if dtype is None:  # masks alone
+            self._pass(op, k)
+            return
+        region = Region(_shape(op), dtype)
+        region.add(op, lanes=False)
+        self._open.append(region)
+
+    def _pass(self, op: Op, k: int) -> None:
+        """Let an operation happen, after what it reads and before what it writes."""
+        if not self._open:
+            return
+        acts = op.writes() or op.nests or isinstance(op, (Check, Call)) or not op.outputs
+        if acts:
+            self._close(self._open, k)
+            return
+        used = set(values_in(op.operands()))
+        self._close([r for r in self._open if r.made & used], k)
+
+    def _close(self, regions: list[Region], k: int) -> None:
+        for region in list(regions):
+            self._open.remove(region)
+            if any(map(is_transcendental, region.base)):
+                self.before.setdefault(k, []).append(region)
+
+
+def _is_element(a: Operand, shape: tuple[Dimension, ...]) -> bool:
+    """Whether an operand is a number, or an array of which it is known where it repeats."""
+    if not is_array(a):
+        return isinstance(a, Value) or number_type(a) is not None
+    own = a.type.shape
+    return all(
+        d in (1, n) or not (_may_be_one(d) or _may_be_one(n))
+        for d, n in zip(reversed(own), reversed(shape), strict=False)
+    )
+
+
+def _may_be_one(d: Dimension) -> bool:
+    return not isinstance(d, int) and d.may_be_one

@@ -1,0 +1,338 @@
+"""Rearrangements and running sums of NumPy's, said in simpler functions as ``expansions`` does."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.passes.decompositions import bool_of, expands
+from fwdad.ir.symbol import Symbol
+
+
+def _kind(x: Any) -> str:
+    return getattr(x, "dtype", np.dtype(object)).kind
+
+
+def _is_array(*xs: Any) -> bool:
+    return all(isinstance(x, Symbol) and x.is_array and x.ndim for x in xs)
+
+
+def _lengths(a: Symbol) -> list[Any]:
+    return [a.recorder.length(a, k) for k in range(a.ndim)]
+
+
+def _along(axis: int, part: Any) -> tuple[Any, ...]:
+    return (*[slice(None)] * axis, part)
+
+
+# -- the same elements more than once
+
+
+@expands("numpy.tile")
+def _tile(A: Any, reps: Any) -> Any:
+    given = tuple(reps) if isinstance(reps, (tuple, list)) else (reps,)
+    if not _is_array(A) or not all(isinstance(r, (int, np.integer)) for r in given):
+        return None
+    rank = max(A.ndim, len(given))
+    counts = [1] * (rank - len(given)) + [int(r) for r in given]
+    lengths = [1] * (rank - A.ndim) + _lengths(A)
+    return _interleaved(A, [(r, n) for r, n in zip(counts, lengths, strict=True)], rank - A.ndim)
+
+
+def _interleaved(a: Any, pairs: list[tuple[Any, Any]], lead: int) -> Any:
+    """An array of which each axis is one of a broadcast and one of the array's own."""
+    index = (*[None] * (2 * lead), *[part for _ in pairs[lead:] for part in (None, slice(None))])
+    wide = np.broadcast_to(a[index], tuple(n for pair in pairs for n in pair))
+    return np.reshape(wide, tuple(m * n for m, n in pairs))
+
+
+@expands("numpy.repeat")
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    if not _is_array(a) or not isinstance(repeats, (int, np.integer)):
+        return None
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = axis % a.ndim
+    lengths = _lengths(a)
+    n = lengths[axis]
+    wide = (*lengths[: axis + 1], int(repeats), *lengths[axis + 1 :])
+    wider = np.broadcast_to(a[(*_along(axis, slice(None)), None)], wide)
+    return np.reshape(wider, (*lengths[:axis], n * int(repeats), *lengths[axis + 1 :]))
+
+
+@expands("numpy.kron")
+def _kron(a: Any, b: Any) -> Any:
+    if not _is_array(a, b):
+        return None
+    rank = max(a.ndim, b.ndim)
+    m, n = ([1] * (rank - x.ndim) + _lengths(x) for x in (a, b))
+    left = a[(*[None] * (2 * (rank - a.ndim)), *[slice(None), None] * a.ndim)]
+    right = b[(*[None] * (2 * (rank - b.ndim)), *[None, slice(None)] * b.ndim)]
+    return np.reshape(left * right, tuple(i * j for i, j in zip(m, n, strict=True)))
+
+
+@expands("numpy.full")
+def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    if not _is_array(fill_value):
+        return None
+    wide = np.broadcast_to(fill_value, shape)
+    return np.copy(wide) if dtype is None else wide.astype(dtype)
+
+
+@expands("numpy.meshgrid")
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if not _is_array(*xi) or any(x.ndim != 1 for x in xi) or len(xi) < 2 or not copy:
+        return None
+    order = list(range(len(xi)))
+    if indexing == "xy":
+        order[:2] = [1, 0]
+    lengths: list[Any] = [0] * len(xi)
+    for x, k in zip(xi, order, strict=True):
+        lengths[k] = x.recorder.length(x, 0)
+    made = []
+    for x, k in zip(xi, order, strict=True):
+        row = x[tuple(slice(None) if j == k else None for j in range(len(xi)))]
+        made.append(np.copy(row if sparse else np.broadcast_to(row, tuple(lengths))))
+    return tuple(made)
+
+
+# -- other places
+
+
+@expands("numpy.roll")
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if not _is_array(a):
+        return None
+    if axis is None:
+        if a.ndim == 1 or isinstance(shift, (tuple, list)):
+            return None
+        return np.reshape(np.roll(np.ravel(a), shift), tuple(_lengths(a)))
+    if not isinstance(axis, (tuple, list)):
+        return None
+    shifts = shift if isinstance(shift, (tuple, list)) else [shift] * len(axis)
+    if len(shifts) != len(axis):
+        return None
+    for by, k in zip(shifts, axis, strict=True):
+        a = np.roll(a, by, k)
+    return a
+
+
+@expands("numpy.fft.fftshift")
+def _fftshift(x: Any, axes: Any = None) -> Any:
+    return _shifted(x, axes, lambda n: n // 2)
+
+
+@expands("numpy.fft.ifftshift")
+def _ifftshift(x: Any, axes: Any = None) -> Any:
+    return _shifted(x, axes, lambda n: -(n // 2))
+
+
+def _shifted(x: Any, axes: Any, by: Any) -> Any:
+    if not _is_array(x):
+        return None
+    given = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+    for k in given:
+        x = np.roll(x, by(x.recorder.length(x, k % x.ndim)), k)
+    return x
+
+
+@expands("numpy.take")
+def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
+    if not _is_array(a) or axis is not None or a.ndim == 1 or mode != "raise":
+        return None
+    return np.take(np.ravel(a), indices, axis=0)
+
+
+@expands("numpy.concatenate")
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    if axis is not None or not isinstance(arrays, (list, tuple)) or not _is_array(*arrays):
+        return None
+    first = arrays[0]
+    return first.recorder.apply(np.concatenate, ([np.ravel(a) for a in arrays],), {"axis": 0})
+
+
+@expands("numpy.compress")
+def _compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    if not _is_array(a, condition):
+        return None
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take(a, np.flatnonzero(condition), axis=axis)
+
+
+@expands("numpy.argwhere")
+def _argwhere(a: Any) -> Any:
+    if not _is_array(a):
+        return None
+    if a.ndim == 1:
+        return np.flatnonzero(a)[:, None]
+    return np.stack(np.nonzero(a), axis=1)
+
+
+# -- running sums
+
+
+@expands("numpy.cumsum")
+def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    if not _is_array(a) or axis is not None or a.ndim == 1 or dtype is not None:
+        return None
+    return np.cumsum(np.ravel(a), axis=0)
+
+
+@expands("numpy.cumprod")
+def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    if not _is_array(a) or axis is not None or a.ndim == 1 or dtype is not None:
+        return None
+    return np.cumprod(np.ravel(a), axis=0)
+
+
+@expands("numpy.nancumsum")
+def _nancumsum(a: Any, axis: Any = None) -> Any:
+    return _running(np.cumsum, np.where(np.isnan(a), 0.0, a), axis) if _kind(a) == "f" else None
+
+
+@expands("numpy.nancumprod")
+def _nancumprod(a: Any, axis: Any = None) -> Any:
+    return _running(np.cumprod, np.where(np.isnan(a), 1.0, a), axis) if _kind(a) == "f" else None
+
+
+def _running(f: Any, a: Any, axis: Any) -> Any:
+    return f(np.ravel(a), axis=0) if axis is None else f(a, axis=axis)
+
+
+@expands("numpy.unwrap")
+def _unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> Any:
+    if not _is_array(p) or _kind(p) != "f" or not isinstance(axis, int):
+        return None
+    axis = axis % p.ndim
+    high = period / 2
+    jump = p[_along(axis, slice(1, None))] - p[_along(axis, slice(None, -1))]
+    small = np.remainder(jump + high, period) - high
+    small = np.where((small == -high) & (jump > 0), high, small)
+    least = high if discont is None else np.maximum(discont, high)
+    by = np.where(np.abs(jump) < least, 0.0, small - jump)
+    rest = p[_along(axis, slice(1, None))] + np.cumsum(by, axis=axis)
+    return np.concatenate([p[_along(axis, slice(None, 1))], rest], axis=axis)
+
+
+# -- products
+
+
+@expands("numpy.cross", "numpy.linalg.cross")
+def _cross(
+    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    if not _is_array(a, b) or (a.type.shape[axisa], b.type.shape[axisb]) != (3, 3):
+        return None
+    x, y = ([np.moveaxis(v, k, -1)[..., j] for j in range(3)] for v, k in ((a, axisa), (b, axisb)))
+    parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    if not _is_array(parts[0]):
+        return a.recorder.apply(np.array, (parts,), {})
+    return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
+
+
+@expands("numpy.inner")
+def _inner(a: Any, b: Any) -> Any:
+    if not _is_array(a, b) or a.ndim == b.ndim == 1:
+        return None
+    return np.tensordot(a, b, (a.ndim - 1, b.ndim - 1))
+
+
+@expands("numpy.trace")
+def _trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    plain = offset == 0 and {axis1, axis2} == {0, 1}
+    if not _is_array(a) or (a.ndim == 2 and plain):
+        return None
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+@expands("numpy.linalg.trace")
+def _trace_of_each(x: Any, *, offset: Any = 0) -> Any:
+    return np.sum(np.diagonal(x, offset, -2, -1), axis=-1)
+
+
+@expands("numpy.vecmat")
+def _vecmat(x1: Any, x2: Any) -> Any:
+    left = np.conjugate(x1) if _kind(x1) == "c" else x1
+    return (left[..., None, :] @ x2)[..., 0, :]
+
+
+# -- spread, and questions
+
+
+@expands("numpy.var")
+def _var(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    if not _is_array(a) or dtype is not None or _kind(a) not in "fc":
+        return None
+    axes = _axes(a, axis)
+    if len(axes) == a.ndim and not keepdims and _kind(a) == "f":
+        return None
+    off = a - np.mean(a, axis=axes, keepdims=True)
+    square = np.real(np.conjugate(off) * off) if _kind(a) == "c" else off * off
+    count: Any = 1
+    for k in axes:
+        count = a.recorder.length(a, k) * count
+    return np.sum(square, axis=axes, keepdims=keepdims) / (count - ddof)
+
+
+@expands("numpy.std")
+def _std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    variance = _var(a, axis, dtype, ddof, keepdims)
+    return None if variance is None else np.sqrt(variance)
+
+
+def _axes(a: Any, axis: Any) -> tuple[int, ...]:
+    given = range(a.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return tuple(k % a.ndim for k in given)
+
+
+@expands("numpy.sinc")
+def _sinc(x: Any) -> Any:
+    if _kind(x) != "f":
+        return None
+    y = np.pi * np.where(x == 0.0, 1e-20, x)
+    return np.sin(y) / y
+
+
+@expands("numpy.modf")
+def _modf(x: Any) -> Any:
+    if _kind(x) != "f":
+        return None
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.isinf(x), 0.0, x - whole), x), whole
+
+
+@expands("numpy.isreal")
+def _isreal(x: Any) -> Any:
+    if not _is_array(x):
+        return None
+    return np.imag(x) == 0 if _kind(x) == "c" else np.ones_like(x, dtype=bool)
+
+
+@expands("numpy.iscomplex")
+def _iscomplex(x: Any) -> Any:
+    if not _is_array(x):
+        return None
+    return np.imag(x) != 0 if _kind(x) == "c" else np.zeros_like(x, dtype=bool)
+
+
+@expands("numpy.array_equal")
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if not _is_array(a1, a2) or equal_nan or a1.ndim != a2.ndim:
+        return None
+    pairs = zip_longest(a1.type.shape, a2.type.shape)
+    return bool_of(np.all(a1 == a2)) if all(m is n or m == n for m, n in pairs) else None
+
+
+@expands("numpy.linalg.matrix_rank")
+def _matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    if not _is_array(A) or A.ndim != 2 or hermitian or tol is not None or rtol is not None:
+        return None
+    s = np.linalg.svd(A, compute_uv=False)
+    m, n = _lengths(A)
+    most = A.recorder.apply(max, (m, n), {})
+    return np.sum(s > np.max(s) * most * np.finfo(s.dtype).eps)

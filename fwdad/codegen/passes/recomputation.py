@@ -1,0 +1,183 @@
+"""Arrays that are cheaper computed at each use than written down and read again.
+
+What is left of an update on the way back, ``-0.5 * y_bar``, is added to several windows. Each of
+these is a loop of its own, in which a product costs less than a load; an array that holds it is
+written once and read every time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.numpy_terms import as_ufunc
+from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Load,
+    Op,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.rewrite import count_uses
+from fwdad.tangents.scaling import scale_lanes
+
+_CHEAP = {np.add, np.subtract, np.multiply, np.negative}
+_MOST = 4  # operations that are repeated for an element
+Roots = dict[Value, set[Value]]
+
+
+def repeated(program: Program) -> Program:
+    """A program in which cheap arrays are computed where they are used; else the program itself.
+
+    Parameters
+    ----------
+    program : Program
+        It stays as it is.
+    """
+    uses = count_uses(program)
+    if not any(_is_cheap(op) and uses[op.outputs[0]] > 1 for op in program.walk()):
+        return program
+    block = _Repeater(uses, memory_of(program), set(program.block.params)).of(program.block)
+    return program if block is program.block else dataclasses.replace(program, block=block)
+
+
+def _blocks(block: Block) -> list[Block]:
+    return [block, *(b for op in walk(block) for b in op.blocks())]
+
+
+def _is_cheap(op: Op) -> bool:
+    if not isinstance(op, Apply) or len(op.outputs) != 1 or op.kwargs:
+        return False
+    (value,) = op.outputs
+    if not is_array(value) or not value.type.ndim or value.type.dtype != np.float64:
+        return False
+    return op.function is scale_lanes or as_ufunc(op.function) in _CHEAP
+
+
+class _Repeater:
+    """Rewrites the blocks of one program.
+
+    Parameters
+    ----------
+    uses : Counter
+        How often each value is used.
+    roots : dict
+        Whose memory each array may be.
+    params : set of Value
+        The program's, any two of which may be one.
+    """
+
+    def __init__(self, uses: Counter[Value], roots: Roots, params: set[Value]) -> None:
+        self.uses = uses
+        self.roots = roots
+        self.params = params
+        self.made: dict[Value, Op] = {}  # by which operation of the block at hand
+
+    def of(self, block: Block) -> Block:
+        """A block, rewritten; itself if nothing changes."""
+        outer, self.made = self.made, self.made | {v: op for op in block.ops for v in op.outputs}
+        ops = [self._inside(op) for op in block.ops]
+        self.made.update({v: op for op in ops for v in op.outputs})
+        k = 0
+        while k < len(ops):
+            if _is_cheap(ops[k]):
+                k += self._spread(ops, k)
+            k += 1
+        self.made = outer
+        same = len(ops) == len(block.ops)
+        if same and all(a is b for a, b in zip(ops, block.ops, strict=True)):
+            return block
+        return dataclasses.replace(block, ops=ops)
+
+    def _inside(self, op: Op) -> Op:
+        changed: dict[str, Any] = {
+            f.name: new
+            for f in dataclasses.fields(op)
+            if isinstance(old := getattr(op, f.name), Block) and (new := self.of(old)) is not old
+        }
+        return dataclasses.replace(op, **changed) if changed else op
+
+    def _spread(self, ops: list[Op], k: int) -> int:
+        """Compute the array that the k-th operation makes at each use; how far that moved k."""
+        (value,) = ops[k].outputs
+        places = [j for j in range(k + 1, len(ops)) if _is_used_once(value, ops[j])]
+        if len(places) < 2 or len(places) != self.uses[value]:
+            return 0
+        tree = self._tree(ops[:k], ops[k])
+        leaves = {a for op in tree for a in op.args if is_array(a)} - {o.outputs[0] for o in tree}
+        costs = len(leaves) * (len(places) - 1) > len(places) + 1
+        if costs or len(tree) > _MOST or not all(map(self._is_dense, leaves)):
+            return 0
+        first = min(ops.index(op) for op in tree)
+        if any(self._writes(op, leaves) for op in ops[first : places[-1]]):
+            return 0
+        for j in reversed(places):
+            ops[j : j + 1] = [*self._copied(tree, ops[j], value)]
+        for op in tree:
+            ops.remove(op)
+        return -len(tree)
+
+    def _tree(self, before: Sequence[Op], op: Op) -> list[Apply]:
+        """An operation and those that nobody else needs, in their order."""
+        assert isinstance(op, Apply)
+        found = [op]
+        for a in op.args:
+            maker = self.made.get(a) if is_array(a) else None
+            if maker is not None and self.uses[a] == 1 and _is_cheap(maker) and maker in before:
+                found = [*self._tree(before, maker), *found]
+        return found
+
+    def _copied(self, tree: Sequence[Apply], user: Op, value: Value) -> list[Op]:
+        new: dict[Value, Value] = {}
+        copies: list[Op] = []
+        for op in tree:
+            (v,) = op.outputs
+            new[v] = Value(v.type, v.name)
+            self.uses[new[v]] = 1
+            self.roots[new[v]] = {new[v]}
+            copies.append(dataclasses.replace(op, outputs=(new[v],)))
+            copies[-1].replace(lambda x: new.get(x, x))
+            self.made[new[v]] = copies[-1]
+        changed = dataclasses.replace(user)
+        changed.replace(lambda x: new[value] if x is value else x)
+        self.made.update(dict.fromkeys(changed.outputs, changed))
+        return [*copies, changed]
+
+    def _is_dense(self, a: Value) -> bool:
+        """Whether neighbours along the last axis are neighbours in memory, as far as is known."""
+        maker = self.made.get(a)
+        if isinstance(maker, Load):
+            last = maker.index[-1] if maker.index else slice(None)
+            full = sum(i is not None for i in maker.index) == maker.array.type.ndim
+            plain = isinstance(last, slice) and last.step is None
+            return (plain or not full) and last is not None and self._is_dense(maker.array)
+        return self.roots.get(a, {a}) == {a}
+
+    def _writes(self, op: Op, leaves: set[Value]) -> bool:
+        written = list(op.writes())
+        written += [v for b in op.blocks() for o in walk(b) for v in o.writes()]
+        return any(self._overlap(v, a) for v in written for a in leaves)
+
+    def _overlap(self, a: Value, b: Value) -> bool:
+        ra, rb = self.roots.get(a, {a}), self.roots.get(b, {b})
+        return bool(ra & rb) or bool(ra & self.params and rb & self.params)
+
+
+def _is_used_once(value: Value, op: Op) -> bool:
+    """Whether an operation takes an array element by element, once."""
+    if values_in(op.operands()).count(value) != 1:
+        return False
+    if isinstance(op, (Store, Update)):
+        return op.value is value
+    return _is_cheap(op)

@@ -1,0 +1,431 @@
+"""Numbers as Python and NumPy understand them, where Numba's own operators mean something else.
+
+Python's ints do not wrap, its floats raise where NumPy's answer inf or nan. Importing this module
+needs Numba.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba.core import cgutils
+from numba.core import types as _types
+from numba.extending import intrinsic
+
+from fwdad.codegen.llvm.allocation import (  # noqa: F401 (for generated source)
+    address_of,
+    growing,
+    grown,
+    part_inside,
+)
+from fwdad.codegen.llvm.checks import require
+from fwdad.codegen.llvm.prefetch import ahead  # noqa: F401 (for generated source)
+from fwdad.codegen.llvm.reshaping import by_rows  # noqa: F401 (for generated source)
+from fwdad.codegen.llvm.scalars import (  # noqa: F401 (for generated source)
+    float_power,
+    in_domain,
+    in_range,
+    int_floor_divide,
+    int_fmod,
+    int_remainder,
+    int_within,
+    larger,
+    left_shift,
+    math_power,
+    python_int_divide,
+    python_int_remainder,
+    right_shift,
+    room_for,
+    smaller,
+    to_int,
+)
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+from fwdad.ir.primitives import checkpoint_schedule
+
+types: Any = _types
+
+# bytes that calls of compiled code may take: threads have as little as a megabyte on Windows
+MOST_STACK = 2**19 if sys.platform == "win32" else 2**21
+
+NO_INT = "a negative power of an int is no int: make it a float"
+
+_numpy = njit(error_model="numpy", boundscheck=CHECK_BOUNDS)
+_python = njit(error_model="python", boundscheck=CHECK_BOUNDS)
+
+
+def _overflow(instruction: str) -> Any:
+    def checked(_typing, _a, _b):
+        def code(context, builder, _sig, args):
+            pair = getattr(builder, instruction)(*args)
+            fits = builder.not_(builder.extract_value(pair, 1))
+            message = "an int of compiled code exceeds 64 bits"
+            require(context, builder, fits, OverflowError, message)
+            return builder.extract_value(pair, 0)
+
+        return types.int64(types.int64, types.int64), code
+
+    return intrinsic(checked)
+
+
+int_add = _overflow("sadd_with_overflow")
+int_sub = _overflow("ssub_with_overflow")
+int_mul = _overflow("smul_with_overflow")
+
+
+@intrinsic
+def divide(_typing, a, b):
+    """``a / b`` of NumPy's floats: inf and nan instead of an exception."""
+    if a != b or not isinstance(a, types.Float):
+        return None
+
+    def code(_context, builder, _sig, args):
+        return builder.fdiv(*args)
+
+    return a(a, b), code
+
+
+@intrinsic
+def summed(_typing, total, x):
+    """``total + x`` for sums of many in any order, so that W of them can be added at once."""
+    if total != x or not isinstance(total, types.Float):
+        return None
+
+    def code(_context, builder, _sig, args):
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return total(total, x), code
+
+
+@intrinsic
+def scaled(_typing, d, t):
+    """``d * t``, and zero where t is, whatever d is.
+
+    The test has a branch of its own, which is hardly ever taken: a sum of many such products does
+    not wait for it.
+    """
+    if d != types.float64 or t != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        d, t = args
+        product = builder.fmul(d, t)
+        start = builder.block
+        rare, done = builder.append_basic_block("rare"), builder.append_basic_block("done")
+        builder.cbranch(builder.fcmp_unordered("uno", product, product), rare, done).set_weights(
+            [1, 1 << 16]
+        )
+        builder.position_at_end(rare)
+        is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
+        kept = builder.select(is_zero, t.type(0.0), product)
+        builder.branch(done)
+        builder.position_at_end(done)
+        made = builder.phi(product.type)
+        made.add_incoming(product, start)
+        made.add_incoming(kept, rare)
+        return made
+
+    return d(d, t), code
+
+
+@intrinsic
+def scaled_in_vectors(_typing, d, t):
+    """The bits of :func:`scaled` without a branch, for loops of which LLVM makes vectors."""
+    if d != types.float64 or t != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        d, t = args
+        product = builder.fmul(d, t)
+        is_odd = builder.fcmp_unordered("uno", product, product)
+        is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
+        return builder.select(builder.and_(is_odd, is_zero), t.type(0.0), product)
+
+    return d(d, t), code
+
+
+@intrinsic
+def is_odd(_typing, x):
+    """Whether a number is NaN, which is hardly ever so."""
+    if x != types.float64:
+        return None
+
+    def code(_context, builder, _sig, args):
+        bit = ir.IntType(1)
+        expect = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(bit, [bit, bit]), "llvm.expect.i1"
+        )
+        found = builder.fcmp_unordered("uno", args[0], args[0])
+        return builder.call(expect, [found, bit(0)])
+
+    return types.boolean(x), code
+
+
+@intrinsic
+def _fmod(_typing, a, b):
+    """The remainder with the sign of ``a``."""
+
+    def code(_context, builder, _sig, args):
+        return builder.frem(*args)
+
+    return a(a, b), code
+
+
+@_numpy
+def thinned_numbers(a, top):
+    """The height of a stack of numbers after every second was taken off."""
+    half = (top + 1) // 2
+    for k in range(half):
+        a[k] = a[2 * k]
+    return half
+
+
+@_numpy
+def thinned(a, shapes, shapes_top, rank):
+    """Take every second array off a stack; answer the heights of it, and of its shapes."""
+    read, made, count = 0, 0, shapes_top // rank
+    for k in range(count):
+        size = 1
+        for axis in range(rank):
+            size *= shapes[k * rank + axis]
+        if k % 2 == 0:
+            for axis in range(rank):
+                shapes[k // 2 * rank + axis] = shapes[k * rank + axis]
+            for j in range(size):
+                a[made + j] = a[read + j]
+            made += size
+        read += size
+    return made, (count + 1) // 2 * rank
+
+
+def _of_snapshots(f):
+    """A function of ``snapshots``; those that it calls are the compiled ones of this module."""
+    return _numpy(FunctionType(f.__code__, globals(), f.__name__))
+
+
+default_snapshots = _of_snapshots(checkpoint_schedule.default_snapshots)
+snapshots_in = _of_snapshots(checkpoint_schedule.snapshots_in)
+leaf_of_numbers = _of_snapshots(checkpoint_schedule.leaf_of_numbers)
+places_beside = _of_snapshots(checkpoint_schedule.places_beside)
+trips = _of_snapshots(checkpoint_schedule.trips)
+next_stop = _of_snapshots(checkpoint_schedule.next_stop)
+next_snapshot = _of_snapshots(checkpoint_schedule.next_snapshot)
+most_of_unknown = _of_snapshots(checkpoint_schedule.most_of_unknown)
+
+
+@intrinsic
+def loose(_typing, a):
+    """The same array with the layout left open, so that arrays of several layouts are one type."""
+    if not isinstance(a, types.Array):
+        return None
+    wide = a.copy(layout="A")
+
+    def code(context, builder, sig, args):
+        if context.get_value_type(sig.args[0]) != context.get_value_type(sig.return_type):
+            raise TypeError(sig)
+        context.nrt.incref(builder, sig.return_type, args[0])
+        return args[0]
+
+    return wide(a), code
+
+
+@intrinsic
+def stack_place(_typing):
+    """Where the stack is now, in bytes."""
+
+    def code(context, builder, _sig, _args):
+        return _stack_place(context, builder)
+
+    return types.intp(), code
+
+
+def _stack_place(context, builder):
+    here = cgutils.alloca_once(builder, context.get_value_type(types.int8))
+    return builder.ptrtoint(here, context.get_value_type(types.intp))
+
+
+@intrinsic
+def check_stack(_typing, _first):
+    """Raise if the stack has grown too far since a first call; Python counts calls instead."""
+
+    def code(context, builder, _sig, args):
+        used = builder.sub(args[0], _stack_place(context, builder))
+        fits = builder.icmp_signed("<", used, used.type(MOST_STACK))
+        require(context, builder, fits, RecursionError, "maximum recursion depth exceeded")
+        return context.get_dummy_value()
+
+    return types.void(types.intp), code
+
+
+@_numpy
+def complex_divide(a, b):
+    """``a / b`` of NumPy's complex numbers."""
+    if b == 0:
+        scale = math.inf if b.real == 0 and math.copysign(1.0, b.real) > 0 else -math.inf
+        if a == 0 or np.isnan(a):
+            return complex(math.nan, math.nan)
+        re = a.real * scale if a.real != 0 else math.nan
+        im = a.imag * scale if a.imag != 0 else math.nan
+        return complex(re, im)
+    return a / b
+
+
+@_numpy
+def float_remainder(a, b):
+    """``a % b`` of NumPy's floats, with the divisor's sign."""
+    if b == 0:
+        return a * math.nan
+    r = _fmod(a, b)
+    if r != 0:
+        if (b < 0) != (r < 0):
+            r += b
+        return r
+    return math.copysign(0.0, b)
+
+
+@_numpy
+def float_floor_divide(a, b):
+    """``a // b`` of NumPy's floats."""
+    if b == 0:
+        return divide(float(a), float(b))
+    r = _fmod(a, b)
+    q = (a - r) / b
+    if r != 0 and (b < 0) != (r < 0):
+        q -= 1.0
+    if q != 0:
+        whole = np.floor(q)
+        return whole + 1.0 if q - whole > 0.5 else whole
+    return math.copysign(0.0, a / b)
+
+
+@_python
+def python_floor_divide(a, b):
+    """``a // b`` of Python's floats."""
+    if b == 0:
+        raise ZeroDivisionError("float floor division by zero")
+    return float_floor_divide(float(a), float(b))
+
+
+@_python
+def python_remainder(a, b):
+    """``a % b`` of Python's floats."""
+    if b == 0:
+        raise ZeroDivisionError("float modulo by zero")
+    return float_remainder(float(a), float(b))
+
+
+@_python
+def int_power(a, b):
+    """``a**b`` of Python's ints; for a negative exponent Python's result is no int."""
+    if b < 0:
+        raise ValueError(NO_INT)
+    result = 1
+    while b > 0:
+        if b & 1:
+            result = int_mul(result, a)
+        b >>= 1
+        if b:
+            a = int_mul(a, a)
+    return result
+
+
+@_numpy
+def numpy_int_power(a, b):
+    """``a**b`` of NumPy's ints."""
+    if b < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    result = np.int64(1)
+    while b > 0:
+        if b & 1:
+            result *= a
+        b >>= 1
+        a *= a
+    return result
+
+
+def _lengths(typing_of: Any) -> Any:
+    """An intrinsic of two lengths that answers one."""
+
+    def typed(_typing, m, n):
+        if not (isinstance(m, types.Integer) and isinstance(n, types.Integer)):
+            return None
+
+        def code(context, builder, sig, args):
+            m, n = (
+                context.cast(builder, x, t, types.intp) for t, x in zip(sig.args, args, strict=True)
+            )
+            return typing_of(context, builder, m, n)
+
+        return types.intp(m, n), code
+
+    return intrinsic(typed)
+
+
+@_lengths
+def broadcast_length(context, builder, m, n):
+    """The length that two lengths broadcast to."""
+    same, m_is_one, n_is_one = (
+        builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1)), (n, n.type(1)))
+    )
+    agree = builder.or_(same, builder.or_(m_is_one, n_is_one))
+    require(context, builder, agree, ValueError, "operands could not be broadcast together")
+    return builder.select(m_is_one, n, m)
+
+
+@_lengths
+def equal_length(context, builder, m, n):
+    """The length of two arrays that are read together, of which none repeats."""
+    same = builder.icmp_signed("==", m, n)
+    require(context, builder, same, ValueError, "operands could not be broadcast together")
+    return m
+
+
+@intrinsic
+def check_shape(_typing, a, shape):
+    """Make sure that an array has a shape: within it no index is checked any more."""
+    if not isinstance(a, types.Array) or not isinstance(shape, types.BaseTuple):
+        return None
+    if len(shape) != a.ndim:
+        return None
+
+    def code(context, builder, sig, args):
+        model = context.data_model_manager[sig.args[0]]
+        own = cgutils.unpack_tuple(builder, model.get(builder, args[0], "shape"), a.ndim)
+        fits = None
+        for k, n in enumerate(own):
+            m = context.cast(builder, builder.extract_value(args[1], k), shape[k], types.intp)
+            same = builder.icmp_signed("==", m, n)
+            fits = same if fits is None else builder.and_(fits, same)
+        message = "operands could not be broadcast together"
+        require(context, builder, fits, ValueError, message)
+        return context.get_dummy_value()
+
+    return types.void(a, shape), code
+
+
+@_lengths
+def check_length(context, builder, m, n):
+    """Make sure that m values can be written into n places; the step from one to the next."""
+    same, m_is_one = (builder.icmp_signed("==", a, b) for a, b in ((m, n), (m, m.type(1))))
+    message = "could not broadcast input array into the shape of its target"
+    require(context, builder, builder.or_(same, m_is_one), ValueError, message)
+    return builder.select(same, m.type(1), m.type(0))
+
+
+@_lengths
+def place(context, builder, i, n):
+    """The place of an element of n, which may be counted from the end."""
+    from_end = builder.icmp_signed("<", i, i.type(0))
+    found = builder.select(from_end, builder.add(i, n), i)
+    inside = builder.icmp_unsigned("<", found, n)
+    require(context, builder, inside, IndexError, "index is out of bounds")
+    return found
+
+
+__all__ = [name for name, value in list(globals().items()) if callable(value) and name[0] != "_"
+           and name not in {"njit", "intrinsic", "require", "Any", "FunctionType"}]  # fmt: skip

@@ -1,0 +1,149 @@
+"""Look-ups in tables, convolutions and distinct elements for generated code.
+
+Importing this module needs Numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fwdad.codegen.numba_support import CHECK_BOUNDS
+
+_njit = njit(boundscheck=CHECK_BOUNDS)
+
+
+@_njit
+def less(a, b):
+    """Whether a number comes before another one; NaN comes last."""
+    return a < b or (b != b and a == a)
+
+
+@_njit
+def search(table, v, right):
+    """The place of a number in a sorted table, to the right of equal ones or to the left."""
+    low, high = 0, table.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if (not less(v, table[middle])) if right else less(table[middle], v):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_njit
+def direction(bins):
+    """1 for bins that rise, -1 for bins that fall."""
+    n = bins.shape[0]
+    rises, falls = True, True
+    for k in range(n - 1):
+        rises = rises and bins[k] <= bins[k + 1]
+        falls = falls and bins[k] >= bins[k + 1]
+    if not (rises or falls):
+        raise ValueError("bins must be monotonically increasing or decreasing")
+    return 1 if rises else -1
+
+
+@_njit
+def bin_of(bins, v, right, way):
+    """The bin of a number."""
+    if way > 0:
+        return search(bins, v, not right)
+    n = bins.shape[0]
+    low, high = 0, n  # in the table turned round
+    while low < high:
+        middle = (low + high) // 2
+        item = bins[n - 1 - middle]
+        if less(item, v) if right else not less(v, item):
+            low = middle + 1
+        else:
+            high = middle
+    return n - low
+
+
+@_njit
+def interpolate(v, xp, fp, left, right):
+    """One number by a table, as NumPy computes it."""
+    n = xp.shape[0]
+    if v != v:
+        return v
+    if v > xp[n - 1]:
+        return right
+    if v < xp[0]:
+        return left
+    j = search(xp, v, True) - 1
+    if j >= n - 1 or xp[j] == v:
+        return fp[j]
+    slope = (fp[j + 1] - fp[j]) / (xp[j + 1] - xp[j])
+    y = slope * (v - xp[j]) + fp[j]
+    if y != y:
+        y = slope * (v - xp[j + 1]) + fp[j + 1]
+        if y != y and fp[j] == fp[j + 1]:
+            y = fp[j]
+    return y
+
+
+@_njit
+def check_table(xp, fp):
+    """A table has as many values as knots."""
+    if xp.shape[0] == 0:
+        raise ValueError("array of sample points is empty")
+    if xp.shape[0] != fp.shape[0]:
+        raise ValueError("fp and xp are not of the same length.")
+
+
+@_njit
+def convolved(a, v, start, length):
+    """A part of the full convolution of two vectors."""
+    n, m = a.shape[0], v.shape[0]
+    made = np.empty(length, a.dtype)
+    for k in range(start, start + length):
+        first, last = max(0, k - m + 1), min(k, n - 1)
+        total = a[first] * v[k - first]
+        for i in range(first + 1, last + 1):
+            total += a[i] * v[k - i]
+        made[k - start] = total
+    return made
+
+
+@_njit
+def part_of_full(n, m, mode, turned):
+    """Where a mode's result begins in the full convolution, and how long it is: 0, 1 or 2."""
+    if n == 0 or m == 0:
+        raise ValueError("a cannot be empty" if n == 0 else "v cannot be empty")
+    short, long = min(n, m), max(n, m)
+    if mode == 0:
+        return short - 1, long - short + 1
+    if mode == 1:
+        return short // 2 if turned and m > n else (short - 1) // 2, long
+    return 0, n + m - 1
+
+
+@_njit
+def distinct(a, equal_nan):
+    """The distinct elements in order; where each is first; which each element is; how often."""
+    n = a.shape[0]
+    order = np.argsort(a, kind="mergesort")
+    inverse = np.empty(n, np.int64)
+    starts = np.empty(n, np.int64)
+    count = 0
+    for k in range(n):
+        item = a[order[k]]
+        if k > 0:
+            before = a[order[k - 1]]
+            new = item != before and not (equal_nan and item != item and before != before)
+        else:
+            new = True
+        if new:
+            starts[count] = k
+            count += 1
+        inverse[order[k]] = count - 1
+    values = np.empty(count, a.dtype)
+    first = np.empty(count, np.int64)
+    counts = np.empty(count, np.int64)
+    for j in range(count):
+        values[j] = a[order[starts[j]]]
+        first[j] = order[starts[j]]
+        counts[j] = (starts[j + 1] if j + 1 < count else n) - starts[j]
+    return values, first, inverse, counts

@@ -1,0 +1,362 @@
+"""Failures of the library that a slower way makes good: the answer is right, and someone is told.
+
+A tape that cannot be made, or that raises, is no error to who asks for a derivative: the function
+is run in another way. So is a rule that cannot be written down. That is meant for what is refused
+with an error of its own, and for programs that raise. Any other exception is a mistake of ours: it
+goes to the logger ``fwdad.fallbacks``, once for each place, and with ``FWDAD_STRICT=1`` it is
+raised.
+Whose an exception is, the place says where it was raised: the innermost frame that is no library's.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import NamedTuple, TypeVar
+
+from fwdad.core.generated_source import PLACES
+from fwdad.errors import (
+    BoundsError,
+    ChunkMismatchError,
+    FwdadError,
+    InternalError,
+    Location,
+    PlaceNote,
+    RuleError,
+    is_library_file,
+    is_own_file,
+    locate,
+    message_of,
+    place_of,
+)
+
+LOG = logging.getLogger("fwdad.fallbacks")
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_MOST = 1000
+_TOLD: set[tuple[object, ...]] = set()
+_LOCK = threading.Lock()
+_FOR_PROGRAMS: set[CodeType] = set()
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+class Raised(Enum):
+    """Whose code has raised an exception."""
+
+    USER = "code of the user's, which Python ran as it is"
+    PROGRAM = "fwdad, which has met a `raise` of the program, or an operation that raises"
+    TAPE = "source that was generated from a program"
+    MEANT = "a `raise` of fwdad's"
+    MISTAKE = "fwdad"
+    NOWHERE = "nobody"
+
+
+class Origin(NamedTuple):
+    """Where an exception was raised: whose code, and the user's line that it came from."""
+
+    by: Raised
+    place: Location | None
+
+
+def for_programs(f: F) -> F:
+    """Enter a function of ours that raises what a program would."""
+    _FOR_PROGRAMS.add(f.__code__)
+    return f
+
+
+def origin(error: BaseException) -> Origin:
+    """Where an exception was raised.
+
+    Parameters
+    ----------
+    error : Exception
+        With its traceback.
+    """
+    noted = [n.place for n in getattr(error, "__notes__", ()) if isinstance(n, PlaceNote)]
+    place: Location | None = None
+    innermost: TracebackType | None = None
+    by_program = False
+    trace = error.__traceback__
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        places = PLACES.get(filename)
+        if places is not None:
+            place = places[trace.tb_lineno - 1] or place
+        elif not is_library_file(filename):  # of the user's: run as it is, or lifted
+            place = Location(filename, trace.tb_lineno, 1)
+        if is_own_file(filename) or not is_library_file(filename):
+            innermost = trace
+        by_program |= trace.tb_frame.f_code in _FOR_PROGRAMS
+        trace = trace.tb_next
+    place = noted[-1] if noted else place
+    if innermost is None:
+        return Origin(Raised.NOWHERE, place)
+    code = innermost.tb_frame.f_code
+    if not is_own_file(code.co_filename):
+        return Origin(Raised.USER, Location(code.co_filename, innermost.tb_lineno, 1))
+    if by_program:
+        return Origin(Raised.PROGRAM, place)
+    if code.co_filename.startswith("<"):
+        return Origin(Raised.TAPE, place)
+    meant = code.co_code[innermost.tb_lasti] == _RAISE and not isinstance(error, AssertionError)
+    ours = type(error).__module__.startswith("fwdad.")  # of which none is meant to arrive
+    return Origin(Raised.MEANT if meant and not ours else Raised.MISTAKE, place)
+
+
+def is_own(error: Exception) -> bool:
+    """Whether code of the library's has raised something that it is not meant to.
+
+    Parameters
+    ----------
+    error : Exception
+        What arrives at a public function.
+    """
+    # how deep calls may be, and how much memory there is, is the user's to decide
+    if isinstance(error, (FwdadError, MemoryError, RecursionError)):
+        return isinstance(error, InternalError)
+    return origin(error).by is Raised.MISTAKE
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an exception says that something is not supported.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised on the way that was tried first.
+    """
+    return isinstance(error, FwdadError) and error.refuses
+
+
+def is_mistake(error: Exception, run: Callable[[], object]) -> bool:
+    """Whether an exception is neither a refusal nor raised by the user's program.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised on the way that was tried first.
+    run : callable
+        Runs the program in another way.
+    """
+    if is_refusal(error):
+        return False
+    try:
+        run()
+    except Exception as own:  # noqa: BLE001  (whatever it is, its place is compared)
+        return not _is_of_same_place(own, error)
+    return True
+
+
+def internal(what: str, error: BaseException, location: Location | None = None) -> InternalError:
+    """The error that says that the library is wrong, to be raised from what has been raised.
+
+    Parameters
+    ----------
+    what : str
+        What has failed.
+    error : Exception
+        What it has raised.
+    location : Location, optional
+        Where in the user's code.
+    """
+    raised = f"{type(error).__name__}: {message_of(error)} (raised at {_raised_at(error)})"
+    return InternalError(f"{what} failed: {raised}. {please_report()}", location or place_of(error))
+
+
+@functools.cache
+def please_report() -> str:
+    """Whose mistake it is, and where reports go, as the package's metadata say."""
+    from importlib import metadata  # noqa: PLC0415  (it imports much, and is rarely needed)
+
+    try:
+        urls = metadata.metadata("fwdad").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:  # run from a checkout
+        urls = []
+    named = [url.split(",", 1)[-1].strip() for url in urls]
+    issues = [a for a, url in zip(named, urls, strict=True) if "issue" in url.lower()]
+    found = (issues or named)[:1]
+    to = f"at {found[0]}" if found else "to those from whom you have fwdad"
+    return f"This is a mistake in fwdad, please report it {to}"
+
+
+def report(what: str, error: BaseException, instead: str, location: Location | None = None) -> None:
+    """Log a mistake, each place once; at level DEBUG with the traceback. Strictly, raise it.
+
+    Parameters
+    ----------
+    what : str
+        What has failed.
+    error : Exception
+        What it has raised.
+    instead : str
+        What is done in its place.
+    location : Location, optional
+        Where in the user's code; the innermost frame of it by default.
+
+    Raises
+    ------
+    InternalError
+        With ``FWDAD_STRICT=1`` in the environment, if code of the library's has raised.
+    """
+    if isinstance(error, MemoryError):  # nobody's mistake
+        return
+    if isinstance(error, BoundsError):  # who checks bounds wants to know
+        raise error
+    place = location or locate()
+    by_user = _is_by_user(error)
+    _log(what, error, instead, place)
+    if is_strict() and not by_user:
+        if isinstance(error, InternalError):
+            raise error
+        raise internal(what, error, place) from error
+
+
+def blame(error: BaseException) -> str:
+    """A sentence about whose mistake an exception is."""
+    if not _is_by_user(error):
+        return please_report()
+    place = origin(error).place
+    return (
+        "" if place is None else f"What raises is no code of fwdad's: {place.filename}:{place.line}"
+    )
+
+
+def _is_by_user(error: BaseException) -> bool:
+    return origin(error).by is Raised.USER and not isinstance(error, FwdadError)
+
+
+def is_strict() -> bool:
+    """Whether mistakes of the library are raised where a slower way would make them good."""
+    return os.environ.get("FWDAD_STRICT", "0") not in ("", "0")
+
+
+def _log(what: str, error: BaseException, instead: str, place: Location | None) -> None:
+    where = "" if place is None else f" ({place.filename}:{place.line})"
+    raised = _raised_at(error)
+    key = (what, type(error), raised, where)
+    with _LOCK:
+        if key in _TOLD:
+            return
+        if len(_TOLD) >= _MOST:
+            _TOLD.clear()
+        _TOLD.add(key)
+    LOG.warning(
+        "%s failed%s: %s: %s (raised at %s). %s: the answer is right, but it takes longer. %s",
+        what, where, type(error).__name__, message_of(error), raised, instead, blame(error),
+        exc_info=error if LOG.isEnabledFor(logging.DEBUG) else None,
+    )  # fmt: skip
+
+
+def forget() -> None:
+    """Tell of each place again."""
+    with _LOCK:
+        _TOLD.clear()
+
+
+def _raised_at(error: BaseException) -> str:
+    """The file and line that raised an exception."""
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        found = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+class Untraced:
+    """No answer from the tape of a function.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    error : Exception or None
+        What the tape, or making it, has raised; None if there is none.
+    refuse : callable, optional
+        Called if it is the tape that is to blame: it need not be tried again.
+
+    Raises
+    ------
+    RuleError
+        If it is that: a broken promise is reported, and not made good in another way.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., object],
+        error: Exception | None = None,
+        refuse: Callable[[], None] | None = None,
+    ) -> None:
+        if isinstance(error, RuleError):
+            raise error
+        self.f = f
+        self.error = error
+        self.refuse = refuse
+
+    @contextmanager
+    def instead(self) -> Iterator[None]:
+        """Run the function in another way, and report what the tape has raised.
+
+        Nothing is reported of a refusal, or where the same exception is raised now: then it is that
+        of the user's program; or where there was no memory for the tape.
+        """
+        error = self.error
+        if error is None:
+            yield
+            return
+        try:
+            yield
+        except Exception as own:  # whatever f raises, compared with what its tape has raised
+            # of a rule whose tangents do not fit its author is told
+            if not (_is_of_same_place(own, error) or isinstance(own, ChunkMismatchError)):
+                self._blame(error, own)
+            raise
+        self._blame(error)
+
+    def _blame(self, error: Exception, own: Exception | None = None) -> None:
+        if isinstance(error, MemoryError):  # the next call may have more
+            return
+        if self.refuse is not None:
+            self.refuse()
+        by_program = own is not None and origin(error).by in (Raised.USER, Raised.PROGRAM)
+        if is_refusal(error) or by_program:
+            return
+        name = getattr(self.f, "__name__", "f")
+        report(f"the tape of {name}", error, "The function is run without it")
+
+
+def _was_run(error: Exception) -> bool:
+    """Whether generated source has raised, and not what makes it."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<fwdad "):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _is_of_same_place(own: Exception, error: Exception) -> bool:
+    """Whether what a program raises when it is run, and what its tape raises, is one thing.
+
+    Of what is raised while a tape is made, the line of the user's tells.
+    """
+    if isinstance(own, FwdadError) != isinstance(error, FwdadError):
+        return False
+    if not isinstance(error, FwdadError) and _was_run(error):
+        return True  # lanes and cotangents may raise in a line of their own, or of a caller
+    place = origin(error).place
+    if isinstance(error, FwdadError) and error.filename is not None:
+        place = Location(error.filename, error.lineno or 0, 1)
+    there = place_of(own)
+    if place is None or there is None:
+        return place is there
+    end = max(place.line, place.end_line or 0)
+    return place.filename == there.filename and place.line <= there.line <= end

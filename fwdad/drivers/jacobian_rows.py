@@ -1,0 +1,154 @@
+"""Jacobians by reverse mode: the rows are cotangents of units, pulled back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.pullback import leaves_of_x, vjp
+from fwdad.drivers.tape_cache import is_real, tape_at, traced
+from fwdad.eager.activity import is_active
+from fwdad.evaluation.arguments import Argnums, Function, arguments_of
+from fwdad.frontend.derivatives.pulled import value_alone
+from fwdad.tangents.composite import flatten, leaf_order, unflatten
+from fwdad.tangents.seeds import leaf_dtype, leaf_shape
+from fwdad.tangents.zero import NoTangent
+
+_FEW = 64  # directions that forward mode takes at once
+_RATIO = 4
+
+
+def jacrev_at(
+    f: Function,
+    x: Any,
+    *,
+    chunk: int | str | None,
+    argnums: Argnums,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    has_aux: bool,
+    outputs: str,
+    stack: bool,
+    auto: bool = False,
+) -> Any:
+    """Value and Jacobian of a function by reverse mode; see :func:`fwdad.jacobian`.
+
+    Parameters
+    ----------
+    f, x, chunk, argnums, args, kwargs, has_aux, outputs, stack
+        See :func:`fwdad.jacobian`.
+    auto : bool
+        Whether to answer an :class:`~fwdad.core.fallbacks.Untraced` where forward mode is better.
+    """
+    if auto:
+        pays = rows_pay(f, x, args, kwargs, argnums, {"has_aux": has_aux, "outputs": outputs})
+        if isinstance(pays, Untraced):
+            return pays
+    result = vjp(
+        f, x, argnums=argnums, args=args, kwargs=kwargs, has_aux=has_aux, outputs=outputs,
+        chunk=chunk,
+    )  # fmt: skip
+    y, pullback = result[:2]
+    leaves, structure = flatten(y)
+    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
+    arguments, single = arguments_of(f, x, args, kwargs, argnums)
+    x_bar = pullback.of_leaves(_unit_cotangents(leaves))
+    rows = _rows_of_leaves(leaves, leaves_of_x(arguments, x_bar, single=single))
+    if stack:
+        wide = [
+            np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
+            for size, parts in zip(sizes, rows, strict=True)
+        ]
+        return (y, np.concatenate([wide[k] for k in leaf_order(structure)]), *result[2:])
+    blocks = []
+    for leaf, parts in zip(leaves, rows, strict=True):
+        own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
+        own = [
+            part.item() if part.shape == () and type(leaf) is float and type(arg) is float else part
+            for part, arg in zip(own, arguments.leaves, strict=True)
+        ]
+        trees, at = [], 0
+        for inner, count in zip(arguments.structures, arguments.counts, strict=True):
+            trees.append(unflatten(inner, own[at : at + count], lambda _: NoTangent))
+            at += count
+        blocks.append(trees[0] if single else tuple(trees))
+    return (y, unflatten(structure, blocks, lambda _: NoTangent), *result[2:])
+
+
+def _unit_cotangents(leaves: list[Any]) -> list[np.ndarray]:
+    """One row for each element of a value, and another one, i times it, where it is complex."""
+    sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
+    counts = [size * (1 + _is_complex(leaf)) for size, leaf in zip(sizes, leaves, strict=True)]
+    total, start = sum(counts), 0
+    bars = []
+    for leaf, size, count in zip(leaves, sizes, counts, strict=True):
+        rows = np.zeros((total, size), leaf_dtype(leaf))
+        rows[start : start + size] = np.eye(size)
+        if count > size:
+            rows[start + size : start + count] = 1j * np.eye(size)
+        bars.append(rows.reshape(total, *leaf_shape(leaf)))
+        start += count
+    return bars
+
+
+def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """For each leaf of a value its rows of the Jacobian: of real arguments, as Re<., .> has them.
+
+    A cotangent i times a unit gives the imaginary part: Re(conj(i) J) = Im J.
+    """
+    rows, start = [], 0
+    for leaf in leaves:
+        size = math.prod(leaf_shape(leaf))
+        own = [p[start : start + size] for p in parts]
+        start += size
+        if _is_complex(leaf):
+            own = [real + 1j * p[start : start + size] for real, p in zip(own, parts, strict=True)]
+            start += size
+        rows.append(own)
+    return rows
+
+
+def _is_complex(leaf: Any) -> bool:
+    return leaf_dtype(leaf).kind == "c"
+
+
+def rows_pay(
+    f: Function, x: Any, args: Any, kwargs: Any, argnums: Argnums, options: dict[str, Any]
+) -> bool | Untraced:
+    """Whether rows are cheaper than columns: far fewer, and of a function that can be traced.
+
+    Parameters
+    ----------
+    f, x, args, kwargs, argnums
+        See :func:`fwdad.jacobian`.
+    options : dict
+        ``has_aux`` and ``outputs``.
+    """
+    arguments, _ = arguments_of(f, x, args, kwargs, argnums)
+    columns = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+    given = [arguments.args[k] for k in arguments.argnums]
+    everything = (*arguments.args, *arguments.kwargs.values())
+    if columns <= _FEW or is_active(everything) or not all(map(is_real, given)):
+        return Untraced(f)
+    if options["outputs"] != "returned":
+        return Untraced(f)
+    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
+    traced_of = (f, numbers, arguments.args, arguments.kwargs, options)
+    at = tape_at(value_alone, *traced_of)
+    if isinstance(at, Untraced):
+        return at
+    # where f writes outside it is not run once more, only to count rows
+    y = None if any(at[0].tape.program.written) else traced(value_alone, *traced_of)
+    if y is None or isinstance(y, Untraced):
+        return y or Untraced(f)
+    leaves, _ = flatten(y[0] if options["has_aux"] else y)
+    rows = sum(math.prod(leaf_shape(leaf)) for leaf in leaves)
+    return 0 < rows * _RATIO <= columns or Untraced(f)
+
+
+def pullback_at(f: Function, x: Any, chunk: Any, args: Any, kwargs: Any) -> Any:
+    """The pullback of a function at a point."""
+    return vjp(f, x, args=args, kwargs=kwargs, chunk=chunk)[1]

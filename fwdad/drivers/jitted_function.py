@@ -1,0 +1,339 @@
+"""Functions under ``jit``: a tape for each kind of arguments, found again at each call."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.numba_support import have_numba
+from fwdad.core.fallbacks import internal, is_own
+from fwdad.core.gc_pause import NoCollection
+from fwdad.core.tracebacks import leave
+from fwdad.drivers.executable import Runner
+from fwdad.eager.build import build_frule, unseen
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.lifting.reached import Carrier
+from fwdad.errors import FwdadError
+from fwdad.frontend.arguments import Flattened, Lengths
+from fwdad.frontend.fast_path import AGAIN, key_of, never, shortcut
+from fwdad.frontend.specialise import Shapes, gaining, known_lengths, trace_optimised
+from fwdad.frontend.tape import Tape
+from fwdad.ir.primitives import opaque_call
+from fwdad.rules.core.registry import function_name, when_changed
+from fwdad.transforms.forward import push_forward
+from fwdad.transforms.passes import optimise
+
+opaque_call.install(call, build_frule)
+
+_KEPT = 256  # specialisations of one function
+_REWRITTEN = 16
+_OF_ONE_KIND = 32  # tapes for arguments of one kind, when what is read from outside changes
+_OWN_TAPES = 8  # of them for small arrays of other shapes, for each kind of arguments
+
+
+_ALL: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@when_changed
+def _forget_tapes() -> None:
+    for jitted in list(_ALL):
+        jitted.forget()
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """A function for one kind of arguments: its tape, and the functions made of it."""
+
+    tape: Tape
+    backend: str
+    pushed: dict[Any, tuple[Runner, list[np.ndarray]]] = field(default_factory=dict)
+    shortcuts: dict[Any, Any] = field(default_factory=dict)
+    rewritten: int = 0  # shortcuts that were for captured arrays of other shapes
+    gaining: Lengths | None = None  # from which its loops might gain
+    tried: set[Shapes] = field(default_factory=set)
+
+    @functools.cached_property
+    def run(self) -> Runner:
+        """The tape's function."""
+        return Runner(self.tape.program, self.backend)
+
+    def left_to_others(self, leaves: list[Any]) -> Shapes:
+        """The lengths for which a tape of their own has not been tried."""
+        if self.gaining is None or len(self.tried) >= _OWN_TAPES:
+            return ()
+        shapes = known_lengths(leaves, self.gaining)
+        return () if shapes in self.tried else shapes
+
+
+class Jitted(Carrier):
+    """A function that is traced once for each kind of arguments; made by :func:`jit`.
+
+    Of a gradient, shortcuts are for arrays that share no memory, and what the tape answers goes
+    through ``apart``, with the tape's inputs.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        backend: str = "auto",
+        *,
+        parallel: bool = False,
+        apart: Callable[..., Any] | None = None,
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self.__wrapped__ = f
+        self._backend = backend
+        self._parallel = parallel
+        self._apart = apart
+        self._table: dict[Any, list[Specialisation]] = {}
+        self._shortcuts: dict[Any, Callable[..., Any]] = {}
+        self._lock = threading.RLock()
+        self.traces = 0
+        self._hits = [0]
+        self._latest: Callable[[tuple[Any, ...]], Any] = never
+        self.last: Specialisation | None = None
+        _ALL.add(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        try:
+            try:
+                if not kwargs:
+                    y = self._latest(args)  # the most that a call of a small function costs
+                    if y is AGAIN:
+                        y = self._by_shortcut(args)
+                    if y is not AGAIN:
+                        return y
+                return self._find_and_call(args, kwargs)
+            except FwdadError:
+                raise
+            except Exception as error:
+                self._raise_in_full(error, args, kwargs)
+                raise
+        except BaseException as error:
+            leave(error)
+            raise
+
+    def _find_and_call(self, args: Any, kwargs: Any) -> Any:
+        made, leaves, containers = self.find(args, kwargs, compiled=True)
+        if made.tape.entangled(leaves):  # an array that is written shares memory with another
+            return self.__wrapped__(*args, **kwargs)
+        return made.tape.rebuild(made.run(*leaves), containers)
+
+    def _raise_in_full(self, error: Exception, args: Any, kwargs: Any) -> None:
+        """Raise what a derivative raises without a tape; or say that the mistake is ours.
+
+        A tape's error is that of an operation on lanes or cotangents: it names their shapes, and an
+        axis too much. Arguments that the tape has written into are not what they were. What the
+        program puts out, the tape has put out.
+        """
+        program = None if self.last is None else self.last.tape.program
+        derives = hasattr(self.__wrapped__, "evaluate")  # jacfwd(f) and its kin
+        if program is not None:
+            derives = (derives or program.quiet) and not any(program.written)
+        if derives:
+            try:
+                with unseen() as run, run:
+                    self.__wrapped__(*args, **kwargs)
+            except FwdadError:
+                return
+        if is_own(error):
+            raise internal(f"{function_name(self.__wrapped__)} under jit", error) from error
+
+    def quickly(self, args: tuple[Any, ...]) -> Any:
+        """What a call answers that needs no more than a shortcut looks at; else ``AGAIN``."""
+        y = self._latest(args)
+        return self._by_shortcut(args) if y is AGAIN else y
+
+    def _by_shortcut(self, args: tuple[Any, ...]) -> Any:
+        run = self._shortcuts.get(key_of(args))
+        if run is None:
+            return AGAIN
+        self._latest = run
+        return run(args)
+
+    @property
+    def backend(self) -> str:
+        """What runs its tapes, as :func:`jit` was told."""
+        return self._backend
+
+    @property
+    def hits(self) -> int:
+        """How many calls have found their tape."""
+        return self._hits[0]
+
+    def __get__(self, owner: Any, _cls: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def _made_by(self) -> Any:
+        made = functools.partial(Jitted, backend=self._backend, parallel=self._parallel)
+        return (made, (self.__wrapped__,))
+
+    @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where a function under ``numba.njit`` calls this one."""
+        from fwdad.drivers.numba_interop import JittedType  # noqa: PLC0415  (imports Numba)
+
+        return JittedType(self)
+
+    def forget(self) -> None:
+        """Drop all tapes: a function that they call has another rule now."""
+        with self._lock:
+            self._table.clear()
+            self._shortcuts.clear()
+            self._latest = never
+
+    def specialisations(self) -> list[Specialisation]:
+        """All that were made until now."""
+        return [made for held in list(self._table.values()) for made in held]
+
+    def trace_types(self, flat: Flattened) -> Specialisation:
+        """Trace for types without example values."""
+        return self._trace(flat)
+
+    def find(
+        self, args: Any, kwargs: Any, *, compiled: bool = False
+    ) -> tuple[Specialisation, list[Any], list[Any]]:
+        """The specialisation for these arguments, made if there is none, and its inputs."""
+        flat = Flattened(args, kwargs)
+        found = self._known(flat)
+        if found is None:
+            with NoCollection() as resting, resting:
+                with self._lock:
+                    found = self._known(flat)  # another thread may have been first
+                    if found is None:
+                        made = self._trace(flat)
+                if found is None:
+                    leaves = made.tape.leaves(flat.leaves)
+                    if compiled and not made.tape.entangled(leaves):
+                        made.run.prepare(leaves)
+                    return made, leaves, flat.containers
+        self._hits[0] += 1
+        if not kwargs:
+            self._note_shortcut(found[0], args)
+        return *found, flat.containers
+
+    def _known(self, flat: Flattened) -> tuple[Specialisation, list[Any]] | None:
+        for made in self._table.get(flat.key, ()):
+            leaves = made.tape.leaves(flat.leaves)
+            if made.tape.holds(leaves) and not made.left_to_others(leaves):
+                return made, leaves
+        return None
+
+    def _trace(self, flat: Flattened) -> Specialisation:
+        if len(self._table) >= _KEPT:
+            self._table.clear()
+        held = self._table.setdefault(flat.key, [])
+        if len(held) >= _OF_ONE_KIND:
+            held.clear()
+        general = self._wide(held, flat)
+        if general is None:
+            equal = not self._tried_equal(held, flat)
+            tape = trace_optimised(
+                self.__wrapped__, flat, equal=equal, threads=self._threads(), rows=True
+            )
+            tape.program.parallel = self._parallel
+            general = Specialisation(tape, self._backend)
+            compiles = self._backend != "numpy" and have_numba()  # NumPy has no registers
+            if compiles:
+                general.gaining = gaining(tape.program, tape.leaves(flat.leaves))
+            held.append(general)
+        made = self._own_tape(general, flat) if flat.examples else general
+        if made is not general:
+            held.insert(0, made)
+        self.traces += 1
+        self.last = made
+        return made
+
+    def tapes_beside(self, made: Specialisation) -> int:
+        """How many tapes there are for arguments of the same kind as those of one."""
+        return len(self._table.get(made.tape.key, ()))
+
+    @staticmethod
+    def _tried_equal(held: list[Specialisation], flat: Flattened) -> bool:
+        """Whether a tape only fails because its arguments' lengths are not equal any more."""
+        return any(
+            leaves[k].shape[axis] != leaves[other].shape[at]
+            for made in held
+            for leaves in [made.tape.leaves(flat.leaves)]
+            for k, axis, other, at in made.tape.equal_lengths
+        )
+
+    def _threads(self) -> int:
+        """How many cores chunks of columns are spread over."""
+        if not self._parallel or self._backend == "numpy" or not have_numba():
+            return 1
+        from fwdad.codegen.loops.parallel_elements import count_threads  # noqa: PLC0415  (imports Numba)
+
+        return count_threads()
+
+    def _wide(self, held: list[Specialisation], flat: Flattened) -> Specialisation | None:
+        """A tape that fits, beside which small arrays may have their own."""
+        fits = (
+            m for m in held if m.gaining is not None and m.tape.holds(m.tape.leaves(flat.leaves))
+        )
+        return next(fits, None) if flat.examples else None
+
+    def _own_tape(self, general: Specialisation, flat: Flattened) -> Specialisation:
+        """A tape for small arrays of these shapes, if loops gain from it."""
+        shapes = general.left_to_others(general.tape.leaves(flat.leaves))
+        if not shapes or general.gaining is None:
+            return general
+        general.tried.add(shapes)
+        equal, threads = bool(general.tape.equal_lengths), self._threads()
+        tape = trace_optimised(
+            self.__wrapped__,
+            flat,
+            lengths=general.gaining,
+            equal=equal,
+            threads=threads,
+            rows=True,
+        )
+        tape.program.parallel = self._parallel
+        gained = tape.split > general.tape.split
+        return Specialisation(tape, self._backend) if gained else general
+
+    def _note_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> None:
+        """Let calls like this one find their tape at once: no leaf needs to be looked at."""
+        key = key_of(args)
+        if key not in made.shortcuts:
+            made.shortcuts[key] = self._written_shortcut(made, args)
+        elif made.tape.captures and made.rewritten < _REWRITTEN:  # an array has another shape now
+            made.shortcuts[key] = self._written_shortcut(made, args)
+            made.rewritten += 1
+        run = made.shortcuts[key]
+        if run is None:
+            return
+        if len(self._shortcuts) >= _KEPT:
+            self._shortcuts.clear()
+        self._shortcuts[key] = run
+        self._latest = never
+
+    def _written_shortcut(self, made: Specialisation, args: tuple[Any, ...]) -> Any:
+        tape, run, apart = made.tape, made.run.function, self._apart
+        if apart is None:
+            return shortcut(tape, run, args, self._hits)
+        if tape.prints or tape.rebuild.needs_containers:
+            return None
+
+        def run_apart(*leaves: Any) -> Any:
+            return apart(run(*leaves), leaves)
+
+        return shortcut(tape, run_apart, args, self._hits, separate=True)
+
+    def push(self, made: Specialisation, n: int, active: tuple[bool, ...]) -> Any:
+        """The program that pushes n tangents through one specialisation."""
+        key = (n, active)
+        if key not in made.pushed:
+            with self._lock:
+                program, constants = push_forward(made.tape.program, n, list(active))
+                optimise(program)
+                program.parallel = self._parallel
+                made.pushed[key] = (Runner(program, self._backend), constants)
+        return made.pushed[key]

@@ -1,0 +1,267 @@
+"""The tape of a function at a point, and its derivatives there: what ``linearize`` keeps.
+
+The inputs of the tape are kept, what the function reads from outside among them: copies of the
+arrays, so that both directions are those of the point, whatever the caller changes later.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.fallbacks import Untraced
+from fwdad.drivers.executable import Runner
+from fwdad.drivers.residual_store import Kept, sweeps_of
+from fwdad.drivers.tape_cache import apart, is_real, tape_at
+from fwdad.eager.activity import is_active
+from fwdad.errors import SeedError
+from fwdad.evaluation.arguments import Function, width_of
+from fwdad.frontend.arguments import Flattened
+from fwdad.frontend.calls.tables import CALLED
+from fwdad.frontend.derivatives.pulled import value_alone, value_and_pullback
+from fwdad.ir.ops import Program, values_in
+from fwdad.ir.rewrite import all_used
+from fwdad.tangents.alike import alike
+from fwdad.tangents.composite import flatten
+from fwdad.tangents.seeds import leaf_dtype
+from fwdad.transforms.forward import push_forward
+from fwdad.transforms.passes import optimise
+from fwdad.transforms.reverse.pull import write_block
+
+_OPTIONS = {"has_aux": False, "outputs": "returned"}
+
+
+class Frozen:
+    """A traced program as a function of its inputs, which answers some of its results.
+
+    Parameters
+    ----------
+    program : Program
+        It writes into none of its inputs.
+    results : list of int
+        Which results.
+    backend : str
+        As :func:`fwdad.jit` takes it.
+    """
+
+    def __init__(self, program: Program, results: list[int], backend: str) -> None:
+        self.program = program
+        self.results = results
+        self.tape_backend = backend
+        self.__name__ = self.__qualname__ = program.name
+        self._pushed: dict[Any, Any] = {}
+
+    def __call__(self, *leaves: Any) -> Any:
+        """Run it."""
+        found = Runner(self.program, self.tape_backend)(*leaves)
+        return tuple(found[k] for k in self.results)
+
+    def push(self, positions: list[int], width: int) -> tuple[Runner, list[Any]]:
+        """What pushes some tangents of the inputs at these positions, and its constants."""
+        if width not in self._pushed:
+            program, first = self.program, len(self.program.block.results)
+            active = [k in positions for k in range(len(program.block.params))]
+            made, constants = push_forward(program, width, list(active))
+            made.block.results = [made.block.results[first + k] for k in self.results]
+            optimise(made)
+            self._pushed[width] = Runner(made, self.tape_backend), constants
+        return self._pushed[width]
+
+
+_KNOWN: weakref.WeakKeyDictionary[Any, dict[Any, Frozen]] = weakref.WeakKeyDictionary()
+
+
+def _frozen(made: Any, results: list[int]) -> Frozen:
+    """That of a specialisation, made once: it has the tapes of its derivatives."""
+    known = _KNOWN.setdefault(made, {})
+    return known.setdefault(tuple(results), Frozen(made.tape.program, results, made.backend))
+
+
+def _inlined(tracer: Any, f: Frozen, args: tuple[Any, ...], _kwargs: Any) -> Any:
+    recorder = tracer.recorder
+    found = write_block(recorder, f.program.block, [recorder.as_symbol(x) for x in args])
+    return tuple(found[k] for k in f.results)
+
+
+CALLED[Frozen] = _inlined
+
+
+class Linearized:
+    """A function's value and derivatives at a point; made by :func:`linearized`.
+
+    Parameters
+    ----------
+    made : object
+        The specialisation of its value.
+    leaves : list
+        The inputs of its tape; nobody else changes them.
+    positions : list of int
+        Those that are x.
+    chunk : int, str or None
+        How many directions travel together.
+
+    Attributes
+    ----------
+    y : object
+        The value.
+    """
+
+    def __init__(
+        self, made: Any, leaves: list[Any], containers: list[Any], positions: list[int], chunk: Any
+    ) -> None:
+        values = apart(made.run(*leaves), leaves)
+        self.y = made.tape.rebuild(values, containers)
+        outputs, _ = flatten(self.y)
+        where = [next((k for k, v in enumerate(values) if v is y), -1) for y in outputs]
+        self.complete = -1 not in where
+        self._frozen = _frozen(made, where)
+        self._leaves = leaves
+        self._positions = positions
+        self._chunk = chunk
+        self._outputs = [leaf_dtype(y) for y in outputs]
+        self._kept: Kept | None = None
+        if self.complete:
+            self._frozen.push(positions, 1)  # raises if the tape cannot be pushed forward
+
+    def _width(self, count: int) -> int:
+        found = width_of(self._chunk, count, [self._leaves[k] for k in self._positions])
+        return min(count, found if isinstance(found, int) else found(None))
+
+    def push(self, rows: list[np.ndarray]) -> list[np.ndarray]:
+        """The tangents of the value's leaves for K directions of x's."""
+        dtypes = [leaf_dtype(self._leaves[k]) for k in self._positions]
+        given = [_cast(row, dtype) for row, dtype in zip(rows, dtypes, strict=True)]
+        count = len(given[0])
+        width = self._width(count)
+        run, constants = self._frozen.push(self._positions, width)
+        parts = []
+        for start in range(0, count, width):
+            lanes = [np.zeros((width, *row.shape[1:]), row.dtype) for row in given]
+            for lane, row in zip(lanes, given, strict=True):
+                part = row[start : start + width]
+                lane[: len(part)] = part
+            parts.append(run(*self._leaves, *lanes, *constants))
+        return [np.concatenate(column)[:count] for column in zip(*parts, strict=True)]
+
+    def pull(self, rows: list[np.ndarray]) -> list[np.ndarray]:
+        """The cotangents of x's leaves for K of the value's."""
+        given = [_cast(row, dtype) for row, dtype in zip(rows, self._outputs, strict=True)]
+        count = len(given[0])
+        if self._kept is None:
+            kept = self.way_back()
+            if isinstance(kept, Untraced):
+                with kept.instead():
+                    return self._by_columns(given, count)
+            self._kept = kept
+        found = self._kept.pull_many(given, count, self._width(count))
+        xs = [self._leaves[k] for k in self._positions]
+        return [
+            b if isinstance(b, np.ndarray) else np.zeros((count, *np.shape(x)), leaf_dtype(x))
+            for b, x in zip(found, xs, strict=True)
+        ]
+
+    def way_back(self) -> Kept | Untraced:
+        """Run the tape forward, and keep what its way back needs; or why there is none."""
+        given: tuple[Any, ...] = (
+            self._frozen,
+            tuple(self._positions),
+            tuple(self._leaves),
+            {},
+            _OPTIONS,
+        )
+        at = tape_at(value_and_pullback, *given)
+        if isinstance(at, Untraced):
+            return at
+        try:
+            return sweeps_of(at[0]).run(at[1], copied=False)[1]
+        except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+            return Untraced(self._frozen, error)
+
+    def _by_columns(self, bars: list[np.ndarray], count: int) -> list[np.ndarray]:
+        """The same of a function that cannot be run backwards on a tape: by all directions."""
+        xs = [np.asarray(self._leaves[k]) for k in self._positions]
+        ends = np.cumsum([x.size for x in xs])
+        total = np.zeros((count, ends[-1]))
+        for start in range(0, ends[-1], _COLUMNS):
+            eye = np.eye(min(_COLUMNS, ends[-1] - start), ends[-1], start)
+            parts = np.split(eye, ends[:-1], axis=1)
+            dots = self.push([p.reshape(-1, *x.shape) for p, x in zip(parts, xs, strict=True)])
+            for bar, dot in zip(bars, dots, strict=True):
+                products = np.conj(bar.reshape(count, -1)) @ dot.reshape(len(eye), -1).T
+                total[:, start : start + len(eye)] += np.real(products)
+        found = np.split(total, ends[:-1], axis=1)
+        return [b.reshape(count, *x.shape).astype(x.dtype) for b, x in zip(found, xs, strict=True)]
+
+
+_COLUMNS = 32
+
+
+def linearized(
+    f: Function, args: tuple[Any, ...], kwargs: dict[str, Any], chunk: Any
+) -> Linearized | Untraced:
+    """A function's tape at a point, run once.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    args, kwargs
+        Its arguments; the first is differentiated with respect to.
+    chunk : int, str or None
+        How many directions travel together.
+    """
+    at = _tape(f, args, kwargs)
+    if isinstance(at, Untraced):
+        return at
+    made, leaves, containers = at
+    xs, _ = flatten(args[0])
+    own = Flattened((args[0],), {}).leaves
+    if len(own) != len(xs) or any(a is not b for a, b in zip(own, xs, strict=True)):
+        return Untraced(f)
+    read = _read(made.tape.program, leaves)
+    kept = [alike(x) if k in read else x for k, x in enumerate(leaves)]
+    try:
+        found = Linearized(made, kept, containers, list(range(len(xs))), chunk)
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        return Untraced(f, error)
+    return found if found.complete else Untraced(f)
+
+
+def copied(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
+    """The arrays that ``linearize`` copies of a function with a tape; none if it has none.
+
+    Parameters
+    ----------
+    f, args, kwargs
+        As :func:`linearized` takes them.
+    """
+    at = _tape(f, args, kwargs)
+    return [] if isinstance(at, Untraced) else [at[1][k] for k in _read(at[0].tape.program, at[1])]
+
+
+def _tape(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The specialisation of a function's value, its inputs and their containers."""
+    if is_active((*args, *kwargs.values())) or not is_real(args[0]):
+        return Untraced(f)
+    at = tape_at(value_alone, f, 0, args, kwargs, _OPTIONS)
+    if isinstance(at, Untraced) or not any(at[0].tape.program.written):
+        return at
+    return Untraced(f)  # each product would write again into what f writes outside
+
+
+def _read(program: Program, leaves: list[Any]) -> list[int]:
+    """The arrays among the inputs that a program uses."""
+    used = {v for op in program.block.ops for v in all_used(op)}
+    used.update(values_in(program.block.results))
+    params = program.block.params
+    return [k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and params[k] in used]
+
+
+def _cast(row: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Directions in the dtype of what moves along them."""
+    if row.dtype.kind == "c" and dtype.kind != "c":
+        message = f"a complex vector came for a real one of dtype {dtype}"
+        raise SeedError(message)
+    return row.astype(dtype)

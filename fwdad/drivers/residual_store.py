@@ -1,0 +1,407 @@
+"""A function run forward once, and its way back run for each cotangent that is asked."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.loops.arrays.stacks import as_list
+from fwdad.drivers.executable import Runner
+from fwdad.errors import UntraceableError
+from fwdad.ir.ops import Program
+from fwdad.ir.primitives.undo_log import RedoLog, copied_together
+from fwdad.ir.types import Number, Type
+from fwdad.tangents.alike import alike
+from fwdad.transforms.forward import push_forward
+from fwdad.transforms.passes import optimise
+from fwdad.transforms.reverse.split_passes import Cut, Halves, Stacked, cut
+from fwdad.transforms.reverse.swap_log import Log, swapping
+
+_LESS = 16  # times as many bytes as a log has a copy must have: it is copied faster than noted
+
+
+class Sweeps:
+    """The two programs of one specialisation, and what runs them.
+
+    Parameters
+    ----------
+    made : object
+        The specialisation; its tape has a value and its way back.
+    """
+
+    def __init__(self, made: Any) -> None:
+        self.rebuild = made.tape.rebuild
+        self.backend = made.backend
+        told = made.tape.cut or Cut([], 0)  # none of a function that always raises
+        self.halves: Halves = cut(made.tape.program, told)
+        self.bars: list[Type] = told.bars
+        self.results = len(made.tape.program.block.results)
+        self._pushed: dict[int, Any] = {}
+        self._swapping: dict[Any, Any] = {}
+        self._lock = threading.RLock()  # rules are run here, which may ask for derivatives
+
+    @functools.cached_property
+    def forward(self) -> Runner:
+        """The way forward."""
+        return Runner(self.halves.forward, self.backend)
+
+    @functools.cached_property
+    def back(self) -> _WayBack:
+        """The way back."""
+        return _WayBack(self.halves.back, self.backend, self.halves.stacks)
+
+    def pushed(self, width: int) -> Any:
+        """The way back of some cotangents together, its program, and its constants.
+
+        None where they go one by one: a window that may be a copy cannot be pushed.
+        """
+        with self._lock:
+            if width not in self._pushed:
+                try:
+                    self._pushed[width] = self._push(width)
+                except UntraceableError:
+                    self._pushed[width] = None
+            return self._pushed[width]
+
+    def _push(self, width: int) -> Any:
+        program = self.halves.back
+        first = len(program.block.params) - len(self.bars)
+        active = [k >= first for k in range(len(program.block.params))]
+        made, constants = push_forward(program, width, list(active))
+        made.block.results = made.block.results[len(program.block.results) :]
+        optimise(made)
+        return _WayBack(made, self.backend, self.halves.stacks), made, constants
+
+    def swapping(self, program: Program) -> tuple[_WayBack, list[Log]] | None:
+        """A way back that notes what it overwrites, and its logs; None where there can be none.
+
+        Parameters
+        ----------
+        program : Program
+            :attr:`back`'s, or one of :meth:`pushed`.
+        """
+        with self._lock:
+            if program not in self._swapping:
+                found = swapping(program, self.halves.written)
+                self._swapping[program] = found and (
+                    _WayBack(found.program, self.backend, self.halves.stacks), found.logs
+                )  # fmt: skip
+            return self._swapping[program]
+
+    def copied(self, leaves: list[Any]) -> list[int]:
+        """The inputs, by position, of which a pullback has copies: its way back reads them.
+
+        Parameters
+        ----------
+        leaves : list
+            The inputs of the whole.
+        """
+        return [k for k in self.halves.read if isinstance(leaves[k], np.ndarray)]
+
+    def run(self, leaves: list[Any], *, copied: bool = True) -> tuple[Any, Kept]:
+        """The value for some inputs, and what is kept for the way back.
+
+        Parameters
+        ----------
+        leaves : list
+            The inputs of the whole.
+        copied : bool
+            Whether those are copied that the way back reads: somebody else may change them.
+        """
+        halves = self.halves
+        values, kept = self._run(leaves, copied=copied)[1:]
+        for k in halves.hollow:
+            kept[k] = _hollow(kept[k])
+        y, _ = self.rebuild([*values, *[None] * (self.results - halves.values)])
+        return y, Kept(self, kept)
+
+    def _run(
+        self, leaves: list[Any], *, copied: bool = True
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """What the way forward answers as the value, the same in its own memory, what is kept."""
+        halves = self.halves
+        own = list(leaves)
+        for k in self.copied(leaves) if copied else ():
+            own[k] = alike(own[k])
+        found = list(self.forward(*own))
+        values, kept = found[: halves.values], found[halves.values :]
+        return values, _apart(values, [*own, *(values[k] for k in halves.shared)]), kept
+
+    def copied_values(self, leaves: list[Any]) -> list[np.ndarray]:
+        """The arrays of the value that are copies, because the caller may change them.
+
+        Parameters
+        ----------
+        leaves : list
+            The inputs of the whole.
+        """
+        found, values, _ = self._run(leaves)
+        return [
+            v
+            for k, (v, old) in enumerate(zip(values, found, strict=True))
+            if isinstance(v, np.ndarray) and (v is not old or k in self.halves.apart)
+        ]
+
+
+class _WayBack:
+    """Runs a way back on stacks as the way forward has left them.
+
+    Parameters
+    ----------
+    program : Program
+        The way back.
+    backend : str
+        As :func:`fwdad.jit` takes it.
+    stacks : dict
+        The stacks among its inputs.
+    """
+
+    def __init__(self, program: Program, backend: str, stacks: dict[int, Stacked]) -> None:
+        self._program = program
+        self._run = Runner(program, backend)
+        self._stacks = stacks
+
+    @functools.cached_property
+    def _plain(self) -> Runner:
+        return Runner(self._program, "numpy")
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compiled if the way forward was, and Numba knows the types."""
+        if self._run.compiled is None or not self._stacks:
+            return self._run(*inputs)
+        if all(type(inputs[k]) is tuple for k in self._stacks):
+            if self._run.serves(inputs):
+                return self._run(*inputs)
+            made = list(inputs)
+            for k, use in self._stacks.items():
+                made[k] = as_list(made[k], use.rank)
+            return self._plain(*made)
+        return self._plain(*inputs)
+
+
+class Kept:
+    """What one run has kept for its way back.
+
+    Parameters
+    ----------
+    sweeps : Sweeps
+        The programs.
+    values : list
+        What is kept; nothing else refers to it.
+    """
+
+    def __init__(self, sweeps: Sweeps, values: list[Any]) -> None:
+        self.sweeps = sweeps
+        self.values = values
+        self._sizes: dict[int, int] = {}
+        self._logs: list[RedoLog] = []
+        self._swapped = False  # a way back is swapping what is kept
+        self._lock = threading.RLock()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what is kept, numbers apart; memory that is there twice counts once."""
+        arrays: dict[int, int] = {}
+        total = 0
+        hollow = {id(self.values[k]) for k in self.sweeps.halves.hollow}
+        for x in self.values:
+            if id(x) in hollow:
+                continue
+            for part in x if type(x) is list else (x,):
+                if isinstance(part, np.ndarray):
+                    while isinstance(part.base, np.ndarray):
+                        part = part.base
+                    arrays[id(part)] = part.nbytes
+                elif type(x) is list:  # a stack of numbers
+                    total += np.asarray(part).nbytes
+        return total + sum(arrays.values())
+
+    def pull(self, bars: list[Any]) -> Any:
+        """The cotangents of the arguments, in their structures, for one of the value.
+
+        Parameters
+        ----------
+        bars : list
+            One for each leaf of the value, in its type, and in memory that may be written.
+        """
+        sweeps = self.sweeps
+        return self._rebuilt(self._run(sweeps.back, sweeps.halves.back, bars))
+
+    def pull_many(self, bars: list[Any], count: int, width: int) -> Any:
+        """The same for K cotangents, some at a time; 0 for a number that nothing depends on."""
+        sweeps, parts = self.sweeps, []
+        pushed = sweeps.pushed(width)
+        if pushed is None:
+            for k in range(count):
+                row = [_typed(b[k], t) for b, t in zip(bars, sweeps.bars, strict=True)]
+                parts.append(self._run(sweeps.back, sweeps.halves.back, row))
+            return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
+        run, program, constants = pushed
+        for start in range(0, count, width):
+            lanes, marks = [], []
+            for bar, t in zip(bars, sweeps.bars, strict=True):
+                row = bar[start : start + width]
+                padded = np.zeros((width, *bar.shape[1:]), t.dtype)
+                padded[: len(row)] = row
+                lanes.append(padded)  # the way back writes into both
+                marks.append(_typed(np.zeros(bar.shape[1:]), t))
+            parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+        return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
+
+    def _run(self, run: _WayBack, program: Program, given: list[Any]) -> list[Any]:
+        """What a way back answers, in memory that nobody else has; what is kept stays as it is.
+
+        What it puts back is swapped with what is there, which is swapped again when it has ended,
+        or raised; where a copy of all of the arrays is shorter than the log, they are copied.
+        """
+        logs = self._logs_for(program)
+        with self._lock:
+            if logs is not None and not self._swapped:
+                try:
+                    return self._run_swapping(*logs, given)
+                finally:  # once more: its own end may have been interrupted
+                    self._swapped = False
+            own = self._copies()
+        return _apart(run(*own, *given), own)
+
+    def _run_swapping(self, run: _WayBack, made: list[Any], given: list[Any]) -> list[Any]:
+        """The same by logs."""
+        self._undo()
+        self._logs = [RedoLog(*each) for each in made]
+        parts = [part for log in self._logs for part in log.parts]
+        own = self._own(copied=False)
+        self._swapped = True
+        try:
+            return _apart(run(*own, *given, *parts), own)
+        finally:
+            self._swapped = False
+            self._undo()
+
+    def _copies(self) -> list[Any]:
+        """Copies of what is kept, as the way forward has left it."""
+        if not self._swapped:
+            self._undo()
+            return self._own(copied=True)
+        with ExitStack() as stack:  # a rule that the way back runs asks for a way back of its own
+            for log in self._logs:
+                stack.enter_context(log.undone())
+            return self._own(copied=True)
+
+    def _undo(self) -> None:
+        """Leave what is kept as the way forward has left it; what was interrupted is done again."""
+        for log in self._logs:
+            log.undo()
+        self._logs = []
+
+    def _logs_for(self, program: Program) -> tuple[_WayBack, list[Any]] | None:
+        """A way back that swaps, and the arrays, the dtype and the room of each of its logs.
+
+        None where nothing is put back, or a copy of all is made faster.
+        """
+        written = [self.values[k] for k in self.sweeps.halves.written]
+        arrays = [a for a in written if isinstance(a, np.ndarray)]  # a branch may leave one out
+        in_one_piece = all(a.flags.forc for a in arrays)
+        swapped = self.sweeps.swapping(program) if arrays and in_one_piece else None
+        if swapped is None:
+            return None
+        run, logs = swapped
+        made = [
+            (
+                [a for k in log.arrays if isinstance(a := self.values[k], np.ndarray)],
+                log.dtype,
+                sum(self._elements(k) for k in log.room),
+            )
+            for log in logs
+        ]
+        needed = sum(room * (8 + dtype.itemsize) for _, dtype, room in made)
+        return None if _LESS * needed > sum(a.nbytes for a in arrays) else (run, made)
+
+    def _elements(self, k: int | None) -> int:
+        """How many numbers a stack or an array holds; 1 of a number."""
+        if k is None:
+            return 1
+        if k not in self._sizes:
+            x = self.values[k]
+            if type(x) is tuple:
+                self._sizes[k] = int(x[1])
+            else:
+                self._sizes[k] = sum(map(np.size, x)) if type(x) is list else np.size(x)
+        return self._sizes[k]
+
+    def _own(self, *, copied: bool) -> list[Any]:
+        """What is kept: stacks to take from and, if they are copied, arrays to put back into."""
+        halves = self.sweeps.halves
+        values = list(self.values)
+        if copied:
+            written = [k for k in halves.written if isinstance(values[k], np.ndarray)]
+            for k, own in zip(written, copied_together([values[k] for k in written]), strict=True):
+                values[k] = own
+        for k, use in halves.stacks.items():
+            values[k] = _own_stack(values[k], use)
+        return values
+
+    def _rebuilt(self, answers: list[Any]) -> Any:
+        """What the way back answers, in f's structures."""
+        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.halves.values, *answers])
+        return x_bar
+
+
+_KNOWN: weakref.WeakKeyDictionary[Any, Sweeps] = weakref.WeakKeyDictionary()
+
+
+def sweeps_of(made: Any) -> Sweeps:
+    """The two programs of a specialisation, made once.
+
+    Parameters
+    ----------
+    made : object
+        As :class:`Sweeps` takes it.
+    """
+    found = _KNOWN.get(made)
+    if found is None:
+        found = _KNOWN.setdefault(made, Sweeps(made))
+    return found
+
+
+def _typed(x: np.ndarray, t: Type) -> Any:
+    """A number or array of a type, in memory of its own."""
+    made = np.array(x, t.dtype)
+    if isinstance(t, Number):
+        return made.item() if t.python else made[()]
+    return made
+
+
+def _hollow(a: np.ndarray) -> np.ndarray:
+    """An array of the same shape, without its memory."""
+    return np.lib.stride_tricks.as_strided(np.zeros((), a.dtype), a.shape, (0,) * a.ndim)
+
+
+def _own_stack(stack: Any, use: Stacked) -> Any:
+    """A stack that may be changed: a list, or the memory of compiled code and its height."""
+    if type(stack) is list:
+        return [_own(x) for x in stack] if use.deep else list(stack)
+    if not use.deep and not use.grows:
+        return stack
+    return tuple(_own(x) for x in stack)
+
+
+def _own(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _apart(values: Any, others: list[Any]) -> list[Any]:
+    """Arrays, copied where they are no memory of their own: views, inputs, and one array twice."""
+    taken = [x for x in others if type(x) is np.ndarray]
+    made = []
+    for v in values:
+        if type(v) is np.ndarray:
+            if isinstance(v.base, np.ndarray) or any(np.may_share_memory(v, x) for x in taken):
+                v = v.copy()
+            taken.append(v)
+        made.append(v)
+    return made

@@ -1,0 +1,302 @@
+"""The tapes of gradients and pullbacks, found again by what a function is made of.
+
+A function is traced, its tape is run backwards, and both are run as one program; the tape is kept
+for the next call.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.fallbacks import Untraced, is_refusal
+from fwdad.drivers.jitted_function import Jitted
+from fwdad.eager.activity import is_active
+from fwdad.eager.build import Run, run_on_duals
+from fwdad.eager.run import STATE
+from fwdad.errors import (
+    NOTE,
+    DeadDualError,
+    NonScalarOutputError,
+    NoOutputError,
+    SeedError,
+    UnsupportedTypeError,
+    UntraceableError,
+)
+from fwdad.evaluation.arguments import Argnums, Function
+from fwdad.frontend.syntax.loops import WithoutWarnings
+from fwdad.rules.core.registry import when_changed
+from fwdad.tangents.alike import alike
+from fwdad.tangents.plain import plain
+
+_KEPT = 256
+_SINGLE_KEPT = 16  # tapes of closures, methods and objects
+_MOST_OF_ONE_KIND = 16  # tapes of a function for arguments of one kind
+_MOST_CLOSURES = 4  # of one piece of code that are traced, with other cells or defaults
+
+
+class Reversed:
+    """A function whose value and gradient, or pullback, are traced as one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        :func:`pulled_gradient` or :func:`pulled_value`.
+    f : callable
+        What is differentiated.
+    argnums : int or tuple of int
+        With respect to which arguments.
+    options : dict
+        ``has_aux`` and ``outputs``.
+    """
+
+    def __init__(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
+        self.evaluate = evaluate
+        self.f = f
+        self.argnums = argnums
+        self.options = options
+        self.__name__ = getattr(f, "__name__", "f")
+        self.__qualname__ = getattr(f, "__qualname__", "f")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate it, at once or in a trace."""
+        return self.evaluate(self.f, self.argnums, args, kwargs, self.options)
+
+
+class Tapes:
+    """The traced gradients of functions, found again by what a function is made of."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Any, Jitted | None]] = {}
+        self._single: dict[Any, Any] = {}  # of one object each, the latest at the end
+        self._closures: dict[Any, int] = {}
+        self._lock = threading.Lock()
+
+    def find(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
+        """The function that is traced; None where it is not worth while, or impossible."""
+        key = _joint_key(evaluate, f, argnums, options)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                if key in self._single:
+                    self._single[key] = self._single.pop(key)
+                return known[1]
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+                self._single.clear()
+                self._closures.clear()
+            backend = f.backend if isinstance(f, Jitted) else getattr(f, "tape_backend", "numpy")
+            reverse = Reversed(evaluate, f, argnums, options)
+            made: Jitted | None = Jitted(reverse, backend, apart=apart)
+            code = getattr(f, "__code__", None)
+            made_anew = getattr(f, "__closure__", None) or getattr(f, "__defaults__", None)
+            if code is not None and made_anew:  # `lambda x, k=k: …` is another one for each k
+                self._closures[code] = self._closures.get(code, 0) + 1
+                if self._closures[code] > _MOST_CLOSURES:
+                    made = None  # a new function at each call: tracing never pays
+            if made is not None:
+                self._keep(key, f, made)
+        return made
+
+    def _keep(self, key: Any, f: Function, made: Jitted | None) -> None:
+        """Keep a tape; what holds an object alive, and all that it captures, is soon dropped."""
+        self._known[key] = (f, made)
+        own = key[-1]
+        if isinstance(own, tuple) and isinstance(own[0], types.CodeType):
+            return
+        self._single[key] = getattr(f, "__code__", None)
+        if len(self._single) > _SINGLE_KEPT:
+            oldest = next(iter(self._single))
+            code = self._single.pop(oldest)
+            self._known.pop(oldest, None)
+            if self._closures.get(code):
+                self._closures[code] -= 1
+
+    def refuse(self, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> None:
+        """Note that a function cannot be traced."""
+        key = _joint_key(evaluate, f, argnums, options)
+        with self._lock:
+            self._keep(key, f, None)
+
+    def forget(self) -> None:
+        """Drop all: a function that they call, or that could not be traced, has a rule now."""
+        with self._lock:
+            self._known.clear()
+            self._single.clear()
+            self._closures.clear()
+
+
+TAPES = Tapes()
+when_changed(TAPES.forget)
+
+
+def _key(f: Any) -> Any:
+    """What makes two functions the same: code and namespace, or the object itself."""
+    if isinstance(f, types.FunctionType) and f.__closure__ is None:
+        defaults = f.__defaults__ or ()
+        if not (defaults or f.__kwdefaults__):
+            return (f.__code__, id(f.__globals__))
+        if not f.__kwdefaults__ and all(
+            isinstance(d, (int, float, str, type(None))) for d in defaults
+        ):
+            told = tuple((type(d), repr(d)) for d in defaults)  # 1 == 1.0 == True, 0.0 == -0.0
+            return (f.__code__, id(f.__globals__), told)
+    if isinstance(f, types.MethodType):
+        return (id(f.__func__), id(f.__self__))
+    return id(f)
+
+
+def _joint_key(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
+    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
+    return (evaluate, numbers, *options.items(), _key(f))
+
+
+def tape_for(evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Jitted | None:
+    """The function whose tape reverse mode runs; None where it does not pay, or cannot be."""
+    return TAPES.find(evaluate, f, argnums, options)
+
+
+def traced(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """What the tape of a function answers; an :class:`Untraced` where there can be none."""
+    if is_active((*args, *kwargs.values())):
+        held = tape_for(evaluate, f, argnums, options)
+        if held is None:
+            return Untraced(f)
+
+        def attempt() -> Any:
+            with Run(1, tentative=True) as run, run:
+                return run_on_duals(held, args, kwargs)
+
+        return _tried(attempt, evaluate, f, argnums, options)
+    at = tape_at(evaluate, f, argnums, args, kwargs, options)
+    if isinstance(at, Untraced):
+        return at
+    made, leaves, containers = at
+    try:
+        values = made.run(*leaves)
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+        return Untraced(f, error)
+    return made.tape.rebuild(apart(values, leaves), containers)
+
+
+def tape_at(
+    evaluate: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
+) -> Any:
+    """The specialisation for some arguments, its inputs and their containers.
+
+    An :class:`Untraced` where there can be none, or where f does more than its tape.
+    """
+    held = tape_for(evaluate, f, argnums, options)
+    if held is None:
+        return Untraced(f)
+    at = _tried(lambda: found(held, args, kwargs), evaluate, f, argnums, options)
+    if isinstance(at, Untraced):
+        return at
+    return Untraced(f) if hindrance(at[0].tape, at[1]) else at
+
+
+def _tried(trace: Any, evaluate: Any, f: Function, argnums: Argnums, options: Any) -> Any:
+    """What tracing a function answers; an :class:`Untraced` where it cannot be traced."""
+    noted, NOTE.sink = NOTE.sink, None  # what is refused here is done in another way
+    try:
+        return trace()
+    except NonScalarOutputError:  # told with the lengths that the value has
+        return Untraced(f)
+    except (UnsupportedTypeError, SeedError, NoOutputError):
+        raise
+    except Exception as error:  # noqa: BLE001  (told, unless it is the program's)
+
+        def refuse() -> None:
+            TAPES.refuse(evaluate, f, argnums, options)
+
+        if is_refusal(error):
+            refuse()
+        return Untraced(f, error, refuse)
+    finally:
+        NOTE.sink = noted
+
+
+def found(held: Jitted, args: Any, kwargs: Any) -> Any:
+    """The specialisation for some arguments, its inputs, and their containers."""
+    with WithoutWarnings() as silent, silent:
+        at = held.find(args, kwargs)
+    if held.tapes_beside(at[0]) > _MOST_OF_ONE_KIND:
+        message = "what it reads from outside is another at each call: tracing it does not pay"
+        raise UntraceableError(message)
+    return at
+
+
+def hindrance(tape: Any, leaves: list[Any]) -> str:
+    """What a function does that its tape does not; empty if nothing.
+
+    Parameters
+    ----------
+    tape : Tape
+        Its tape.
+    leaves : list
+        The tape's inputs.
+    """
+    if any(given_written(tape, leaves)) or tape.rebuild.needs_containers:
+        return "it changes what it is given"
+    run = STATE.run
+    if run is not None and not run.effects.silent and any(tape.program.written):
+        return "it writes into arrays from outside, inside of another derivative call"
+    if tape.prints:
+        return "it prints"
+    if tape.lies_otherwise(leaves):
+        return "it writes into an argument that does not lie row by row"
+    try:
+        active = is_active(leaves)
+    except DeadDualError:  # captured where a rule that takes derivatives was tried on symbols
+        active = True
+    if active:
+        return "what it reads carries tangents"
+    return "two arrays that it reads share memory" if share_memory(leaves) else ""
+
+
+def given_written(tape: Any, leaves: list[Any]) -> list[bool]:
+    """For each leaf of the arguments, whether a tape writes into it."""
+    return tape.program.written[: len(leaves) - len(tape.captures)]
+
+
+def on_copies(tape: Any, leaves: list[Any]) -> list[Any]:
+    """A tape's inputs, copies of those that it writes into: nobody is to see that it has run."""
+    written = tape.program.written
+    return [alike(x) if w else x for x, w in zip(leaves, written, strict=True)]
+
+
+def share_memory(leaves: list[Any]) -> bool:
+    """Whether two arguments share memory: a tape takes them to be apart."""
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[k + 1 :])
+
+
+def is_real(x: Any) -> bool:
+    """Whether an argument to differentiate consists of real floats: those that a tape takes."""
+    x = plain(x)
+    if isinstance(x, (list, tuple)):
+        return bool(x) and all(is_real(item) for item in x)
+    if isinstance(x, dict):
+        return bool(x) and all(is_real(item) for item in x.values())
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return x.dtype.kind == "f"
+    return type(x) is float
+
+
+def apart(values: Any, leaves: Any) -> list[Any]:
+    """What a program answers, in memory that is not its inputs'."""
+    return [v.copy() if type(v) is np.ndarray and _held(v, leaves) else v for v in values]
+
+
+def _held(v: np.ndarray, leaves: Any) -> bool:
+    if v.base is not None:
+        return True
+    for x in leaves:  # noqa: SIM110  (a generator would take as long as a small program)
+        if x is v:
+            return True
+    return False

@@ -1,0 +1,430 @@
+"""``build_frule``, and the running of a function on duals: one chunk of tangents, one call."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad import errors
+from fwdad.core.reentrant_context import EnteredTwice
+from fwdad.core.tracebacks import public
+from fwdad.eager import (  # noqa: F401  (they install themselves)
+    hooks,
+    threads,
+)
+from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
+    builtins,
+    c_functions,
+    classes,
+    copying,
+    iteration,
+    makers,
+    matching,
+    nan_medians,
+    outputs,
+    refusals,
+    sparse,
+    wrappers,
+    writers,
+)
+from fwdad.eager.calls.apply import scalar
+from fwdad.eager.calls.dispatch import call, call_protocol, python_inside
+from fwdad.eager.calls.numpy_calls import call_ufunc, write_out
+from fwdad.eager.duals import operators
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.dual import OPAQUE, check_alive
+from fwdad.eager.duals.explicit import settled
+from fwdad.eager.duals.opaque import make_opaque
+from fwdad.eager.duals.tags import isinstance_dual, split
+from fwdad.eager.effects import Effects, Journal
+from fwdad.eager.lifting.lift import LIFTED, lift
+from fwdad.eager.memory import stale
+from fwdad.eager.memory.commit import Plainly
+from fwdad.eager.memory.shadow import SHADOWED, find_shadow, forget
+from fwdad.eager.memory.undo import UndoLog
+from fwdad.eager.run import STATE, Tag
+from fwdad.errors import (
+    DualLeakError,
+    FwdadError,
+    MissingRuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
+from fwdad.rules.core.containers import rebuild
+from fwdad.rules.core.contract import check_given, checked
+from fwdad.rules.core.define import set_builder
+from fwdad.rules.core.registry import Rule, find_rule, function_name
+from fwdad.rules.core.reverse_rules import set_forward
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.composite import lanes_of, map_tree, unzip
+from fwdad.tangents.plain import plain
+from fwdad.tangents.registrations import OWN
+from fwdad.tangents.zero import ZERO, NoTangent
+
+operators.PROTOCOL.update(
+    {
+        "ufunc": call_ufunc,
+        "function": call_protocol,
+        "inplace": lambda a, value, _name: write_out(a, value),
+    }
+)
+
+
+class Run(EnteredTwice):
+    """One run of a function on duals, and what it does to the world outside.
+
+    A context manager, ``with Run(n) as run, run:``. Inside it duals of ``tag`` are alive. At its
+    end the world is as one plain call leaves it, also where f raises; as it was before where fwdad
+    refuses, or another run is still to come.
+
+    Parameters
+    ----------
+    n : int
+        The number of lanes.
+    stays : bool, default True
+        Whether what it writes outside stays.
+    repeats : bool, default False
+        Whether f has been run before for the same derivative: nothing stays if it raises, and its
+        effects have been there already.
+    silent : bool, default False
+        Whether no effects are to be made: somebody looks at f only.
+    tentative : bool, default False
+        Whether another run follows if it raises, whatever it raises: then nothing stays, and it
+        raises where it would put something out.
+    journal : list, optional
+        The effects of the first of several runs (see :mod:`fwdad.eager.effects`): those that are
+        in it are not made again, and those that are made are entered.
+    keeps : UndoLog, optional
+        Filled with what the world was before this run.
+    eager : bool, default False
+        Whether numbers have their tangents multiplied out (outside of other derivatives, whose
+        duals might be among the coefficients).
+    tag : Tag, optional
+        The call's tag, if it is made already.
+
+    Attributes
+    ----------
+    log : UndoLog
+        What was written, with its content from before.
+    memo : dict
+        What functions with a cache have answered.
+    generators : dict
+        Random generators with their states before the first draw, by id.
+    noting : list of dict
+        The same since later moments: the begins of calls that are run again.
+    outer : Run or None
+        The run in which this one began.
+    stays : bool
+        As above.
+    before : UndoLog or None
+        What the world is set to for this run.
+    drawn : dict
+        The generators, and to which states they are set for it.
+    given : tuple
+        The caller's arguments of f: what f writes into them does not stay.
+    overwritten : dict
+        By the id of an array's owner, which of the bytes that earlier calls have left are written.
+    effects : Effects
+        What it does outside of Python's objects.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        eager: bool = False,
+        tag: Tag | None = None,
+        stays: bool = True,
+        repeats: bool = False,
+        silent: bool = False,
+        tentative: bool = False,
+        journal: Journal | None = None,
+        keeps: UndoLog | None = None,
+    ) -> None:
+        self.stays = stays
+        self.before: UndoLog | None = None
+        self.drawn: dict[int, tuple[Any, Any]] = {}
+        self._keeps = keeps
+        self.effects = Effects(journal, repeats=repeats, silent=silent, tentative=tentative)
+        self.tag = tag or Tag(n, eager=eager and STATE.run is None)
+        self.log = UndoLog()
+        self.memo: dict[Any, Any] = {}
+        self.generators: dict[int, tuple[Any, Any]] = {}
+        self.noting: list[dict[int, tuple[Any, Any]]] = []
+        self.errors: list[FwdadError] = []
+        self._found = STATE.run, STATE.hidden, errors.NOTE.sink
+        self._ended = False
+        self.outer: Any = STATE.run
+        self.overwritten: dict[int, np.ndarray] = {}
+        self.given: tuple[Any, ...] = ()
+
+    def begin(self) -> None:
+        """Let this thread be in the run."""
+        STATE.run = self
+        errors.NOTE.sink = self.errors
+        if self.before is not None:
+            self.log.go_back_to(self.before)
+            for owner in self.before.arrays():  # the first run may have left equal contents there
+                if stale.ARRAYS and isinstance(owner, np.ndarray):
+                    stale.overwrite(owner)
+        for o, state in self.drawn.values():
+            self.note_generator(o)
+            set_generator_state(o, state)
+
+    def __exit__(self, *details: object) -> None:
+        kind = details[0] if details else None
+        if isinstance(kind, type):
+            unseen = self.effects.repeats or self.effects.silent or self.effects.tentative
+            self.stays = not (issubclass(kind, FwdadError) or unseen)
+        self.end()
+
+    def end(self) -> None:
+        """Leave the world as the run has to, and let the duals die."""
+        if self._ended:
+            return
+        STATE.run, STATE.hidden, errors.NOTE.sink = self._found
+        try:  # what an interrupted end has done is done again
+            if self.stays:
+                self.log.taken_from(self.given).restore()  # the caller's arguments never change
+                self.log.purge((0, 0))
+                if self._keeps is not None:
+                    self._keeps.take(self.log)
+                plainly = Plainly(self.tag)
+                plainly.log(self.log)
+                plainly.value(self.effects.given)
+                self._note_left(plainly.left)
+            else:
+                self.log.restore()
+                self.rewind_generators()
+        finally:
+            self.tag.alive = False
+            forget(self.tag)
+        if self.outer is not None:
+            self.log.hand_over(self.outer.log)
+        self.log.clear()
+        self._ended = True
+
+    def _note_left(self, left: list[Any]) -> None:
+        """What stays outside has carried derivatives of this call: later calls must not read it."""
+        tag = self.tag
+        numbers = [x for x in left if type(plain(x)) in stale.NUMBER_TYPES]
+        arrays = [plain(x) for x in left if isinstance(x, np.ndarray)]
+        stale.overwritten(self.overwritten)
+        if numbers or arrays:
+            stale.leave(numbers, arrays, tag.order)
+        written = [s for s in list(SHADOWED.values()) if tag in s.lanes] if SHADOWED else []
+        if written and tag.record is not None:
+            stored = tag.record.stored_bytes([s.lanes[tag] for s in written])
+            for shadow in written:
+                stale.leave_bytes(shadow.owner, stored[shadow.lanes[tag]], tag.order)
+        else:
+            for shadow in written:
+                stale.leave_lanes(shadow, tag, self.log.before(shadow.owner))
+
+    def writes(self, a: np.ndarray, index: Any = Ellipsis) -> None:
+        """Keep an array's content before it, or a part of it, is written."""
+        self.log.array(a)
+        if stale.ARRAYS:
+            stale.overwrite(a, index)
+
+    def effect(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make an effect outside of Python's objects, with plain arguments, once for all runs."""
+        perform = f if self.outer is None else lambda *a, **k: self.outer.effect(f, a, k)
+        return self.effects.make(f, perform, args, kwargs)
+
+    def raise_swallowed(self) -> None:
+        """Raise an error that user code has caught: its value would be that of another branch."""
+        if self.errors:
+            raise self.errors[0]
+
+    def note_generator(self, o: Any) -> None:
+        """Keep a random generator's state before its first draw, here and in calls under way."""
+        tables = [self.generators, *self.noting]
+        new = [table for table in tables if id(o) not in table]
+        if new:
+            state = generator_state(o)
+            if state is not None:
+                for table in new:
+                    table[id(o)] = (o, state)
+                if self.outer is not None:
+                    self.outer.note_generator(o)
+
+    def rewind_generators(self) -> None:
+        """Set the generators back to where this run found them."""
+        for o, state in self.generators.values():
+            set_generator_state(o, state)
+
+    def log_namespace(self, o: Any, name: str) -> None:
+        """Keep an attribute of a class or module before it is written."""
+        if isinstance(o, type):
+            self.log.class_attribute(o, name)
+        else:
+            self.log.name(vars(o), name)
+
+    def dual(self, x: Any, t: Any) -> Any:
+        """A dual of this run; ``ZERO`` gives the value itself."""
+        if not isinstance(t, Chunk):
+            return x
+        if isinstance(x, np.ndarray):
+            return Array(x, t, self.tag)
+        if OWN and type(plain(x)) in OWN:
+            return make_opaque(x, t, self.tag, "a seed")
+        return scalar(x, t, self.tag)
+
+    def parts(self, y: Any) -> tuple[Any, Any]:
+        """Primal and tangent of a leaf of the output, both in memory of their own."""
+        if stale.ARRAYS and type(y) is np.ndarray:
+            stale.check_array(y)
+        if stale.NUMBERS and type(y) in stale.NUMBER_TYPES:
+            stale.check_number(y)
+        if (SHADOWED or self.log.anything()) and isinstance(y, np.ndarray):
+            raw = plain(y)
+            if self.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
+                y = settled(y)
+        if not isinstance_dual(y) and type(y) not in OPAQUE:
+            return y, ZERO
+        check_alive(y.tag)
+        return split(y, self.tag)
+
+
+class Repeated:
+    """A call that is made more than once, each time in the world that the first one has found."""
+
+    def __init__(self) -> None:
+        self._journal: Journal = []
+        self._found = UndoLog()
+        self._generators: dict[int, tuple[Any, Any]] = {}
+
+    def first(self) -> Run:
+        """The run whose effects stay."""
+        run = Run(1, journal=self._journal, keeps=self._found)
+        self._generators = run.generators
+        return run
+
+    def again(self) -> Run:
+        """A later one, of which nothing stays."""
+        run = Run(1, stays=False, repeats=True, journal=self._journal)
+        run.before, run.drawn = self._found, self._generators
+        return run
+
+
+def unseen() -> Run:
+    """A run around what f does when it is only looked at: nothing of that stays, or is put out."""
+    return Run(1, stays=False, silent=True)
+
+
+def generator_state(o: Any) -> Any:
+    """A random generator's state, or None if it has none that can be set back."""
+    if isinstance(o, np.random.Generator):
+        return o.bit_generator.state
+    if isinstance(o, np.random.RandomState):
+        return o.get_state(legacy=False)
+    if hasattr(o, "getstate") and hasattr(o, "setstate"):
+        try:
+            return o.getstate()
+        except NotImplementedError:  # random.SystemRandom
+            return None
+    return None
+
+
+def set_generator_state(o: Any, state: Any) -> None:
+    """Set a random generator back."""
+    if isinstance(o, np.random.Generator):
+        o.bit_generator.state = state
+    elif isinstance(o, np.random.RandomState):
+        o.set_state(state)
+    else:
+        o.setstate(state)
+
+
+def run_on_duals(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function through the dispatcher (inside a :class:`Run`)."""
+    return call(f, *args, **kwargs)
+
+
+@public
+def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """Make a forward rule for any function.
+
+    Parameters
+    ----------
+    f : callable
+        A function: its registered rule is used if it has one; else its source, recursing into
+        whatever it calls; else, without source, it is run on duals as it is.
+
+    Returns
+    -------
+    callable
+        ``rule(primals, tangents, **options) -> (y, y_dot)``. Tangents are ``Chunk`` or ``ZERO``,
+        in the structure of the primals.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If f is no function.
+    MissingRuleError
+        When the rule meets a function that has neither a rule nor a source.
+    """
+    if not callable(f):
+        message = f"build_frule takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
+    rule = find_rule(f)
+    name = f"build_frule({function_name(f)})"
+
+    def ruled(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+        assert rule is not None
+        n = check_given(name, primals, tangents)
+        answer = rule.body(primals, tangents, **options)
+        return answer if n is None else checked(rule, answer, primals, n, options)
+
+    @public
+    def built(primals: tuple[Any, ...], tangents: tuple[Any, ...], **options: Any) -> Any:
+        n = check_given(name, primals, tangents)
+        if n is None:
+            return call(f, *primals, **options), ZERO
+        with Run(n) as run, run:
+            duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
+            y = call(f, *duals, **options)
+            return unzip(run.parts, y)
+
+    return built if rule is None else ruled
+
+
+def _push_through_source(
+    rule: Rule, primals: tuple[Any, ...], tangents: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Forward mode of a function that has an rrule and no frule."""
+    function = rule.function
+    python = function if isinstance(function, types.FunctionType) else python_inside(function)
+    source = None if python is None else lift(python)
+    name = function_name(function)
+    ask = f"{name} has an rrule, which is for reverse mode, and no frule: write one, "
+    ask += f"@fwdad.frule({name}). Forward mode "
+    if source is None:
+        raise MissingRuleError(ask + "finds no Python source of it either")
+    given = [x.copy() if k in rule.mutates else x for k, x in enumerate(primals)]
+    try:
+        with Run(lanes_of(tangents) or 1) as run, run:
+            duals = [map_tree(run.dual, x, t) for x, t in zip(given, tangents, strict=True)]
+            args, kwargs = rule.binder.unbind(tuple(duals), options)
+            returned = source(*args, **kwargs)
+            if rule.mutates:
+                returned = (returned, *[duals[k] for k in rule.mutates])
+            y, y_dot = unzip(run.parts, returned)
+    except (MissingRuleError, DualLeakError) as error:
+        message = f"{ask}goes through its Python source, and meets: {error.msg}"
+        raise MissingRuleError(message) from error
+    return y, rebuild(y_dot, lambda _, t: ZERO if t is NoTangent else t)
+
+
+def _is_lifted(function: Any) -> bool:
+    """Whether a function was made by code that is being differentiated: its rule is not asked."""
+    return id(getattr(function, "__code__", None)) in LIFTED
+
+
+set_builder(build_frule)
+set_forward(_push_through_source, _is_lifted)
+__all__ = ["Run", "build_frule", "plain", "run_on_duals", "unseen"]

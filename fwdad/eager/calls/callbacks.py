@@ -1,0 +1,57 @@
+"""Functions of the user's that C code of NumPy and SciPy calls."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from fwdad.eager.activity import is_active
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.duals.dual import leak
+from fwdad.eager.duals.explicit import explicit
+from fwdad.eager.lifting.lift import LIFTED
+from fwdad.eager.run import STATE
+from fwdad.errors import DualLeakError, is_library_file
+
+
+def with_bound_callbacks(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """User functions that C code of NumPy and SciPy will call, sent through the dispatcher."""
+    module = getattr(f, "__module__", None) or ""
+    if STATE.run is None or not (module == "" or module.startswith(("scipy", "numpy"))):
+        return args
+    if module.startswith("scipy"):  # its solvers, which take no dual for an answer
+        return tuple([_callback(a) if type(a) in _FUNCTIONS else a for a in args])
+    return tuple([_callback(a) if _is_user_function(a) else a for a in args])
+
+
+_FUNCTIONS = {types.FunctionType, types.MethodType}
+
+
+def _is_user_function(a: Any) -> bool:
+    if type(a) is types.MethodType:
+        a = a.__func__
+    return (
+        type(a) is types.FunctionType
+        and id(a.__code__) not in LIFTED
+        and not is_library_file(a.__code__.co_filename)
+    )
+
+
+def _callback(a: Any) -> Any:
+    def called_from_c(*args: Any, **kwargs: Any) -> Any:
+        value = call(a, *args, **kwargs)
+        if is_active((value,)):
+            what = "a plain number in the C code that called this function,"
+            error = DualLeakError(leak(what, _first_dual(value)))
+            STATE.run.errors.append(error)  # the code in C may put an error of its own in its place
+            raise error
+        return value
+
+    return called_from_c
+
+
+def _first_dual(value: Any) -> Any:
+    """A dual to show of a value, which may be a list of them."""
+    while type(value) in (list, tuple):
+        value = next(v for v in value if is_active((v,)))
+    return explicit(value)

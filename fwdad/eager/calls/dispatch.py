@@ -1,0 +1,348 @@
+"""The dispatcher: sends every call of lifted code to a rule, to lifted source, or to itself."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import struct
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.register_into import enter_into
+from fwdad.eager.activity import is_active, is_inert
+from fwdad.eager.calls import apply, effectful, numpy_calls, protocols
+from fwdad.eager.calls.missing import missing_rule
+from fwdad.eager.duals import opaque
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.dual import OPAQUE
+from fwdad.eager.duals.explicit import explicit, with_explicit
+from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.lifting.lift import LIFTED, lift, note_missing
+from fwdad.eager.memory.draws import note_draw
+from fwdad.eager.memory.reach import check_objects, check_reach, holds_state
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
+from fwdad.errors import PACKAGE, FwdadError, is_library_file
+from fwdad.ir.analysis.alias import may_be_window
+from fwdad.rules.core.by_position import by_position
+from fwdad.rules.core.lifter import set_lifter
+from fwdad.rules.core.registry import RULES, find_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import Undefined, Zero
+
+NumpyFunction = type(np.sum)
+"""The class of NumPy's functions that are no ufuncs."""
+
+_BUILTIN = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+
+HANDLERS: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
+"""Functions that the dispatcher treats in a way of their own: ``handler(args, kwargs)``."""
+
+TRANSPARENT: set[Any] = set()
+"""Builtins that work on duals by themselves, through the duals' own methods."""
+
+
+def handler(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a special treatment of a function."""
+    return enter_into(HANDLERS, functions)
+
+
+def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``f(*args, **kwargs)``, differentiated where an argument is active."""
+    t = type(f)
+    if t is types.FunctionType:
+        if id(f.__code__) in LIFTED:
+            return f(*args, **kwargs)
+        return call_function(f, args, kwargs)
+    resolve = _BY_TYPE.get(t)
+    if resolve is not None:
+        return resolve(f, args, kwargs)
+    return call_object(f, args, kwargs)
+
+
+def bind(f: Any) -> Any:
+    """A callable that may be handed to C code and still goes through the dispatcher."""
+    if f is None or isinstance(f, (*_BUILTIN, type)):
+        if f is None or f in TRANSPARENT:
+            return f
+    elif type(f) is types.FunctionType and id(f.__code__) in LIFTED:
+        return f
+    return functools.partial(call, f)
+
+
+def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function: by its rule, or by its lifted source, or as it is."""
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
+    special = HANDLERS.get(f)
+    if special is not None:
+        return special(args, kwargs)
+    rule = find_rule(f)
+    if rule is not None:
+        if is_active((*args, *kwargs.values())):
+            return numpy_calls.with_out(rule, args, kwargs)
+        symbol = _symbol_in((*args, *kwargs.values()))
+        if symbol is not None:  # the body of a rule is being written down
+            return symbol.recorder.apply(f, args, kwargs)
+        numpy_calls.note_inactive(f, args, kwargs)
+        return f(*args, **kwargs)
+    filename = f.__code__.co_filename
+    if is_library_file(filename):
+        if filename.startswith(PACKAGE) and not _is_lifted_of_own(filename):
+            return f(*args, **kwargs)
+        if effectful.puts_out(f):
+            return effectful.effect(f, args, kwargs)
+        if effectful.drives_coroutines(f):
+            return f(*args, **kwargs)
+        if is_inert((*args, *kwargs.values())) and (f.__closure__ is None or _closed(f)):
+            return f(*args, **kwargs)
+        if str(f.__globals__.get("__name__")).startswith("numba.") and is_active(
+            (*args, *kwargs.values())
+        ):
+            raise missing_rule(f, args, kwargs)  # a method of a jitclass is machine code
+    lifted = lift(f)
+    if lifted is None:
+        if OPAQUE:
+            opaque.check_sourceless(f, args, kwargs)
+        return _call_sourceless(f, args, kwargs)
+    return lifted(*args, **kwargs)
+
+
+def _call_sourceless(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function on duals as it is."""
+    try:
+        return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+    except (TypeError, BufferError, struct.error) as error:
+        if not isinstance(error, FwdadError):
+            note_missing(error, f)
+        raise
+
+
+def _symbol_in(values: Any) -> Any:
+    """A value of the tape that is being written, if there is one; in lists and tuples, too."""
+    for x in values:
+        if hasattr(type(x), "__fwdad_symbolic__"):
+            return x
+        if type(x) is list or type(x) is tuple:
+            found = _symbol_in(x)
+            if found is not None:
+                return found
+    return None
+
+
+def _closed(f: types.FunctionType) -> bool:
+    """Whether a library function's closure cannot reach user code."""
+    for cell in f.__closure__ or ():
+        try:
+            held = cell.cell_contents
+        except ValueError:
+            continue
+        if isinstance(held, types.FunctionType):
+            if not is_library_file(held.__code__.co_filename):
+                return False
+            if held.__closure__ is not None and held is not f:
+                return False  # it holds something in its turn: better to look than to guess
+        elif not is_inert((held,)):
+            return False
+    return True
+
+
+_OWN_LIFTED = (
+    os.path.join(PACKAGE, "rules") + os.sep,
+    os.path.join(PACKAGE, "examples") + os.sep,
+    os.path.join(PACKAGE, "reversible", "numbers.py"),
+    os.path.join(PACKAGE, "testing", "programs.py"),
+)
+_WRITES_DOWN = (  # what these make outlives the call: it must not be put back when the call ends
+    os.path.join(PACKAGE, "rules", "recording.py"),
+    os.path.join(PACKAGE, "rules", "binding.py"),
+    os.path.join(PACKAGE, "rules", "contract.py"),  # it looks at values without their tangents
+)
+
+
+@functools.cache
+def _is_lifted_of_own(filename: str) -> bool:
+    """Whether the code of a file of ours may meet duals: that of rules, but not what records."""
+    return filename.startswith(_OWN_LIFTED) and filename not in _WRITES_DOWN
+
+
+def _duck(values: tuple[Any, ...], name: str) -> Any:
+    """An argument whose class takes part in a NumPy protocol by a method in Python."""
+    for v in values:
+        if isinstance(getattr(type(v), name, None), types.FunctionType):
+            if not isinstance_dual(v) and not isinstance(v, (Chunk, Zero, Undefined)):
+                return v
+    return None
+
+
+def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of NumPy's."""
+    if kwargs:
+        args, kwargs = by_position(f, args, kwargs)
+    if not kwargs and not SHADOWED and not ARRAYS:
+        tag = apply.arrays_tag(args)
+        if tag is not None and f not in HANDLERS:
+            rule = RULES.get(f)
+            if rule is not None and rule.takes_only_primals(len(args)):
+                return apply.apply_to_arrays(rule, args, tag)
+    duck = _duck(args, "__array_function__")
+    if duck is not None:
+        types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
+        return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
+    if SHADOWED:
+        written = numpy_calls.WRITERS.get(f, ())  # an `a.flat` among them is no copy of its items
+        args = tuple([
+            a if k in written else protocols.as_numpy_reads(a) for k, a in enumerate(args)
+        ])  # fmt: skip
+        kwargs = {k: protocols.as_numpy_reads(v) for k, v in kwargs.items()}
+        check_objects(f, args)
+    else:
+        args = protocols.made_arrays(args)
+    special = HANDLERS.get(f)
+    if special is not None:
+        return special(args, kwargs)
+    check_lists(args)
+    check_lists(kwargs.values())
+    rule = find_rule(f)
+    active = is_active((*args, *kwargs.values()))
+    if active and numpy_calls.holds_chunk(args):
+        return f(*args, **kwargs)
+    if not active:
+        viewing = may_be_window(f)
+        numpy_calls.note_inactive(f, args, kwargs, reads=not viewing)
+        if rule is not None or is_inert((*args, *kwargs.values())):
+            y = f(*args, **kwargs)
+            if viewing:
+                check_copied(args, y)
+            return y
+    elif rule is not None:
+        return numpy_calls.with_out(rule, args, kwargs)
+    implementation = getattr(f, "_implementation", None)
+    if isinstance(implementation, types.FunctionType) and not numpy_calls.holds_chunk(args):
+        lifted = lift(implementation)
+        if lifted is not None:
+            return lifted(*args, **kwargs)
+    if active:
+        raise missing_rule(f, args, kwargs)
+    return f(*args, **kwargs)
+
+
+def call_ufunc(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a ufunc."""
+    if len(args) == 1 and type(args[0]) is Array and not kwargs:  # the commonest call
+        rule = RULES.get(f)
+        if rule is not None and rule.kind == "elementwise":
+            return apply.apply_to_array(rule, f, args[0])
+    duck = _duck(args, "__array_ufunc__")
+    if duck is not None:
+        return call(type(duck).__array_ufunc__, duck, f, "__call__", *args, **kwargs)
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
+        check_objects(f, args)
+    else:
+        args = protocols.made_arrays(args)
+    check_lists(args)
+    return numpy_calls.call_ufunc(f, "__call__", args, kwargs)
+
+
+def _call_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if effectful.is_file(f.__self__):
+        return effectful.file_method(f, args, kwargs, f.__self__)
+    return call(f.__func__, f.__self__, *args, **kwargs)
+
+
+_BY_TYPE: dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+    np.ufunc: call_ufunc,
+    NumpyFunction: call_numpy,
+    types.MethodType: _call_method,
+}
+"""How callables of a type are called; other modules enter theirs by :func:`on_call`."""
+
+
+def on_call(*classes: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register how objects of some classes are called: ``resolve(f, args, kwargs)``."""
+    return enter_into(_BY_TYPE, classes)
+
+
+def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call anything else: a class with a metaclass, an object with ``__call__``."""
+    if isinstance(f, type):
+        return _BY_TYPE[type](f, args, kwargs)
+    if is_hashable(f):
+        special = HANDLERS.get(f)
+        if special is not None:
+            return special(args, kwargs)
+        rule = find_rule(f)
+        if rule is not None:
+            if is_active((*args, *kwargs.values())):
+                return numpy_calls.with_out(rule, args, kwargs)
+            symbol = _symbol_in((*args, *kwargs.values()))
+            if symbol is not None:
+                return symbol.recorder.apply(f, args, kwargs)
+            note_draw(f, args, kwargs)
+            numpy_calls.note_inactive(f, args, kwargs)
+            return f(*args, **kwargs)
+    method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
+    by_numba = type(f).__module__.startswith("numba.")
+    if by_numba and hasattr(f, "nin"):
+        return call_ufunc(f, args, kwargs)
+    if isinstance(method, types.FunctionType) and not by_numba:
+        if is_library_file(method.__code__.co_filename) and is_inert((f, *args, *kwargs.values())):
+            return f(*args, **kwargs)
+        return call(method, f, *args, **kwargs)
+    if isinstance(f, (staticmethod, classmethod)):
+        return call(f.__func__, *args, **kwargs)
+    python = python_inside(f)
+    if python is not None and not is_inert((*args, *kwargs.values())):
+        return call(python, *args, **kwargs)
+    note_draw(f, args, kwargs)
+    if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
+        raise missing_rule(f, args, kwargs)
+    if SHADOWED and holds_state(type(f)):
+        check_reach(f, (f, *args, *kwargs.values()))
+    return f(*with_explicit(args), **{k: explicit(v) for k, v in kwargs.items()})
+
+
+_TRANSPARENT_TYPES = {operator.itemgetter, type(functools.cmp_to_key(max))}
+
+
+def python_inside(f: Any) -> types.FunctionType | None:
+    """The Python function inside a compiled wrapper, such as Numba's dispatcher."""
+    if hasattr(f, "nin"):  # that of a ufunc is for one element
+        return None
+    if type(f).__module__ == "uarray":  # inside is only what tells SciPy's backends of arguments
+        return None
+    for name in ("py_func", "__wrapped__"):
+        inner = getattr(f, name, None)
+        if isinstance(inner, types.FunctionType):
+            return inner
+    return None
+
+
+def is_hashable(f: Any) -> bool:
+    """Whether a callable can be looked for in the tables."""
+    try:
+        hash(f)
+    except TypeError:
+        return False
+    return True
+
+
+def call_protocol(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function called by code that is not lifted, with a dual among its arguments."""
+    return call(f, *args, **kwargs)
+
+
+opaque.CALL[:] = [call]
+protocols.CALL[:] = [call]
+set_lifter(lambda body: lift(body) or body if isinstance(body, types.FunctionType) else body)

@@ -1,0 +1,346 @@
+"""NumPy functions that make arrays of what may hold duals, and those that ask for a shape."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager import hooks
+from fwdad.eager.activity import is_active
+from fwdad.eager.calls import protocols
+from fwdad.eager.calls.apply import primal_part
+from fwdad.eager.calls.creation import cast, make_array
+from fwdad.eager.calls.dispatch import call, handler
+from fwdad.eager.duals import methods
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.explicit import explicit, settled
+from fwdad.eager.duals.flat import Flat
+from fwdad.eager.duals.scalar import Scalar
+from fwdad.eager.duals.tags import isinstance_dual, top_tag
+from fwdad.eager.memory import store
+from fwdad.eager.memory.shadow import SHADOWED, find_shadow
+from fwdad.eager.memory.stale import check_copied, check_lists
+from fwdad.eager.run import STATE
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
+
+
+class _Given:
+    """What answers an array of its own, whether a copy is asked for or not."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(1)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.array
+
+
+def _trusts() -> bool:
+    """Whether `np.array` takes what ``__array__(copy=True)`` answers for a copy (2.0 did not)."""
+    given = _Given()
+    return np.may_share_memory(np.array(given), given.array)
+
+
+_TRUSTS_ANSWERS = _trusts()
+
+
+def _copies(kwargs: dict[str, Any]) -> bool:
+    """Whether `np.array` is to copy in any case; SciPy asks for ``np._CopyMode.IF_NEEDED``."""
+    copy = kwargs.get("copy", True)
+    return copy.name == "ALWAYS" if isinstance(copy, enum.Enum) else bool(copy)
+
+
+def _asked_for_a_copy(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The user's ``__array__`` that NumPy asks for a copy, and believes; or None."""
+    if not (_TRUSTS_ANSWERS and function is np.array and args and _copies(kwargs)):
+        return None
+    own = getattr(type(args[0]), "__array__", None)
+    if type(own) is not types.FunctionType or type(args[0]) is Flat or isinstance_dual(args[0]):
+        return None
+    known = inspect.signature(own).parameters
+    takes = "copy" in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return own if takes else None
+
+
+@handler(Flat.__array__)
+def _flat_as_array(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    """``x.flat`` as NumPy's functions read it: a window, or what nobody may write into."""
+    base = args[0].base
+    read = methods.with_axes(base).reshape(-1)
+    if not np.may_share_memory(plain(read), plain(base)):
+        plain(read).flags.writeable = False
+    return read
+
+
+def _creation(function: Any) -> None:
+    @handler(function)
+    def create(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        check_lists(args[:1])
+        if len(args) == 1 and not kwargs and type(args[0]) is list:
+            if Scalar in set(map(type, args[0])):
+                return make_array(args[0])
+        asked = _asked_for_a_copy(function, args, kwargs)
+        if asked is not None:
+            given = call(asked, args[0], copy=True)
+            return call(function, given, *args[1:], **(kwargs | {"copy": None}))
+        if SHADOWED and args and type(args[0]) not in (*protocols.KNOWN, Flat):
+            given = args[0]
+            viewed = type(given) in protocols.BUFFERS
+            given = np.asarray(given) if viewed else protocols.as_numpy_reads(given)
+            if len(args) > 1 or kwargs.get("dtype") is not None:  # then NumPy asks for numbers
+                given = protocols.as_numbers(given)
+            args = (given, *args[1:])
+        own = getattr(type(args[0]), "__array__", None) if args else None
+        if isinstance(own, types.FunctionType) and not isinstance_dual(args[0]):
+            given = call(own, args[0])
+            copied = function is np.array and _copies(kwargs) and not _TRUSTS_ANSWERS
+            if type(args[0]) is not Flat or copied:
+                return call(function, given, *args[1:], **kwargs)
+            # NumPy takes what it answers for a copy, which it is not
+            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+            made = (
+                given
+                if dtype is None
+                else methods.call_method(given, "astype", (dtype,), {"copy": False})
+            )
+            missing = kwargs.get("ndmin", 0) - 1
+            return np.reshape(made, (1,) * missing + made.shape) if missing > 0 else made
+        if not is_active(args) and not _holds_duals(args):
+            made = function(*args, **kwargs)
+            check_copied(args[:1], made)
+            return made
+        values, *rest = args
+        dtype = kwargs.get("dtype", rest[0] if rest else None)
+        values = explicit(values)
+        if type(values) is Array and dtype is not None and np.dtype(dtype).kind == "O":
+            return methods.call_method(values, "astype", (object,), {})
+        if type(values) is Array:
+            return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
+        if type(values) is np.ndarray and values.dtype.kind == "O":
+            values = values.tolist()
+        made = make_array(values, dtype)
+        ndmin = kwargs.get("ndmin", 0)
+        if type(made) is Array and made.ndim < ndmin:
+            made = np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
+        return made
+
+
+@handler(Chunk)
+def _chunk(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The lanes of a rule's body that is differentiated: what it stored is put back at the end."""
+    (lanes,) = (*args, *kwargs.values())
+    if type(lanes) in (list, tuple):
+        lanes = make_array(lanes)
+    if STATE.run is not None and isinstance(lanes, np.ndarray):
+        raw = plain(lanes)
+        if STATE.run.log.wrote(raw) or (SHADOWED and find_shadow(raw) is not None):
+            lanes = settled(lanes)
+    return Chunk(lanes)
+
+
+def _as_numpy_would(
+    function: Any, x: Array, dtype: Any, rest: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """An array from a dual array: the same, a view, or a copy in NumPy's choice of layout."""
+    raw = plain(x)
+    options = {k: v for k, v in kwargs.items() if k != "dtype"}
+    converted = cast(x, dtype, copy=False)
+    made = function(raw, dtype, *rest, **options)
+    if made is raw:
+        return x
+    if made.dtype == raw.dtype and np.may_share_memory(made, raw):
+        return np.reshape(x, made.shape)
+    if made.shape != raw.shape:
+        converted = np.reshape(converted, made.shape)
+    p = made if not isinstance_dual(converted.p) else methods.copied(converted.p)
+    return Array(p, converted.t, converted.tag)
+
+
+def _holds_duals(args: tuple[Any, ...]) -> bool:
+    values = args[0] if args else None
+    if type(values) is np.ndarray and values.dtype.kind == "O":
+        return any(isinstance_dual(v) for v in values.flat)
+    return False
+
+
+for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
+                  np.asarray_chkfinite):  # fmt: skip
+    _creation(_function)
+
+
+@handler(np.arange)
+def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The values of the bounds say how many there are; these move with start and step."""
+    if not is_active((*args, *kwargs.values())):
+        return np.arange(*args, **kwargs)
+    bound = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | kwargs
+    start, stop = bound.get("start", 0), bound.get("stop")
+    if stop is None:
+        start, stop = 0, start
+    step = bound.get("step", 1)
+    own = np.arange(plain(start), plain(stop), plain(step), bound.get("dtype"))
+    moved = start + step * np.arange(len(own))
+    if not isinstance_dual(moved):
+        return own
+    return with_values(cast(moved, own.dtype, copy=False), own)
+
+
+def with_values(x: Any, values: Any) -> Any:
+    """A dual array with the values that NumPy gives it, a rounding apart."""
+    return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values
+
+
+@handler(np.fromiter)
+def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bound = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
+    items = list(hooks.iterate(bound["iter"]))
+    count = bound.get("count", -1)
+    if top_tag(items) is None:
+        return np.fromiter(items, bound["dtype"], count)
+    return make_array(items if count < 0 else items[:count], bound["dtype"])
+
+
+@handler(np.full)
+def _full(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if SHADOWED:
+        args = protocols.all_as_numpy_reads(args)
+    if not is_active((*args, *kwargs.values())):
+        return np.full(*args, **kwargs)
+    bound = dict(zip(("shape", "fill_value", "dtype", "order"), args, strict=False)) | kwargs
+    value = explicit(bound["fill_value"])
+    made = cast(make_array(value), bound.get("dtype"), copy=False)
+    shape, order = bound["shape"], bound.get("order", "C")
+    return _filled(made, np.empty(shape, np.bool_, order=order))
+
+
+def _filled(value: Any, like: np.ndarray) -> Any:
+    """A new array of one value, or of what is broadcast, that lies as another one does."""
+    axes = sorted(range(like.ndim), key=lambda k: (-like.strides[k], k))
+    try:
+        rows = np.transpose(np.broadcast_to(value, like.shape), axes)
+    except ValueError:
+        np.copyto(np.empty(like.shape), plain(value), casting="unsafe")  # NumPy's error is of this
+        raise
+    return np.transpose(methods.call_method(rows, "copy", (), {}), np.argsort(axes).tolist())
+
+
+def _prototype(given: Any) -> Any:
+    """The array, or what NumPy makes of a list, that gives a shape and a dtype."""
+    return plain(make_array(given) if isinstance(given, (list, tuple)) else given)
+
+
+@handler(np.full_like)
+def _full_like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    names = ("a", "fill_value", "dtype", "order", "subok", "shape")
+    bound = dict(zip(names, args, strict=False)) | kwargs
+    like = _prototype(bound["a"])
+    dtype = bound.get("dtype") or like.dtype
+    if SHADOWED:
+        bound["fill_value"] = protocols.all_as_numpy_reads((bound["fill_value"],))[0]
+    if not is_active((bound["fill_value"],)):
+        return np.full_like(*(plain(a) for a in args), **kwargs)
+    order = bound.get("order", "K")
+    space = np.empty_like(like, np.bool_, order=order, subok=False, shape=bound.get("shape"))
+    value = cast(make_array(explicit(bound["fill_value"])), dtype, copy=False)
+    return _filled(value, space)
+
+
+def _like(function: Any) -> None:
+    @handler(function)
+    def like(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(_prototype(args[0]), *args[1:], **kwargs)
+
+
+for _function in (np.zeros_like, np.ones_like, np.empty_like):
+    _like(_function)
+
+
+class _Converter:
+    """NumPy's own helper behind ``insert``, ``delete``, …, for arguments that are duals."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = [make_array(v) if is_active((v,)) else np.asarray(v) for v in values]
+        self.scalar_input = tuple(np.ndim(primal_part(v)) == 0 for v in values)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.values[k]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def as_arrays(self, *, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
+        """The arguments as arrays."""
+        return tuple(self.values)
+
+    def result_type(self, *_extra: Any, **_options: Any) -> Any:
+        """The common dtype."""
+        return np.result_type(*(plain(v) for v in self.values))
+
+    def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
+        """The result as it is: there is no subclass to restore."""
+        return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
+
+
+class _PlainConverter:
+    """The same for plain arguments: what is made of them may be a dual."""
+
+    def __init__(self, *values: Any) -> None:
+        self.own = _array_converter(*values)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.own[k]
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
+        """The result in the class of the arguments; a dual as it is."""
+        if not is_active((made,)):
+            return self.own.wrap(made, to_scalar=to_scalar)
+        return made[()] if to_scalar and np.ndim(plain(made)) == 0 else made
+
+
+_array_converter: Any = getattr(np._core._multiarray_umath, "_array_converter", None)
+if _array_converter is not None:
+
+    @handler(_array_converter)
+    def _convert(args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+        return _Converter(*args) if is_active(args) else _PlainConverter(*args)
+
+
+@handler(np.shape)
+def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.shape(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
+
+
+@handler(np.ndim)
+def _ndim(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.ndim(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
+
+
+@handler(np.size)
+def _size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return np.size(*primal_part(args), **{k: primal_part(v) for k, v in kwargs.items()})
+
+
+def _strided(function: Any) -> None:
+    """Views with strides of their own: of memory, whose tangents are then found by address."""
+
+    @handler(function)
+    def view(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        x, *rest = args
+        if type(x) is Array:
+            store.settle(x)
+            x = plain(x)
+        return function(x, *rest, **kwargs)
+
+
+_strided(np.lib.stride_tricks.as_strided)
+_strided(np.lib.stride_tricks.sliding_window_view)

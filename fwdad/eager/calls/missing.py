@@ -1,0 +1,76 @@
+"""The error for a function without a rule."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import FrameType
+from typing import Any
+
+from fwdad.eager.activity import is_active
+from fwdad.errors import MissingRuleError, is_library_file
+from fwdad.rules.core.registry import function_name
+
+
+def missing_rule(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MissingRuleError:
+    """The error for a function that has neither a rule nor a source."""
+    name = function_name(f)
+    where = _first_active(f, args, kwargs)
+    asked = _called_by_the_user()
+    within = f", within {asked}" if asked is not None else ""
+    wanted = _importable(f, name) if asked is None else asked
+    short = wanted.rpartition(".")[2]
+    message = (
+        f"no frule for {name} ({where} carries a derivative){within}, and its source is not "
+        f"Python. Write one:\n    @fwdad.frule({_public(wanted)})\n"
+        f"    def {short}_frule(primals, tangents):\n"
+        "        ...\n        return y, y_dot\n"
+        "or say fwdad.stop_gradient(...) where no derivative is wanted"
+    )
+    return MissingRuleError(message)
+
+
+def _called_by_the_user() -> str | None:
+    """The function of a library that the user's code has called and that is running, if any.
+
+    A rule for it is what the user can write: what it calls may be none of his business.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    found = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not is_library_file(filename):
+            break
+        home = frame.f_globals.get("__name__", "")
+        public = ".".join(part for part in home.split(".") if not part.startswith("_"))
+        name = frame.f_code.co_name
+        if home.split(".")[0] != "fwdad" and inspect.isfunction(
+            getattr(sys.modules.get(public), name, None)
+        ):
+            found = f"{public}.{name}"
+        frame = frame.f_back
+    return found
+
+
+def _importable(f: Any, name: str) -> str:
+    """The name by which a function can be imported: a short one may leave private modules out."""
+    home, _, last = name.rpartition(".")
+    if not home or getattr(sys.modules.get(home), last, None) is f:
+        return name
+    own = getattr(f, "__module__", None) or home
+    return f"{own}.{last}" if getattr(sys.modules.get(own), last, None) is f else name
+
+
+def _public(name: str) -> str:
+    return name.replace("numpy.", "np.", 1) if name.startswith("numpy.") else name
+
+
+def _first_active(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    for k, v in enumerate(args):
+        if is_active((v,)):
+            try:
+                names = list(inspect.signature(f).parameters)
+                return f"argument `{names[k]}`"
+            except (ValueError, TypeError, IndexError):
+                return f"argument {k}"
+    return next(f"argument `{k}`" for k, v in kwargs.items() if is_active((v,)))

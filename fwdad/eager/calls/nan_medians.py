@@ -1,0 +1,36 @@
+"""``np.nanmedian`` along axes: NumPy masks the array, and masked arrays carry no derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.activity import is_active
+from fwdad.eager.calls.dispatch import call, handler
+
+# NumPy's own functions: of one row, and of rows that are short.
+_OWN = np.nanmedian.__wrapped__.__globals__
+_of_row, _of_short_rows = (_OWN.get(name) for name in ("_nanmedian1d", "_nanmedian_small"))
+
+
+def _arguments(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False
+) -> tuple[Any, ...]:
+    return a, axis, out, overwrite_input
+
+
+def _row_by_row(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Medians of short rows, as NumPy takes those of long ones."""
+    if not is_active(args):
+        return _of_short_rows(*args, **kwargs)
+    a, axis, out, overwrite = _arguments(*args, **kwargs)
+    found = call(np.apply_along_axis, _of_row, axis, a, overwrite)
+    if out is None:
+        return found
+    call(np.copyto, out, found)
+    return out
+
+
+if _of_row is not None and _of_short_rows is not None:
+    handler(_of_short_rows)(_row_by_row)

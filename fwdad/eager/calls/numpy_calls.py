@@ -1,0 +1,395 @@
+"""Calls of NumPy's functions: ``out=`` and ``where=``, ufunc methods, functions that write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.activity import is_active
+from fwdad.eager.calls import apply
+from fwdad.eager.calls.creation import as_array, cast, make_array
+from fwdad.eager.calls.ufunc_names import NAMED, reduce_arguments
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.explicit import explicit, with_explicit
+from fwdad.eager.duals.scalar import Scalar
+from fwdad.eager.duals.tags import isinstance_dual, top_tag
+from fwdad.eager.memory import stale, store
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.eager.run import STATE
+from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.rules.core.by_position import told_dtypes
+from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
+
+# functions that write into an argument, and which
+WRITERS: dict[Any, tuple[int, ...]] = {
+    np.copyto: (0,),
+    np.place: (0,),
+    np.put: (0,),
+    np.putmask: (0,),
+    np.put_along_axis: (0,),
+    np.fill_diagonal: (0,),
+}
+
+
+def note_inactive(
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, reads: bool = True
+) -> None:
+    """What an inactive call reads must not be left by an earlier run; what it writes is kept."""
+    run = STATE.run
+    if run is None:
+        return
+    rule = find_rule(f)
+    if rule is not None and rule.mutates:  # positions among the primals
+        primals, _ = rule.binder.bind(args, kwargs)
+        targets = [plain(primals[k]) for k in rule.mutates]
+    else:
+        if rule is not None and rule.out_position is not None:
+            args, kwargs = named_out(rule, args, kwargs)
+        out = kwargs.get("out")
+        targets = list(out) if isinstance(out, tuple) else [] if out is None else [out]
+        if rule is None:
+            try:
+                written = WRITERS.get(f, ())
+            except TypeError:
+                written = ()
+            targets.extend(args[k] for k in written if k < len(args))
+    if stale.ARRAYS and reads and (rule is None or rule.kind != "constant"):
+        for a in (*args, *kwargs.values()):
+            if type(a) is np.ndarray and not any(a is target for target in targets):
+                stale.check_array(a)
+    for target in targets:
+        if type(target) is np.ndarray:
+            run.writes(target)
+
+
+def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply a rule; an ``out`` receives the result, tangents included."""
+    if rule.mutates:  # what it calls `out` is a primal
+        return apply.apply_rule(rule, args, kwargs)
+    args, kwargs = named_out(rule, args, kwargs)
+    out = kwargs.get("out")
+    combine = _INITIAL.get(rule.function)
+    if combine is not None and is_active((kwargs.get("initial"),)):
+        initial = kwargs["initial"]
+        rest = {k: v for k, v in kwargs.items() if k not in ("initial", "out")}
+        if combine in (np.maximum, np.minimum):  # without a start an extreme of nothing is none
+            rest["initial"] = -np.inf if combine is np.maximum else np.inf
+        value = combine(explicit(initial), with_out(rule, args, rest))
+        return value if out is None else write_out(out, value)
+    if out is None:
+        if rule.kind == "elementwise" and not kwargs and not rule.binder.options:
+            return _elementwise(rule, rule.function, args)
+        return apply.apply_rule(rule, args, kwargs)
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    # of a reduction it is the elements that count, of `clip` those of `out` that are written
+    where = rest.pop("where", True) if rule.function is np.clip else True
+    if (
+        rule.function is np.concatenate
+        and set(rest) <= {"axis"}
+        and rest.get("axis", 0) is not None
+    ):
+        return _concatenate_into(out, *args, **rest)
+    inputs = [*args, *rest.values()]
+    if is_active(inputs):
+        value = apply.apply_rule(rule, args, rest)
+    else:
+        value = rule.function(*args, **rest)
+    if rule.out_name != "out" and np.shape(plain(value)) != np.shape(plain(out)):
+        message = "output shape not correct"  # SciPy's own words; it does not broadcast
+        raise RuntimeError(message)
+    return write_out(out, value, where)
+
+
+def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
+    """``concatenate(out=)`` copies one array after another; an overlapping one sees the copies."""
+    arrays = [a if isinstance(a, np.ndarray) else make_array(a) for a in arrays]
+    shapes = [np.empty_like(plain(a)) for a in arrays]
+    np.concatenate(shapes, axis, out=np.empty_like(plain(out)))  # NumPy's own complaints
+    start = 0
+    at: list[Any] = [slice(None)] * plain(out).ndim
+    for a in arrays:
+        stop = start + np.shape(plain(a))[axis]
+        at[axis] = slice(start, stop)
+        _check_castable(a, out)
+        store.store(out, tuple(at), a)
+        start = stop
+    return out
+
+
+def named_out(
+    rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """An ``out`` that is given by position, as a keyword; so is an ``output`` that is an array."""
+    k = rule.out_position
+    name = rule.out_name
+    if k is not None and len(args) > k:
+        out, rest = args[k], args[k + 1 :]
+        names = rule.binder.positional[k + 1 : k + 1 + len(rest)]
+        args, kwargs = args[:k], {**kwargs, **dict(zip(names, rest, strict=True)), name: out}
+    if name != "out" and isinstance(kwargs.get(name), np.ndarray):
+        out = kwargs[name]
+        kwargs = {**kwargs, name: plain(out).dtype, "out": out}
+    return args, kwargs
+
+
+def write_out(out: Any, value: Any, where: Any = True) -> Any:
+    """Store a result into ``out`` and answer ``out``."""
+    if isinstance(out, tuple):
+        if len(out) == 1:
+            (out,) = out
+        else:
+            pairs = zip(out, value, strict=True)
+            return tuple(v if o is None else write_out(o, v, where) for o, v in pairs)
+    if not isinstance(out, np.ndarray):
+        message = "return arrays must be of ArrayType"
+        raise TypeError(message)
+    if where is True:
+        _check_castable(value, out)
+        store.store(out, Ellipsis, value)
+    else:
+        mask = _mask(where, out.shape)
+        shape = np.shape(plain(value))
+        chosen = value if shape == out.shape else np.broadcast_to(value, out.shape)
+        store.store(out, mask, chosen[mask])
+    return out
+
+
+def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Where to write; Python's numbers are truths, arrays of numbers NumPy refuses."""
+    of_numpy = isinstance(where, (np.ndarray, np.generic))
+    made = np.asarray(where, None if of_numpy else bool)
+    if made.dtype != bool:
+        np.copyto(np.empty(made.shape), 0.0, where=made)  # NumPy's own complaint
+    return np.broadcast_to(made, shape)
+
+
+def _check_castable(value: Any, out: Any) -> None:
+    source, target = np.asarray(plain(value)).dtype, plain(out).dtype
+    if not np.can_cast(source, target, "same_kind"):
+        if isinstance_dual(value) and target.kind not in "fc":
+            message = (
+                f"a value that carries a derivative is stored into an array of dtype {target}, "
+                "which cannot hold one: make the array float, for example numpy.zeros(n)"
+            )
+            raise DualLeakError(message)
+        message = f"Cannot cast output from {source!r} to {target!r} with casting rule 'same_kind'"
+        raise TypeError(message)
+
+
+# how an active ``initial`` joins a reduction
+_UFUNC_OPTIONS = {
+    "out", "where", "casting", "order", "dtype", "subok", "signature", "sig", "axes", "axis",
+    "keepdims",
+}  # fmt: skip
+_LISTS = {list, tuple, range}  # what NumPy makes arrays of
+_INITIAL = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
+
+
+def holds_chunk(args: tuple[Any, ...]) -> bool:
+    """Whether a rule body calls this with its tangent: a law of the closed list is meant."""
+    for x in args:
+        if issubclass(type(x), Chunk):
+            return True
+        if type(x) in (list, tuple) and holds_chunk(x):
+            return True
+    return False
+
+
+# -- ufuncs
+
+
+def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a ufunc or one of its methods."""
+    if not kwargs and method == "__call__" and len(args) <= ufunc.nin:
+        args = with_explicit(args)
+        if top_tag(args) is None or holds_chunk(args):
+            return ufunc(*args)
+        return _simple(ufunc, args)
+    if method == "at":
+        return _at(ufunc, args)
+    if method == "__call__" and len(args) > ufunc.nargs:
+        return ufunc(*apply.primal_part(args), **kwargs)  # NumPy's own complaint
+    if method == "__call__" and len(args) > ufunc.nin:
+        kwargs = {**kwargs, "out": args[ufunc.nin :] if ufunc.nout > 1 else args[ufunc.nin]}
+        args = args[: ufunc.nin]
+    if holds_chunk(args):
+        return getattr(ufunc, method)(*args, **kwargs)
+    where = kwargs.get("where", True)
+    inputs = [x for k, x in kwargs.items() if k not in ("out", "where")]
+    if not is_active((*args, *inputs)) and not _active_out(kwargs.get("out")):
+        note_inactive(ufunc, args, kwargs)
+        return getattr(ufunc, method)(*args, **kwargs)
+    if method == "__call__":
+        return _general(ufunc, args, kwargs, where)
+    return _method(ufunc, method, args, kwargs)
+
+
+def _active_out(out: Any) -> bool:
+    return out is not None and is_active(out if isinstance(out, tuple) else (out,))
+
+
+def _simple(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    rule = RULES.get(ufunc) or find_rule(ufunc)
+    if rule is None:
+        if any(type(a) is np.ndarray and a.dtype.kind == "O" for a in args):
+            return ufunc(*args)
+        return _no_rule(ufunc, args)
+    if rule.kind == "elementwise":
+        return _elementwise(rule, ufunc, args)
+    return apply.apply_rule(rule, args, {})
+
+
+def _elementwise(rule: Rule, function: Any, args: tuple[Any, ...]) -> Any:
+    args = tuple([make_array(a) if type(a) in _LISTS else a for a in args])
+    if isinstance(function, np.ufunc):  # it finds the rule for duals of enclosing calls by itself
+        return apply.apply_elementwise(rule, function, args)
+
+    def primal(*inner: Any) -> Any:
+        return function(*inner) if top_tag(inner) is None else _elementwise(rule, function, inner)
+
+    return apply.apply_elementwise(rule, primal, args)
+
+
+def _no_rule(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    name = function_name(ufunc)
+    position = next(k for k, a in enumerate(args) if top_tag((a,)) is not None)
+    short = ufunc.__name__
+    message = (
+        f"no frule for {name} (argument {position} carries a derivative). Write one:\n"
+        f"    fwdad.elementwise({name.replace('numpy.', 'np.', 1)}, lambda x, y: ...)"
+        f"   # the derivative of {short}"
+    )
+    raise MissingRuleError(message)
+
+
+def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> Any:
+    out = kwargs.get("out")
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if out is Ellipsis:  # an array, also where a scalar would come
+        rest = {k: v for k, v in kwargs.items() if k != "out"}
+        return as_array(_general(ufunc, args, rest, where))
+    args = with_explicit(args)
+    dtype = kwargs.get("dtype")
+    others = set(kwargs) - {"out", "where", "dtype", "casting", "order", "subok"}
+    rule = find_rule(ufunc) if others and top_tag(args) is not None else None
+    if others and top_tag(args) is not None:
+        known = rule is not None and (
+            rule.binder.accepts_any_option or others <= set(rule.binder.options)
+        )
+        if rule is None or not known:
+            if not others <= _UFUNC_OPTIONS:
+                ufunc(*map(plain, args), **dict.fromkeys(others))  # raises NumPy's error
+            message = f"numpy.{ufunc.__name__} with {', '.join(sorted(others))}= has no frule"
+            raise MissingRuleError(message)
+    if dtype is not None or "casting" in kwargs:
+        args = _as_told(ufunc, args, dtype, kwargs.get("casting", "same_kind"))
+    if rule is not None:  # of a product, which knows no `where`
+        value = apply.apply_rule(rule, args, {k: v for k, v in kwargs.items() if k in others})
+        return value if out is None else write_out(out, value)
+    if where is not True:
+        if out is None:
+            message = (
+                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the rest undefined: "
+                "give out="
+            )
+            raise MissingRuleError(message)
+        # where the mask is false the function is not called: neither its value nor its partial
+        mask = _mask(where, plain(out).shape)
+        chosen = [np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args]
+        value = _value(ufunc, tuple(chosen))
+        for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
+            store.store(o, mask, v)
+        return out
+    value = _value(ufunc, args)
+    return value if out is None else write_out(out, value)
+
+
+def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    return ufunc(*args) if top_tag(args) is None else _simple(ufunc, args)
+
+
+def _as_told(ufunc: Any, args: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
+    """The operands as ``dtype`` wants them; raises as NumPy does where ``casting`` forbids it."""
+    given = []
+    for a in args:
+        p = plain(a)
+        number = type(p) in (int, float, complex)
+        given.append(type(p) if number else np.asarray(p).dtype)
+    found = told_dtypes(ufunc, given, dtype, casting)
+    if dtype is None:
+        return args
+    return tuple(_cast(a, wanted) for a, wanted in zip(args, found, strict=False))
+
+
+def _cast(a: Any, dtype: Any) -> Any:
+    if type(a) is Scalar:
+        a = make_array(a)
+    return cast(a, dtype, copy=False) if type(a) is Array else np.asarray(a, dtype)
+
+
+def _method(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if method == "outer":
+        if len(args) != 2:
+            return getattr(ufunc, method)(*map(plain, args))  # raises NumPy's error
+        a, b = (explicit(x) if not isinstance(x, list) else make_array(x) for x in args)
+        wide = np.reshape(a, (*np.shape(plain(a)), *(1,) * np.ndim(plain(b))))
+        return call_ufunc(ufunc, "__call__", (wide, b), kwargs)
+    function = NAMED.get((ufunc, method))
+    if function is not None:
+        if method == "reduce":
+            args, kwargs = reduce_arguments(args, kwargs)
+        elif len(args) == 1:
+            kwargs = {"axis": 0, **kwargs}
+        return with_out(RULES[function], args, kwargs)
+    rule = find_rule(getattr(ufunc, method))
+    if rule is not None:
+        return with_out(rule, args, kwargs)
+    message = (
+        f"no frule for numpy.{ufunc.__name__}.{method}. Register one for the bound method: "
+        f"@fwdad.frule(np.{ufunc.__name__}.{method}, signature=...)"
+    )
+    raise MissingRuleError(message)
+
+
+def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
+    """``ufunc.at(a, index, b)``: additions accumulate, the others go element by element."""
+    a, index, *rest = args
+    if not is_active((a, *rest)):
+        note_inactive(ufunc, (*rest,), {"out": a})
+        return ufunc.at(*args)
+    shape = plain(a).shape
+    where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
+    flat = np.unravel_index(where.ravel(), shape)
+    values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
+    for k in range(where.size):
+        at = tuple(int(i[k]) for i in flat)
+        old = store.load(a, at) if type(a) is np.ndarray and SHADOWED else a[at]
+        store.store(a, at, _value(ufunc, (old, *(v[k] for v in values))))
+    return None
+
+
+def _copied(b: Any) -> Any:
+    # NumPy copies an operand that overlaps before it begins
+    if type(b) in _LISTS:
+        return make_array(b)
+    return b.copy() if isinstance(b, np.ndarray) else b
+
+
+def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
+    """``numpy.float64(x)`` of a dual."""
+    (x,) = args
+    if issubclass(cls, np.inexact):
+        if type(x) is Scalar:
+            p = x.p
+            return Scalar(
+                call_scalar_type(cls, (p,)) if isinstance_dual(p) else cls(p), x.terms, x.tag
+            )
+        if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
+            return x  # itself, not a copy
+        return cast(make_array(x), cls, copy=True)
+    message = f"a value that carries a derivative would become {cls.__name__} and lose it"
+    raise DualLeakError(message)

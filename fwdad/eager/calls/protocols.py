@@ -1,0 +1,160 @@
+"""What C code reads of a user's object by itself: its items, its array, its number, its buffer.
+
+NumPy calls ``__getitem__`` and ``__array__``, :mod:`math` calls ``__float__``, ``dict`` calls
+``keys``; written in Python, these would run without the dispatcher. While no array carries tangents
+in its memory they meet duals, and work or raise; while one does they could read bare numbers. Then
+the hooks ask them first, and C code is given what they answer.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.creation import make_array
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.dual import OPAQUE, leak
+from fwdad.eager.duals.scalar import Scalar
+from fwdad.eager.memory.shadow import shadow_of_memory
+from fwdad.errors import DualLeakError, type_in_words
+
+CALL: list[Callable[..., Any]] = []
+ITERATE: list[Callable[[Any], Any]] = []
+"""The dispatcher's ``call`` and the hook of iteration, which are built on this module."""
+
+KNOWN = {
+    int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, dict, set,
+    np.ndarray, Array, Scalar, np.float64, np.float32, np.int64, np.bool_, np.complex128, np.dtype,
+    type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
+}  # fmt: skip
+"""Types of which C code reads nothing by way of the user's own methods."""
+
+BUFFERS = (memoryview, array.array, bytearray)
+
+
+def is_buffer(t: type) -> bool:
+    """Whether objects of a class show memory as plain numbers."""
+    return t in BUFFERS or issubclass(t, ctypes.Array)
+
+
+def in_python(t: type, name: str) -> bool:
+    """Whether a class has a method that is written in Python."""
+    return isinstance(getattr(t, name, None), types.FunctionType)
+
+
+def as_numpy_reads(o: Any) -> Any:
+    """An argument of a NumPy function: the items or the array that NumPy would ask it for."""
+    t = type(o)
+    if t in KNOWN:
+        return o
+    if t is list or t is tuple:
+        if KNOWN.issuperset(map(type, o)):
+            return o
+        items = [as_numpy_reads(item) for item in o]
+        return o if all(a is b for a, b in zip(items, o, strict=True)) else t(items)
+    if isinstance(o, np.ndarray) or t in OPAQUE or hasattr(t, "__array_ufunc__"):
+        return o
+    if in_python(t, "__array__"):
+        return CALL[0](t.__array__, o)
+    if in_python(t, "__getitem__") and hasattr(t, "__len__") and not isinstance(o, dict):
+        try:
+            CALL[0](len, o)
+        except TypeError:  # as NumPy does: what has no length is no sequence
+            return o
+        return make_array(list(ITERATE[0](o)))
+    return o
+
+
+def made_arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of which those of classes with an ``__array__`` in Python have become arrays.
+
+    NumPy would call it from C, where what it answers must not be a dual.
+    """
+    if KNOWN.issuperset(map(type, values)):
+        return values
+    return tuple([
+        CALL[0](type(o).__array__, o)
+        if type(o) not in KNOWN
+        and type(o) not in OPAQUE
+        and in_python(type(o), "__array__")
+        and not (isinstance(o, np.ndarray) or hasattr(type(o), "__array_ufunc__"))
+        else o
+        for o in values
+    ])  # fmt: skip
+
+
+def all_as_numpy_reads(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """:func:`as_numpy_reads` of each argument."""
+    if KNOWN.issuperset(map(type, values)):
+        return values
+    return tuple([as_numpy_reads(v) for v in values])
+
+
+def as_number(o: Any) -> Any:
+    """An argument of a function of numbers: what its own ``__float__`` answers."""
+    t = type(o)
+    if t in KNOWN or t in OPAQUE:
+        return o
+    if in_python(t, "__float__"):
+        return CALL[0](float, o)
+    return CALL[0](t.__index__, o) if in_python(t, "__index__") else o
+
+
+def as_numbers(o: Any) -> Any:
+    """:func:`as_number` of each item of a list, at any depth."""
+    if type(o) is list or type(o) is tuple:
+        return [as_numbers(item) for item in o]
+    return as_number(o)
+
+
+def mapping(o: Any) -> Any:
+    """What ``**o`` and ``dict(o)`` read: a dict of the user's mapping."""
+    t = type(o)
+    if isinstance(o, dict) or not (in_python(t, "keys") or in_python(t, "__getitem__")):
+        return o
+    if not hasattr(t, "keys"):
+        return o
+    names = ITERATE[0](CALL[0](t.keys, o))
+    return {name: CALL[0](t.__getitem__, o, name) for name in names}
+
+
+def check_buffer(o: Any) -> None:
+    """Refuse to read memory that carries tangents through an object that is no array."""
+    try:
+        seen = np.frombuffer(o, np.uint8)
+    except (ValueError, BufferError):  # empty, released, or not in one piece
+        seen = np.asarray(o) if type(o) is memoryview and o.nbytes else None
+    if seen is not None and shadow_of_memory(seen) is not None:
+        what = f"a plain number (through {type_in_words(o)})"
+        raise DualLeakError(leak(what, o))
+
+
+def check_buffers(args: tuple[Any, ...]) -> None:
+    """Check each buffer among the arguments of a call."""
+    for a in args:
+        if type(a) in BUFFERS:
+            check_buffer(a)
+
+
+class Probe:
+    """Equal to one key, and shows which key of a table was found for it: duals leave that to it."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.found: Any = self
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        same = bool(self.key == other)
+        if same:
+            self.found = other
+        return same

@@ -1,0 +1,115 @@
+"""The ways out that lose a tangent, which are refused."""
+
+from __future__ import annotations
+
+import array
+import json
+import pickle
+import struct
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.activity import is_active
+from fwdad.eager.calls import protocols
+from fwdad.eager.calls.dispatch import handler
+from fwdad.eager.duals.dual import OPAQUE, leak
+from fwdad.eager.duals.explicit import explicit
+from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.errors import DualLeakError, UnsupportedTypeError
+from fwdad.tangents.namespaces import namespace_of
+
+
+def _some_dual(v: Any) -> Any:
+    """A dual in a value, at any depth of its lists and dicts."""
+    v = explicit(v)
+    if isinstance_dual(v) or type(v) in OPAQUE:
+        return v
+    if isinstance(v, dict):
+        v = list(v.values())
+    if isinstance(v, (list, tuple, set)):
+        return next((d for d in map(_some_dual, v) if d is not None), None)
+    return None
+
+
+def _some_attribute(o: Any, seen: set[int]) -> Any:
+    """A dual array among the attributes of objects, where arrays carry tangents in their memory."""
+    found = _some_dual(o)
+    if found is not None or id(o) in seen or isinstance(o, (type, types.ModuleType)):
+        return found
+    seen.add(id(o))
+    items = o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple, set)) else ()
+    held = namespace_of(o) or {}
+    for item in (*items, *held.values()):
+        found = _some_attribute(item, seen)
+        if found is not None:
+            return found
+    return None
+
+
+REFUSED: dict[Any, str] = {int: "an int"}
+"""What raises where it is given something that carries derivatives: what it would make of it."""
+
+
+def _refuse(function: Any, what: str, *, views: bool = False) -> None:
+    REFUSED[function] = what
+
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for v in (*args, *kwargs.values()):
+            found = _some_attribute(v, set()) if SHADOWED else _some_dual(v)
+            if SHADOWED and not views and type(v) in protocols.BUFFERS:
+                protocols.check_buffer(v)
+            if found is not None:
+                raise DualLeakError(leak(what, found))
+        return function(*args, **kwargs)
+
+
+for _function in (pickle.dumps, struct.pack, struct.pack_into, struct.unpack,
+                  struct.unpack_from, struct.iter_unpack, json.dumps,
+                  array.array, bytes, bytearray, np.from_dlpack):  # fmt: skip
+    _refuse(_function, "plain data")
+_refuse(memoryview, "a plain buffer", views=True)
+_refuse(np.frombuffer, "a plain buffer", views=True)
+
+
+_refuse(np.nditer, "a plain array (through nditer)")
+
+
+_refused_classes = {np.ma.MaskedArray: "masked arrays", np.matrix: "numpy.matrix"}
+
+
+def _refuse_class(function: Any, what: str) -> None:
+    REFUSED[function] = what
+
+    @handler(function)
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_active((*args, *kwargs.values())):
+            message = f"{what} cannot carry derivatives: use a plain array and numpy.where"
+            raise UnsupportedTypeError(message)
+        return function(*args, **kwargs)
+
+
+_CANNOT_CARRY: dict[Any, str] = {
+    **_refused_classes,
+    np.ma.array: "masked arrays",
+    np.ma.asarray: "masked arrays",
+    np.asmatrix: "numpy.matrix",
+}
+for _function, _what in _CANNOT_CARRY.items():
+    _refuse_class(_function, _what)
+
+
+@handler(np.ndarray.__new__)
+def _new_array(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An array over a buffer: as a rule the ``__new__`` of a subclass asks for it."""
+    if is_active((*args, *kwargs.values())):
+        message = (
+            f"{getattr(args[0], '__name__', 'ndarray')} is made over memory that carries a "
+            "derivative, by ndarray.__new__: only plain arrays can carry one. Use a plain array, "
+            "and functions that take one"
+        )
+        raise UnsupportedTypeError(message)
+    return np.ndarray.__new__(*args, **kwargs)

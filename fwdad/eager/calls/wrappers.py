@@ -1,0 +1,92 @@
+"""Calls of what stands for another callable: ``partial``, ``lru_cache``, ``attrgetter``, …."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.dispatch import call, on_call
+from fwdad.eager.duals.dual import OPAQUE
+from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.hooks.attributes import attr
+from fwdad.eager.hooks.method_calls import method
+from fwdad.eager.run import STATE
+from fwdad.errors import NondeterministicFunctionError
+from fwdad.tangents.plain import plain
+
+
+@on_call(functools.partial)
+def _call_partial(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
+
+
+@on_call(functools._lru_cache_wrapper)
+def _call_cached(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of an ``lru_cache``: kept for this derivative call only, or it would keep duals."""
+    run = STATE.run
+    if run is None:
+        return call(f.__wrapped__, *args, **kwargs)
+    key = (id(f), _identities(args), _identities(tuple(sorted(kwargs.items()))))
+    if key not in run.memo:
+        found = call(f.__wrapped__, *args, **kwargs)
+        run.memo[key] = (found, f, args, kwargs)
+        _answers_as_before(f, args, kwargs, found)
+    return run.memo[key][0]
+
+
+def _answers_as_before(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> None:
+    """Raise if Python's cache would hold another answer: to equal arguments, of other tangents."""
+    given = (*args, *(x for pair in sorted(kwargs.items()) for x in pair))
+    bare, value = list(map(plain, given)), plain(found)
+    numbers = (int, float, complex)
+    if not any(map(isinstance_dual, given)) or not isinstance(value, (*numbers, np.ndarray)):
+        return
+    if not all(x is None or isinstance(x, (*numbers, str)) for x in bare):
+        return  # arrays are no keys: Python raises
+    key = ("answer", id(f), len(args), *((type(x), x) for x in bare))
+    first = STATE.run.memo.setdefault(key, copy.copy(value))
+    alike = np.shape(first) == np.shape(value)
+    if not (alike and np.allclose(first, value, rtol=1e-12, atol=0.0, equal_nan=True)):
+        name = getattr(f, "__name__", "f")
+        message = (
+            f"{name}, under functools.lru_cache, answers {first} and {value} to equal arguments, "
+            "which carry derivatives: it reads what has changed between its calls, and Python "
+            "would keep the first answer. Give it what changes as an argument"
+        )
+        raise NondeterministicFunctionError(message)
+
+
+def _identities(values: Any) -> tuple[Any, ...]:
+    """A key for cached arguments: a dual is known by its identity, the rest by value."""
+    return tuple(
+        ("dual", id(v))
+        if isinstance_dual(v) or type(v) in OPAQUE
+        else _identities(v)
+        if type(v) is tuple
+        else (type(v), v)
+        for v in values
+    )
+
+
+@on_call(operator.attrgetter, operator.methodcaller)
+def _call_getter(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``operator.attrgetter`` and ``methodcaller`` reach properties and methods of the user's."""
+    if len(args) != 1 or kwargs:
+        return f(*args, **kwargs)  # raises
+    (o,) = args
+    made, given = f.__reduce__()
+    if type(f) is operator.attrgetter:
+        found = []
+        for dotted in given:
+            value = o
+            for name in dotted.split("."):
+                value = attr(value, name)
+            found.append(value)
+        return found[0] if len(found) == 1 else tuple(found)
+    options = made.keywords if isinstance(made, functools.partial) else {}
+    name, *rest = (*made.args, *given) if isinstance(made, functools.partial) else given
+    return method(o, name, *rest, **options)

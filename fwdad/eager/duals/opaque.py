@@ -1,0 +1,243 @@
+"""Duals of values whose tangents have a class of their own: only frules look inside.
+
+Such a value has no parts through which its derivative could be followed. Its methods and operators
+are called with the dual, and find their frules; what would read its attributes without one raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, NoReturn
+
+from fwdad.eager.duals.dual import OPAQUE, Dual, check_alive
+from fwdad.eager.lifting.why_missing import why_missing
+from fwdad.eager.run import Tag
+from fwdad.errors import ChunkMismatchError, MissingRuleError, with_article
+from fwdad.rules.core.registry import Rule
+from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.plain import plain
+from fwdad.tangents.registrations import OWN
+
+CALL: list[Callable[..., Any]] = []
+"""The dispatcher's ``call``, which is built on this module."""
+
+
+class Opaque(Dual):
+    """The dual of a value whose tangents have a class of their own.
+
+    Each class of such values has a subclass of this one, with the special methods that the class
+    has. The attributes below are for the builder: lifted code sees those of the value.
+
+    Attributes
+    ----------
+    p : object
+        The primal; a dual of an enclosing call when derivatives are nested.
+    t : Chunk
+        The tangent: lanes of objects.
+    tag : Tag
+        The call that it belongs to.
+    """
+
+    __slots__ = ("p", "t", "tag")
+
+    def __init__(self, p: Any, t: Any, tag: Tag) -> None:
+        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "t", t)
+        object.__setattr__(self, "tag", tag)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # NumPy and copy ask for methods that the class does not have
+            message = f"{_name(self)!r} object has no attribute {name!r}"
+            raise AttributeError(message)
+        value = attribute(self, name)
+        # code that is not lifted would call the method's function past its frule
+        return functools.partial(CALL[0], value) if isinstance(value, MethodType) else value
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        refuse_write(self, name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        refuse_write(self, name)
+
+    def __copy__(self) -> Opaque:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Opaque:
+        return self
+
+    def __hash__(self) -> int:
+        # as a key it would find what was stored under an equal value with another tangent
+        message = (
+            f"unhashable: {with_article(_name(self))} that carries a derivative. Say "
+            "fwdad.stop_gradient(x) "
+            "where its value is looked up"
+        )
+        raise TypeError(message)
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(a: Any, b: Any) -> Any:
+        check_alive(a.tag)
+        return compare(plain(a), plain(b))
+
+    return method
+
+
+for _compare in (
+    operator.eq,
+    operator.ne,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+):
+    setattr(Opaque, f"__{_compare.__name__}__", _comparison(_compare))
+
+
+def _through(name: str) -> Callable[..., Any]:
+    """A special method that calls the one of the value's class through the dispatcher."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return CALL[0](getattr(type(plain(self)), name), self, *args, **kwargs)
+
+    return method
+
+
+# what these answer is no derivative's business
+_BY_VALUE: dict[str, Callable[..., Any]] = {
+    "__len__": lambda self: len(plain(self)),
+    "__contains__": lambda self, item: plain(item) in plain(self),
+}
+
+_MADE: dict[type, type[Opaque]] = {}
+
+
+def _dual_class(cls: type) -> type[Opaque]:
+    made = _MADE.get(cls)
+    if made is None:
+        methods: dict[str, Any] = {"__slots__": (), "__module__": cls.__module__}
+        for name in set(dir(cls)) - set(dir(Opaque)):
+            if name.startswith("__") and name.endswith("__"):
+                if isinstance(getattr(cls, name, None), FunctionType):
+                    methods[name] = _BY_VALUE.get(name) or _through(name)
+        methods.setdefault("__array_ufunc__", None)  # NumPy's arrays leave operators to the class
+        made = _MADE.setdefault(cls, type(cls.__name__, (Opaque,), methods))
+        OPAQUE.add(made)
+    return made
+
+
+def make_opaque(x: Any, x_dot: Any, tag: Tag, what: str) -> Opaque:
+    """A dual of a value whose tangents have a class of their own.
+
+    Parameters
+    ----------
+    x : object
+        The value.
+    x_dot : Chunk
+        Its tangent.
+    tag : Tag
+        The call.
+    what : str
+        Who made the tangent, for the message.
+
+    Raises
+    ------
+    ChunkMismatchError
+        If the chunk's lanes are not of the tangent class, or of another number.
+    """
+    cls = type(plain(x))
+    wanted = OWN[cls].tangent
+    lanes = x_dot.lanes
+    if x_dot.n != tag.n or x_dot.shape != () or any(type(t) is not wanted for t in lanes):
+        message = (
+            f"{what} answers {x_dot!r} of {plain(lanes).dtype} as the tangent of "
+            f"{with_article(cls.__name__)}; "
+            f"{tag.n} lanes, each a {wanted.__name__}, are wanted"
+        )
+        raise ChunkMismatchError(message)
+    return _dual_class(cls)(x, x_dot, tag)
+
+
+def attribute(o: Any, name: str) -> Any:
+    """``o.name``: methods, properties and what the class holds; an instance's own would lose."""
+    check_alive(o.tag)
+    value = plain(o)
+    cls = type(value)
+    if name == "__class__":
+        return cls
+    held = namespace_of(value) or {}
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            if isinstance(found, property) and found.fget is not None:
+                return CALL[0](found.fget, o)
+            if name in held:
+                break
+            if isinstance(found, FunctionType):
+                return MethodType(found, o)
+            if isinstance(found, (staticmethod, classmethod)) or not hasattr(found, "__get__"):
+                return getattr(cls, name)
+            break
+    if not hasattr(value, name):
+        message = f"{cls.__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message)
+    message = (
+        f"the attribute {name!r} of {with_article(cls.__name__)}, whose tangents have "
+        "a class of their own, "
+        "would lose the derivative: give the function that reads it an frule"
+    )
+    raise MissingRuleError(message)
+
+
+def refuse_write(o: Any, name: str) -> NoReturn:
+    """Raise for ``o.name = value`` and ``del o.name``."""
+    message = (
+        f"the attribute {name!r} of {with_article(_name(o))} that carries a "
+        "derivative is written, and its "
+        "tangent would not know: make a new instance, in a function with an frule"
+    )
+    raise MissingRuleError(message)
+
+
+def check_rule(rule: Rule, primals: tuple[Any, ...]) -> None:
+    """Refuse rules of NumPy's functions, and rules that write, for values of such classes."""
+    for k, x in enumerate(primals):
+        if type(x) not in OPAQUE:
+            continue
+        module = getattr(rule.function, "__module__", None) or "numpy"
+        if module.startswith(("numpy", "scipy", "math", "builtins")):
+            message = (
+                f"{rule.name} was given {with_article(_name(x))}, whose tangents have "
+                "a class of their own: "
+                "give the function that makes numbers or arrays of it an frule"
+            )
+            raise MissingRuleError(message)
+        if k in rule.mutates:
+            message = (
+                f"the frule of {rule.name} writes into {with_article(_name(x))}, "
+                "whose tangents have a class "
+                "of their own: only arrays can be written; return a new instance"
+            )
+            raise MissingRuleError(message)
+
+
+def check_sourceless(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse code that cannot be lifted where it could read the builder's own attributes."""
+    for x in (*args, *kwargs.values()):
+        if type(x) not in OPAQUE:
+            continue
+        taken = [name for name in Opaque.__slots__ if hasattr(plain(x), name)]
+        if taken:
+            message = (
+                f"{f!r} has no source that can be read: {why_missing(f)}. It was given "
+                f"{with_article(_name(x))} that carries a "
+                f"derivative: it might read the attribute {taken[0]!r}. Or give it an frule"
+            )
+            raise MissingRuleError(message)
+
+
+def _name(o: Any) -> str:
+    return type(plain(o)).__name__

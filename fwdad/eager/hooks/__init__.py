@@ -1,0 +1,64 @@
+"""What lifted code calls in the place of Python's own syntax; importing this installs it."""
+
+from fwdad.eager.calls import protocols
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.hooks.attributes import attr, del_attr, set_attr
+from fwdad.eager.hooks.iteration import iterate, iterate_deep
+from fwdad.eager.hooks.method_calls import method, method_of_one
+from fwdad.eager.hooks.operators import (
+    COMPARISONS,
+    INPLACE,
+    OPERATORS,
+    compare_then,
+    contains,
+    invert,
+    neg,
+    pos,
+)
+from fwdad.eager.hooks.statements import (
+    check_eval,
+    decorate,
+    enter,
+    own_names,
+    stop,
+    write_cells,
+    write_global,
+)
+from fwdad.eager.hooks.subscripts import aug_setitem, delitem, getitem, setitem
+from fwdad.eager.lifting.lift import install_hooks
+from fwdad.eager.memory.stale import revive
+
+install_hooks(
+    {
+        "slice": slice,
+        "call": call,
+        "method": method,
+        "method_of_one": method_of_one,
+        "attr": attr,
+        "getitem": getitem,
+        "setitem": setitem,
+        "delitem": delitem,
+        "set_attr": set_attr,
+        "del_attr": del_attr,
+        "neg": neg,
+        "pos": pos,
+        "invert": invert,
+        "contains": contains,
+        "compare_then": compare_then,
+        "mapping": protocols.mapping,
+        "iterate_deep": iterate_deep,
+        "check_eval": check_eval,
+        "own_names": own_names,
+        "stop": stop,
+        **COMPARISONS,
+        "iterate": iterate,
+        "found": revive,
+        "enter": enter,
+        "decorate": decorate,
+        "write_cells": write_cells,
+        "write_global": write_global,
+        "aug_setitem": aug_setitem,
+        **OPERATORS,
+        **INPLACE,
+    }
+)

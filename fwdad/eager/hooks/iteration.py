@@ -1,0 +1,116 @@
+"""The hooks of iteration: what a ``for``, an unpacking or a comprehension goes through."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls import protocols
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.calls.effectful import is_file
+from fwdad.eager.duals import flat
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.explicit import explicit
+from fwdad.eager.hooks.known_types import PLAIN
+from fwdad.eager.lifting.lift import LIFTED
+from fwdad.eager.memory import stale, store
+from fwdad.eager.memory.reach import check_reach
+from fwdad.eager.memory.shadow import SHADOWED, find_shadow
+from fwdad.errors import DualLeakError, is_library_file
+
+
+def iterate(o: Any) -> Any:
+    """An iterable that yields duals where ``o`` has tangents."""
+    t = type(o)
+    if t in PLAIN or t is Array or t is range:
+        if stale.NUMBERS and (t is list or t is tuple or t is dict) and stale.any_left(o):
+            return map(stale.revive, o)
+        return o
+    if t is types.GeneratorType:
+        check_generator(o)
+        return o
+    if SHADOWED and protocols.is_buffer(t):
+        protocols.check_buffer(o)
+    if SHADOWED and t is np.broadcast:
+        check_reach(t.__iter__, ([it.base for it in o.iters],))
+    if t is np.ndarray:
+        return _elements(o) if o.dtype.kind in "fc" and o.ndim else o
+    if t is np.flatiter:
+        return (flat.flat_load(o, k) for k in range(o.base.size))
+    if is_file(o):
+        return iter(call(o.readlines))
+    method_ = getattr(t, "__iter__", None)
+    if isinstance(method_, types.FunctionType):
+        made = call(method_, o)
+        if type(made) is types.GeneratorType:
+            return made
+        step = getattr(type(made), "__next__", None)
+        return _steps(made, step) if isinstance(step, types.FunctionType) else made
+    if method_ is None and isinstance(getattr(t, "__getitem__", None), types.FunctionType):
+        return _by_index(o)
+    return o
+
+
+def check_generator(o: Any) -> None:
+    """Refuse a generator that was made outside the call, and would read arrays without tangents."""
+    if not SHADOWED or id(o.gi_code) in LIFTED:
+        return
+    if not is_library_file(o.gi_code.co_filename):
+        message = (
+            f"the generator {o.__qualname__} was made outside of this derivative call, and arrays "
+            "that it may read carry derivatives now: make it inside the function"
+        )
+        raise DualLeakError(message)
+
+
+def iterate_deep(o: Any) -> Any:
+    """As :func:`iterate`, for a target that unpacks the items again."""
+    for item in iterate(o):
+        yield _deep(item) if SHADOWED else item
+
+
+def _deep(item: Any) -> Any:
+    """What an item is unpacked into; one that holds no array with tangents is itself."""
+    if isinstance(item, (list, tuple)) and not hasattr(item, "_fields"):
+        parts = [_deep(i) for i in item]
+        if all(part is i for part, i in zip(parts, item, strict=True)):
+            return item
+        return tuple(parts) if isinstance(item, tuple) else parts
+    return explicit(item)
+
+
+def _elements(o: np.ndarray) -> Any:
+    """Rows of a plain array, looked up one by one: a store in the loop may make them active."""
+    for k in range(len(o)):
+        if SHADOWED and find_shadow(o) is not None:
+            value = store.load(o, k)
+            yield explicit(value)
+        else:
+            if stale.ARRAYS and o.ndim == 1:
+                stale.check_array(o, k)
+            yield o[k]
+
+
+def _steps(o: Any, step: Any) -> Any:
+    while True:
+        try:
+            value = call(step, o)
+        except StopIteration:
+            return
+        yield value
+
+
+def _by_index(o: Any) -> Any:
+    k = 0
+    while True:
+        try:
+            value = call(type(o).__getitem__, o, k)
+        except IndexError:
+            return
+        yield value
+        k += 1
+
+
+protocols.ITERATE[:] = [iterate]

@@ -1,0 +1,200 @@
+"""Lifting: a function's source, sent through the dispatcher on the user's own lines.
+
+Every call, operator, attribute, subscript and iteration goes through a hook.
+
+The hooks are free variables of the lifted code, bound to cells; nothing enters the user's
+globals. Private names and ``super()`` keep working because the code is compiled inside classes of
+the same names.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import opcode
+import sys
+import threading
+from types import CellType, CodeType, FrameType, FunctionType
+from typing import Any
+
+from fwdad.eager.lifting.expressions import PREFIX
+from fwdad.eager.lifting.rewrite import rewrite
+from fwdad.eager.lifting.source import Definition, Source, find_source
+from fwdad.eager.lifting.why_missing import Missing, why_missing
+from fwdad.errors import WITHOUT_SOURCE
+from fwdad.rules.core.registry import function_name
+
+# -- from source to a function
+
+_CELLS: dict[str, CellType] = {}
+LIFTED: set[int] = set()
+"""ids of the code objects that are lifted already (kept alive by the cache)."""
+
+_CACHE: dict[int, tuple[CodeType, CodeType | None]] = {}
+_SOURCELESS: dict[int, tuple[str, Missing]] = {}
+"""By the ids of code that runs on duals as it is (kept alive by the cache): whose, and why."""
+_CACHE_KEPT = 8192
+_RAISES = (opcode.opmap["RAISE_VARARGS"], opcode.opmap["RERAISE"])
+_LOCK = threading.RLock()
+_LAST: dict[int, tuple[FunctionType, FunctionType]] = {}
+
+
+def install_hooks(hooks: dict[str, Any]) -> None:
+    """Give lifted code its dispatcher."""
+    _CELLS.update({PREFIX + name: CellType(hook) for name, hook in hooks.items()})
+
+
+def lift(f: FunctionType) -> FunctionType | None:
+    """The lifted twin of a function; None if its source is not to be had.
+
+    Notes
+    -----
+    Reading and compiling costs about a millisecond, once per code object; a fresh closure over
+    known code costs about a microsecond.
+    """
+    code = f.__code__
+    last = _LAST.get(id(code))
+    if last is not None and last[0] is f and last[1].__defaults__ is f.__defaults__:
+        return last[1]
+    held = _CACHE.get(id(code))
+    if held is None:
+        held = _lift_code(f)
+    lifted = held[1]
+    if lifted is None:
+        return None
+    cells = _CELLS
+    if f.__closure__:
+        own = dict(zip(code.co_freevars, f.__closure__, strict=True))
+        closure = tuple(own[v] if v in own else cells[v] for v in lifted.co_freevars)
+    else:
+        closure = tuple(cells[v] for v in lifted.co_freevars)
+    twin = FunctionType(lifted, f.__globals__, f.__name__, f.__defaults__, closure)
+    twin.__kwdefaults__ = f.__kwdefaults__
+    twin.__qualname__ = f.__qualname__
+    twin.__module__ = f.__module__
+    if not f.__closure__:
+        if len(_LAST) >= _CACHE_KEPT:
+            _LAST.clear()
+        _LAST[id(code)] = (f, twin)
+    return twin
+
+
+def _lift_code(f: FunctionType) -> tuple[CodeType, CodeType | None]:
+    with _LOCK:
+        held = _CACHE.get(id(f.__code__))
+        if held is not None:
+            return held
+        source = find_source(f)
+        lifted = None if source is None else _compile(f.__code__, source)
+        if len(_CACHE) >= _CACHE_KEPT:
+            for kept in (_CACHE, _LAST, LIFTED, _KEPT_ALIVE, _SOURCELESS):
+                kept.clear()
+        held = _CACHE[id(f.__code__)] = (f.__code__, lifted)
+        if lifted is not None:
+            _mark(lifted)
+        else:
+            _SOURCELESS[id(f.__code__)] = (function_name(f), why_missing(f))
+        return held
+
+
+def note_missing(error: BaseException, f: FunctionType) -> None:
+    """Say below what C says of its arguments that they were duals, for want of f's source."""
+    name, missing = _SOURCELESS.get(id(f.__code__), ("", None))
+    if missing is not None and not _is_raised_in_python(error):
+        error.add_note(
+            f"{name} has no source that can be read: {missing}. It was run as it is, on values "
+            "that carry derivatives"
+        )
+
+
+def _is_raised_in_python(error: BaseException) -> bool:
+    """Whether a `raise` has raised an exception: the program's own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES
+
+
+def _running_without_source(frame: FrameType | None) -> str:
+    """What a message begins with where code is running that could not be lifted, or nothing."""
+    while frame is not None and id(frame.f_code) not in LIFTED:
+        name, missing = _SOURCELESS.get(id(frame.f_code), ("", None))
+        if missing is not None:
+            return f"{name} has no source that can be read: {missing}. Run as it is, "
+        frame = frame.f_back
+    return ""
+
+
+WITHOUT_SOURCE[:] = [_running_without_source]
+
+
+_KEPT_ALIVE: list[CodeType] = []
+
+
+def _mark(code: CodeType) -> None:
+    LIFTED.add(id(code))
+    _KEPT_ALIVE.append(code)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _mark(constant)
+
+
+def _all_args(args: ast.arguments) -> list[ast.arg]:
+    extra = [a for a in (args.vararg, args.kwarg) if a is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
+
+
+def _compile(code: CodeType, source: Source) -> CodeType:
+    node: Definition = copy.deepcopy(source.node)
+    # the defaults are the function's own objects; their expressions are not evaluated again
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [d and ast.Constant(None) for d in node.args.kw_defaults]
+    for arg in _all_args(node.args):
+        arg.annotation = None
+    rewrite(node, source.classes)
+    if isinstance(node, ast.Lambda):
+        statement: ast.stmt = ast.Return(node)
+    else:
+        # not applied again, but the code's first line, which its lines count from, is theirs
+        node.decorator_list = [
+            ast.copy_location(ast.Constant(None), d) for d in node.decorator_list[:1]
+        ]
+        node.returns = None
+        statement = node
+    before: list[ast.stmt] = []
+    name = code.co_name
+    if not isinstance(node, ast.Lambda) and name not in code.co_freevars:
+        # or a function that calls itself by its global name would find the factory's local
+        before.append(ast.Global([name]))
+    free = sorted({*code.co_freevars, *_CELLS} - {"__class__"})
+    arguments = ast.arguments([], [ast.arg(v) for v in free], None, [], [], None, [])
+    generic: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
+    body: ast.stmt = ast.FunctionDef(
+        PREFIX + "factory", arguments, [*before, statement], [], **generic
+    )
+    for outer in reversed(source.classes):
+        body = ast.ClassDef(outer, [], [], [body], [], **generic)
+    for generated in ast.walk(body):
+        if isinstance(generated, (ast.stmt, ast.expr, ast.arg)) and not hasattr(
+            generated, "lineno"
+        ):
+            ast.copy_location(generated, source.node)
+    tree = ast.fix_missing_locations(ast.Module([body], []))
+    compiled = compile(tree, source.filename, "exec", source.flags, dont_inherit=True)
+    lifted = _find(compiled, code.co_name, PREFIX + "factory")
+    return lifted.replace(co_qualname=code.co_qualname)
+
+
+def _find(code: CodeType, name: str, factory: str) -> CodeType:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_name == factory:
+                return next(
+                    c for c in constant.co_consts if isinstance(c, CodeType) and c.co_name == name
+                )
+            try:
+                return _find(constant, name, factory)
+            except LookupError:
+                continue
+    message = f"no code for {name}"
+    raise LookupError(message)

@@ -1,0 +1,36 @@
+"""Random generators, whose state is kept before the first draw, and what they may write into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.run import STATE
+
+_GENERATORS = ("numpy.random", "random")
+
+
+def note_generator(o: Any) -> bool:
+    """Remember the state of a random generator before its first draw."""
+    run = STATE.run
+    if run is not None and type(o).__module__.startswith(_GENERATORS):
+        run.note_generator(o)
+        return True
+    return False
+
+
+def note_draw(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Remember a generator and what it may write, before one of its methods is called."""
+    # bound by Python, the generator is the first argument
+    if note_generator(getattr(f, "__self__", None)) or (args and note_generator(args[0])):
+        log_drawn_into((*args, *kwargs.values()))
+
+
+def log_drawn_into(values: tuple[Any, ...]) -> None:
+    """Keep what a generator may shuffle or fill."""
+    for v in values:
+        if type(v) is np.ndarray:
+            STATE.run.writes(v)
+        elif isinstance(v, list):
+            STATE.run.log.container(v)

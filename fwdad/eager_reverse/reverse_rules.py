@@ -1,0 +1,337 @@
+"""Functions with an rrule in a recorded run: one operation, whose transpose is the pullback."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.duals.array import Array
+from fwdad.eager.duals.explicit import explicit, with_explicit
+from fwdad.eager.duals.tags import isinstance_dual, top_tag
+from fwdad.eager.hooks.subscripts import getitem
+from fwdad.eager.memory.shadow import owner_of
+from fwdad.eager.run import STATE
+from fwdad.eager_reverse.operations import own_copy
+from fwdad.eager_reverse.tangent import Recorded
+from fwdad.errors import (
+    ChunkMismatchError,
+    MissingRuleError,
+    RuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.containers import Path, rebuild, walk
+from fwdad.rules.core.lifter import lifted
+from fwdad.rules.core.recording import Operation
+from fwdad.rules.core.registry import function_name
+from fwdad.rules.core.reverse_rules import ReverseRule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import leaf_dtype
+from fwdad.tangents.zero import ZERO, NoTangentType, Zero
+
+
+class Pullback:
+    """What a reverse rule has answered to pull cotangents back, and what it pulls them through.
+
+    Parameters
+    ----------
+    rule : ReverseRule
+        The rule.
+    pull : callable
+        The rule's own pullback.
+    y : object
+        What the rule has answered.
+    leaves : list of tuple
+        Path, shape and dtype of each float or complex leaf of y.
+    arguments : list of tuple
+        Path, shape and dtype of each active argument.
+    """
+
+    def __init__(
+        self, rule: ReverseRule, pull: Any, y: Any, leaves: list[Any], arguments: list[Any]
+    ) -> None:
+        self.rule = rule
+        self.pull = pull
+        self.structure = rebuild(y, lambda _path, _v: None)
+        self.leaves = leaves
+        self.arguments = arguments
+
+    def pulled(self, y_bar: Chunk) -> tuple[Any, ...]:
+        """For each active argument its cotangents, ``ZERO`` where the rule has none."""
+        lanes = y_bar.lanes
+        nested = STATE.run is not None
+        found = [self._one(getitem(lanes, k) if nested else lanes[k]) for k in range(y_bar.n)]
+        return tuple([self._stacked(k, [one[k] for one in found]) for k in range(len(found[0]))])
+
+    def _stacked(self, k: int, lanes: list[Any]) -> Any:
+        _, shape, dtype = self.arguments[k]
+        if all(x is None for x in lanes):
+            return ZERO
+        written = [np.zeros(shape, dtype) if x is None else x for x in lanes]
+        return Chunk(call(np.stack, written) if top_tag(written) is not None else np.stack(written))
+
+    def _one(self, bar: Any) -> list[Any]:
+        """The cotangents of the active arguments, for one of what the function answers."""
+        parts = {
+            path: part for (path, _, _), part in zip(self.leaves, self._parts(bar), strict=True)
+        }
+        y_bar = rebuild(self.structure, lambda path, _: parts.get(path))
+        x_bars = self.pull(y_bar) if STATE.run is None else call(self.pull, y_bar)
+        if type(x_bars) is not tuple:
+            message = (
+                f"the pullback of {self.rule.place} answers {type_in_words(x_bars)}; it answers a "
+                "tuple with a cotangent for each argument, None where there is none"
+            )
+            raise ChunkMismatchError(message)
+        names = self.rule.binder
+        count = len(names.primals)
+        if names.variadic_active:
+            count = max(count, *[path[0] + 1 for path, _, _ in self.arguments], len(x_bars))
+        if len(x_bars) != count:
+            message = (
+                f"the pullback of {self.rule.place} answers {len(x_bars)} cotangents for {count} "
+                f"arguments ({', '.join(names.primals)})"
+            )
+            raise ChunkMismatchError(message)
+        return [self._checked(x_bars, argument) for argument in self.arguments]
+
+    def _parts(self, bar: Any) -> Iterator[Any]:
+        """The cotangent of each leaf, in memory of its own."""
+        if len(self.leaves) == 1:
+            ((_, _, dtype),) = self.leaves
+            yield _own(bar, dtype)
+            return
+        start = 0
+        for _, shape, dtype in self.leaves:
+            size = math.prod(shape)
+            if isinstance_dual(bar):
+                part = call(np.reshape, getitem(bar, slice(start, start + size)), shape)
+                part = part if shape else getitem(part, ())
+            else:
+                part = bar[start : start + size].reshape(shape)[()]
+            start += size
+            yield _own(part, dtype)
+
+    def _checked(self, x_bars: tuple[Any, ...], argument: tuple[Any, ...]) -> Any:
+        """The cotangent of one argument, or None."""
+        path, shape, dtype = argument
+        x_bar: Any = x_bars
+        for key in path:
+            if x_bar is None or isinstance(x_bar, (Zero, NoTangentType)):
+                return None
+            try:
+                x_bar = x_bar[key]
+            except (TypeError, IndexError, KeyError):
+                self._refuse(path, type_in_words(x_bar), "what has the argument's structure")
+        if x_bar is None or isinstance(x_bar, (Zero, NoTangentType)):
+            return None
+        x_bar = explicit(x_bar)
+        raw = plain(x_bar)
+        if isinstance(raw, (list, tuple, dict, Chunk)) or np.asarray(raw).dtype.kind not in "biufc":
+            self._refuse(path, type_in_words(raw), "an array or a number")
+        given = np.asarray(raw)
+        if given.shape != shape:
+            self._refuse(path, f"shape {given.shape}", f"shape {shape}")
+        if given.dtype.kind == "c" and dtype.kind != "c":
+            self._refuse(path, "a complex cotangent", "the real part, as the argument is real")
+        return _own(x_bar, dtype)
+
+    def _refuse(self, path: Path, came: str, wanted: str) -> None:
+        name = self.rule.binder.primal_name(path[0]) + "".join(f"[{key!r}]" for key in path[1:])
+        message = (
+            f"the pullback of {self.rule.place} answers {came} as the cotangent of `{name}`, where "
+            f"{wanted} is wanted"
+        )
+        raise ChunkMismatchError(message)
+
+
+def _own(bar: Any, dtype: np.dtype[Any]) -> Any:
+    """A cotangent of a dtype, in memory of its own; a number is one of NumPy's."""
+    if dtype.kind != "c" and np.asarray(plain(bar)).dtype.kind == "c":
+        bar = call(np.real, bar)
+    if isinstance_dual(bar):
+        return bar
+    return np.array(bar, dtype)[()]
+
+
+def _pulled(parts: Any, pullback: Pullback) -> Any:
+    """The key of the transpose below; tangents go through it, values never do."""
+    raise NotImplementedError
+
+
+@transpose(_pulled)
+def _pulled_transpose(y_bar: Any, _parts: Any, pullback: Pullback) -> Any:
+    return pullback.pulled(y_bar)
+
+
+def run_reverse_rule(
+    record: Any,
+    rule: ReverseRule,
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    options: dict[str, Any],
+) -> tuple[Any, Any]:
+    """Run a reverse rule, and write its pullback down.
+
+    Parameters
+    ----------
+    record : Record
+        The run.
+    rule : ReverseRule
+        The rule.
+    primals, tangents : tuple
+        What it is called with; primals may be duals of enclosing derivatives.
+    options : dict
+        The function's options.
+
+    Returns
+    -------
+    tuple
+        ``(y, y_dot)``, both of nobody else's memory.
+
+    Raises
+    ------
+    MissingRuleError
+        If derivatives reach the function in another way than by its arguments.
+    RuleError
+        If the rule writes into an argument, or answers its memory.
+    UnsupportedTypeError
+        If the rule answers what is neither numbers nor arrays.
+    ChunkMismatchError
+        If the rule answers no pair of a value and a pullback.
+    """
+    _only_by_arguments(record, rule, primals)
+    tangents = rebuild(tangents, lambda _, t: record.adopt(t))
+    inputs = [(path, t) for path, t in walk(tangents) if type(t) is Recorded]
+    given = rebuild(primals, lambda _, v: own_copy(v) if _is_array(v) else v)
+    nested = top_tag((primals, *options.values())) is not None
+    answer = (lifted(rule.body) if nested else rule.body)(given, **options)
+    if not isinstance(answer, tuple) or len(answer) != 2 or not callable(answer[1]):
+        message = f"{rule.place} answers {type_in_words(answer)}; it returns (y, pullback)"
+        raise ChunkMismatchError(message)
+    y, pull = answer
+    _wrote_nothing(rule, primals, given)
+    (y,) = with_explicit((y,))
+    leaves = list(_leaves(rule, y))
+    _is_no_window(rule, y, given)
+    y = rebuild(y, lambda _, v: own_copy(v) if _is_array(v) else v)
+    if not leaves or not inputs:
+        return y, ZERO
+    places = dict(walk(primals))
+    arguments = [(p, np.shape(plain(places[p])), leaf_dtype(plain(places[p]))) for p, _ in inputs]
+    pullback = Pullback(rule, pull, y, leaves, arguments)
+    shape, dtype = leaves[0][1:]
+    if len(leaves) > 1:
+        shape = (sum(math.prod(shape) for _, shape, _ in leaves),)
+        dtype = np.result_type(*[dtype for _, _, dtype in leaves])
+    value = Chunk(np.empty((0, *shape), dtype))
+    packed = record.operation(
+        value, Operation(_pulled, (tuple(t for _, t in inputs), pullback), {})
+    )
+    dots = dict(_unpacked(packed, leaves))
+    return y, rebuild(y, lambda path, _: dots.get(path, ZERO))
+
+
+def _unpacked(packed: Recorded, leaves: list[Any]) -> Iterator[tuple[Path, Any]]:
+    """The tangent of each leaf, out of that of all in a row."""
+    if len(leaves) == 1:
+        yield leaves[0][0], packed
+        return
+    start = 0
+    for path, shape, dtype in leaves:
+        size = math.prod(shape)
+        part = packed[start : start + size].reshape(shape) if shape else packed[start]
+        start += size
+        if dtype.kind != "c" and packed.dtype.kind == "c":
+            part = part.real
+        yield path, part if part.dtype == dtype else part.astype(dtype)
+
+
+def _is_array(v: Any) -> bool:
+    return type(v) is Array or isinstance(v, np.ndarray)
+
+
+def _leaves(rule: ReverseRule, y: Any) -> Iterator[tuple[Path, tuple[int, ...], Any]]:
+    """Path, shape and dtype of what can carry a tangent in a value."""
+    for path, v in walk(y):
+        raw = plain(v)
+        if raw is None or isinstance(raw, (str, bool, int)):
+            continue
+        if not isinstance(raw, (float, complex, np.generic, np.ndarray)) or (
+            np.asarray(raw).dtype.kind == "O"
+        ):
+            message = (
+                f"{rule.place} answers {type_in_words(raw)}: with an rrule a function answers "
+                "numbers and arrays, or tuples, lists and dicts of them"
+            )
+            raise UnsupportedTypeError(message)
+        dtype = np.asarray(raw).dtype
+        if dtype.kind in "fc":
+            yield path, np.shape(raw), dtype
+
+
+def _wrote_nothing(rule: ReverseRule, primals: Any, given: Any) -> None:
+    """Raise if the rule has written into the copies that it was given."""
+    for (path, before), (_, after) in zip(walk(primals), walk(given), strict=True):
+        if _is_array(before):
+            a, b = plain(before), plain(after)
+            if not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"):
+                message = (
+                    f"{rule.place} writes into its argument "
+                    f"`{rule.binder.primal_name(path[0])}`: a rule writes nothing. If the function "
+                    "does, say rrule(…, mutates=(…)), and return the new contents"
+                )
+                raise RuleError(message)
+
+
+def _is_no_window(rule: ReverseRule, y: Any, given: Any) -> None:
+    """Raise if what a rule answers shares memory with an argument: a copy would be another value.
+
+    Whoever writes into what the function answers would write into the argument as well.
+    """
+    owners = {id(owner_of(plain(v))) for _, v in walk(given) if _is_array(v)}
+    for _, v in walk(y):
+        if _is_array(v) and id(owner_of(plain(v))) in owners:
+            message = (
+                f"{rule.place} answers memory of its argument: with an rrule a function answers "
+                "arrays of its own, so let both answer a copy"
+            )
+            raise RuleError(message)
+
+
+def _only_by_arguments(record: Any, rule: ReverseRule, primals: Any) -> None:
+    """Raise if the run's duals are where the rule has no cotangent for them."""
+    for f in (rule.function, rule.body):
+        for name, cell in zip(
+            getattr(getattr(f, "__code__", None), "co_freevars", ()),
+            getattr(f, "__closure__", None) or (),
+            strict=False,
+        ):
+            held = _held(cell)
+            if top_tag((held,)) is not None:
+                message = (
+                    f"{function_name(f)} reads `{name}` of the function around it, which carries a "
+                    f"derivative that {rule.place} cannot answer: make it an argument"
+                )
+                raise MissingRuleError(message)
+    for k, x in enumerate(primals):
+        if top_tag((x,)) is record.tag:
+            message = (
+                f"`{rule.binder.primal_name(k)}` of {function_name(rule.function)} holds values "
+                "that carry derivatives in a dict: with an rrule, give them as arguments, or in a "
+                "list or tuple"
+            )
+            raise MissingRuleError(message)
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None

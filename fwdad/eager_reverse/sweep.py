@@ -1,0 +1,344 @@
+"""One run of a record backwards: the cotangents of nodes and of memory, and what is done to them.
+
+With one cotangent they are plain numbers and arrays, with N of them arrays ``(N, *shape)``. Inside
+an enclosing derivative they may be duals, and whatever is written goes through the builder's
+stores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.creation import as_array
+from fwdad.eager.calls.dispatch import call
+from fwdad.eager.duals.array import wrap
+from fwdad.eager.duals.tags import isinstance_dual
+from fwdad.eager.hooks.subscripts import getitem, setitem
+from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.eager_reverse.memory import Memory, Saved, View
+from fwdad.eager_reverse.operations import Terms
+from fwdad.eager_reverse.tangent import Node
+from fwdad.errors import ChunkMismatchError
+from fwdad.rules.core.lifter import lifted
+from fwdad.rules.core.recording import Operation
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import lane_last_index
+from fwdad.tangents.laws.listing import given
+from fwdad.tangents.plain import plain
+from fwdad.tangents.scaling import scale_lanes
+
+# Their transposes say the same with an array as with a chunk, in a fraction of the time.
+_TAKE_ARRAYS = frozenset(
+    {np.matmul, np.sum, np.mean, np.transpose, np.reshape, np.swapaxes, np.concatenate, np.stack}
+)
+
+
+class Sweep:
+    """The state of one run backwards.
+
+    Parameters
+    ----------
+    n : int or None
+        The number of cotangents; None for a single one, without a lane axis.
+    careful : bool
+        Whether a zero cotangent is kept from meeting an infinite partial. That costs a look at
+        each product, so it is done where the answer without it is not finite.
+    nested : bool
+        Whether cotangents or partials may be duals.
+    """
+
+    def __init__(self, n: int | None, *, careful: bool, nested: bool) -> None:
+        self.n = n
+        self.lead = () if n is None else (n,)
+        self.careful = careful
+        self.nested = nested
+        self.lift = lifted if nested else None
+        self.bars: dict[Node, Any] = {}
+        self.owned: set[Node] = set()  # whose cotangents are arrays of nobody else's
+        self.buffers: dict[Memory, np.ndarray] = {}
+        self.views: dict[View, np.ndarray] = {}
+        self.aside: dict[Saved, np.ndarray] = {}
+
+    # -- nodes
+
+    def take(self, node: Node) -> Any:
+        """The cotangent of a node, which is then done with; None if there is none."""
+        bar = self.bars.pop(node, None)
+        if node in self.owned:
+            self.owned.discard(node)
+            if self.nested:
+                return self._explicit(bar)
+        return bar
+
+    def spread(self, terms: Terms, bar: Any) -> None:
+        """Hand the cotangent of a sum of scaled nodes to the nodes."""
+        if type(bar) is float:
+            if bar == 0.0:
+                return
+            bars = self.bars
+            for node, d in terms.items():
+                if type(d) is float and not node.shape and node not in self.owned:
+                    held = bars.get(node)
+                    bars[node] = d * bar if held is None else held + d * bar
+                else:
+                    self.add(node, self._scaled(node, d, bar))
+            return
+        for node, d in terms.items():
+            self.add(node, self._scaled(node, d, bar))
+
+    def _scaled(self, node: Node, d: Any, bar: Any) -> Any:
+        """The part of a node in the cotangent of ``d * node``, broadcast."""
+        if d is not None and not (type(d) is float and d == 1.0):
+            if _is_complex(d):
+                d = np.conjugate(d)
+            bar = scale_lanes(d, bar) if self.careful else d * bar
+        if node.dtype.kind != "c" and _is_complex(bar):
+            bar = bar.real
+        return self.fit(bar, node.shape)
+
+    def fit(self, bar: Any, shape: tuple[int, ...]) -> Any:
+        """Sum a cotangent over the axes along which something of this shape was broadcast."""
+        given = np.shape(plain(bar))
+        target = (*self.lead, *shape)
+        if given == target:
+            return bar
+        first = len(self.lead)
+        extra = len(given) - len(target)
+        if extra < 0:  # a store drops leading axes of length one
+            given = (*given[:first], *(1,) * -extra, *given[first:])
+            bar, extra = np.reshape(bar, given), 0
+        wide = given[first + extra :]
+        axes = [
+            *range(first, first + extra),
+            *(first + extra + k for k, n in enumerate(shape) if n == 1 and wide[k] != 1),
+        ]
+        return self._plain_number(np.sum(bar, axis=tuple(axes)).reshape(target))
+
+    def add(self, node: Node, x_bar: Any) -> None:
+        """Add to the cotangent of a node."""
+        bars = self.bars
+        held = bars.get(node)
+        if held is None:
+            bars[node] = x_bar
+        elif node in self.owned:
+            if self.nested:
+                bars[node] = self._explicit(held) + x_bar
+                self.owned.discard(node)
+            else:
+                held += x_bar
+        else:
+            made = bars[node] = held + x_bar
+            if type(made) is np.ndarray and made.shape and not self.nested:
+                self.owned.add(node)
+
+    def own(self, node: Node) -> np.ndarray:
+        """The cotangent of a node as an array that may be written."""
+        held = self.bars.get(node)
+        if held is not None and node in self.owned:
+            return held
+        made = np.zeros((*self.lead, *node.shape), node.dtype)
+        if held is not None:
+            self._put(made, (Ellipsis,), held)
+        self.bars[node] = made
+        self.owned.add(node)
+        return made
+
+    # -- what transposes see
+
+    def as_argument(self, bar: Any, operation: Operation) -> Any:
+        """A cotangent as a transpose takes it: a chunk, or an array where that will do."""
+        if self.n is not None:
+            return Chunk(bar)
+        if isinstance_dual(bar):
+            return Chunk(as_array(bar)[None])
+        bar = np.asarray(bar)
+        # a mask selects beside a ZERO, which is no array
+        whole = given(operation.options.get("where", True), True) is True
+        if whole and operation.function in _TAKE_ARRAYS and not self.nested:
+            return bar
+        return Chunk(bar[None])
+
+    def from_argument(self, x_bar: Any, node: Node, function: Any) -> Any:
+        """A cotangent as a transpose answered it."""
+        if isinstance(x_bar, Chunk):
+            x_bar = x_bar.lanes if self.n is not None else x_bar.lanes[0]
+        if np.shape(plain(x_bar)) != (*self.lead, *node.shape):
+            message = (
+                f"the transpose of {function_name(function)} answers a cotangent of shape "
+                f"{np.shape(plain(x_bar))} where {(*self.lead, *node.shape)} is wanted"
+            )
+            raise ChunkMismatchError(message)
+        return self._plain_number(x_bar)
+
+    def _plain_number(self, bar: Any) -> Any:
+        """A single number as Python's, which is quicker than NumPy's."""
+        if self.n is not None or np.shape(plain(bar)) or isinstance_dual(bar):
+            return bar
+        return bar.item() if hasattr(bar, "item") else bar
+
+    def elements(self, bar: Any) -> Any:
+        """The elements of a vector's cotangent, one after another."""
+        if self.n is None:
+            return bar.tolist() if type(bar) is np.ndarray else [bar[k] for k in range(len(bar))]
+        return [bar[:, k] for k in range(plain(bar).shape[1])]
+
+    # -- places of arrays
+
+    def add_at(self, target: np.ndarray, index: tuple[Any, ...], bar: Any, unique: bool) -> None:
+        """``target[index] += bar``, also where places are named twice."""
+        target, index, bar = self._lanes_last(target, index, bar)
+        if self.nested:
+            if unique:
+                self._put_raw(target, index, self._get(target, index) + bar)
+            else:
+                call(np.add.at, target, index, bar)
+        elif unique:
+            target[index] += bar
+        else:
+            np.add.at(target, index, bar)
+
+    def read(self, target: np.ndarray, index: tuple[Any, ...]) -> Any:
+        """A copy of ``target[index]``."""
+        last, index, _ = self._lanes_last(target, index, None)
+        found = self._get(last, index)
+        if self.n is not None:
+            return np.moveaxis(found, -1, 0)
+        return self._plain_number(found)
+
+    def clear(self, target: np.ndarray, index: tuple[Any, ...]) -> None:
+        """``target[index] = 0``."""
+        last, index, _ = self._lanes_last(target, index, None)
+        self._put_raw(last, index, 0.0)
+
+    def only_last(self, bar: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+        """Zero where a store's place was overwritten by a later element of the same store."""
+        places = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
+        order = np.zeros(int(np.prod(shape, dtype=int)), int)
+        order[places.reshape(-1)] = np.arange(places.size)
+        last = order[places] == np.arange(places.size).reshape(places.shape)
+        return np.where(last, bar, 0.0)
+
+    def _put(self, target: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
+        self._put_raw(*self._lanes_last(target, index, value))
+
+    def _put_raw(self, target: np.ndarray, index: tuple[Any, ...], value: Any) -> None:
+        if self.nested:
+            setitem(value, target, index)
+        else:
+            target[index] = value
+
+    def _get(self, target: np.ndarray, index: tuple[Any, ...]) -> Any:
+        if not self.nested:
+            found = target[index]
+            return found.copy() if isinstance(found, np.ndarray) else found
+        return self._explicit(getitem(target, index))
+
+    def _lanes_last(self, target: Any, index: tuple[Any, ...], bar: Any) -> Any:
+        """With N cotangents, an index holds for the axes before the lane axis, moved last."""
+        if self.n is None:
+            return target, index, bar
+        target = np.moveaxis(target, 0, -1)
+        if bar is not None:
+            bar = np.moveaxis(bar, 0, -1)
+        return target, lane_last_index(index), bar
+
+    def _explicit(self, a: Any) -> Any:
+        if type(a) is np.ndarray:
+            return wrap(a, copy=True) if SHADOWED else a.copy()
+        return a
+
+    # -- memory
+
+    def has_memory(self, view: View) -> bool:
+        """Whether anything was read of this memory, later in the program."""
+        return view.memory in self.buffers
+
+    def memory(self, view: View) -> np.ndarray:
+        """The cotangent of a view of some memory."""
+        found = self.views.get(view)
+        if found is None:
+            buffer = self._buffer(view.memory)
+            found = self.views[view] = np.ndarray(
+                (*self.lead, *view.shape),
+                view.dtype,
+                buffer,
+                view.offset,
+                (*buffer.strides[:-1], *view.strides),
+            )
+        return found
+
+    def _buffer(self, memory: Memory) -> np.ndarray:
+        buffer = self.buffers.get(memory)
+        if buffer is None:
+            size = -(-memory.nbytes // 16) * 16
+            buffer = self.buffers[memory] = np.zeros((*self.lead, size), np.uint8)
+        return buffer
+
+    def flat_memory(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+        """All elements of some memory in a row, and the place of each element of a view."""
+        item = view.dtype.itemsize
+        if any(s % item for s in view.strides) or view.offset % item:
+            message = "a view whose elements overlap in part is read: it has no reverse mode"
+            raise ChunkMismatchError(message)
+        count = view.memory.nbytes // item
+        flat = View(view.memory, 0, (count,), (item,), view.dtype)
+        places = np.ndarray(
+            view.shape,
+            np.intp,
+            np.arange(count, dtype=np.intp),
+            view.offset // item * 8,
+            tuple(s // item * 8 for s in view.strides),
+        )
+        return self.memory(flat), places
+
+    def set_aside(self, memory: Memory, saved: Saved) -> None:
+        """Begin anew with zeros, and keep the cotangent for later."""
+        buffer = self.drop_memory(memory)
+        if buffer is not None:
+            self.aside[saved] = buffer
+
+    def drop_memory(self, memory: Memory) -> Any:
+        """Take the cotangent of some memory out; None if there is none."""
+        buffer = self.buffers.pop(memory, None)
+        if buffer is not None:
+            self.views = {v: a for v, a in self.views.items() if v.memory is not memory}
+        return buffer
+
+    def rename(self, old: Any, new: Any) -> None:
+        """Hand the cotangent of a node or of some memory to what stands for it from here on."""
+        if isinstance(old, Memory):
+            buffer = self.drop_memory(old)
+            if buffer is not None:
+                self.buffers[new] = buffer
+            return
+        bar = self.bars.pop(old, None)
+        if bar is not None:
+            self.bars[new] = bar
+        if old in self.owned:
+            self.owned.discard(old)
+            self.owned.add(new)
+
+    def join_saved(self, saved: Saved) -> None:
+        """Add the cotangent that was set aside."""
+        kept = self.aside.pop(saved, None)
+        if kept is None:
+            return
+        memory = saved.memory
+        count = memory.nbytes // memory.dtype.itemsize
+        flat = View(memory, 0, (count,), (memory.dtype.itemsize,), memory.dtype)
+        part = np.ndarray(
+            (*self.lead, count), memory.dtype, kept, 0, (*kept.strides[:-1], flat.strides[0])
+        )
+        self.add_at(self.memory(flat), (Ellipsis,), self._explicit(part), True)
+
+
+def _is_complex(value: Any) -> bool:
+    t = type(value)
+    if t is float:
+        return False
+    value = plain(value)
+    dtype = getattr(value, "dtype", None)
+    return isinstance(value, complex) if dtype is None else dtype.kind == "c"

@@ -1,0 +1,215 @@
+"""What an evaluator is given: its arguments, the lanes per run, and whether complex x are meant."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.arguments import Arguments, check_numbers
+from fwdad.eager.forward import run_forward
+from fwdad.errors import NotHolomorphicError, SeedError, UnsupportedTypeError, type_in_words
+from fwdad.tangents.composite import Structure
+from fwdad.tangents.lanes import BLOCK
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import GivenSeeds, leaf_dtype, leaf_shape, random_seeds
+
+Function = Callable[..., Any]
+Argnums = int | Sequence[int]
+
+# Lanes are chosen so that the lanes of one array stay near a core's cache, and never fewer than
+# eight, below which the work done once per run is not shared (benchmarks/README.md). The first run
+# tells how large the value is; it takes 64 directions at most.
+_FEWEST_LANES = 8
+_FIRST_LANES = 64
+
+
+def arguments_of(
+    f: Function,
+    x: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    argnums: Argnums,
+    *,
+    seeded: bool = False,
+) -> tuple[Arguments, bool]:
+    """The flattened arguments, and whether ``argnums`` names a single one.
+
+    Those that are ``seeded`` come with tangents, which say what has none.
+    """
+    if not callable(f):
+        message = f"the first argument is the function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
+    code = getattr(f, "__code__", None)
+    if code is not None and code.co_flags & inspect.CO_COROUTINE:
+        message = f"{code.co_name} is an `async def`, of which a call runs nothing: write a `def`"
+        raise UnsupportedTypeError(message)
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        message = f"kwargs is a dict of f's keyword arguments; {type_in_words(kwargs)} came"
+        raise UnsupportedTypeError(message)
+    if not isinstance(args, tuple):
+        args = (args,)
+    positions = positions_of(argnums, 1 + len(args))
+    for k in () if seeded else positions:
+        check_numbers(k, (x, *args)[k])
+    return Arguments((x, *args), kwargs or {}, positions), not isinstance(argnums, (tuple, list))
+
+
+def argument_numbers(argnums: Any) -> Argnums:
+    """Python's ints, of whatever is an int; a truth value is none."""
+    if type(argnums) is int:  # the commonest
+        return argnums
+    several = isinstance(argnums, (tuple, list))
+    try:
+        made = tuple([_index(k) for k in (argnums if several else (argnums,))])
+    except TypeError:
+        came = repr(argnums) if several else type_in_words(argnums)
+        message = f"argnums is an int or a tuple of ints; {came} came"
+        if isinstance(argnums, np.ndarray):
+            message += ". What takes f alone answers a function: write grad(f)(x), not grad(f, x)"
+        raise UnsupportedTypeError(message) from None
+    return made if several else made[0]
+
+
+def _index(k: Any) -> int:
+    if isinstance(k, bool):
+        raise TypeError(k)
+    return operator.index(k)
+
+
+def positions_of(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """The positions that ``argnums`` names among some positional arguments."""
+    numbers = argument_numbers(argnums)
+    given = (numbers,) if isinstance(numbers, int) else numbers
+    if not all(-count <= k < count for k in given):
+        message = (
+            f"argnums is {argnums!r}: ints are wanted that count the positional arguments from 0, "
+            f"and f is given {count}"
+        )
+        raise UnsupportedTypeError(message)
+    if not given:
+        message = f"argnums is {argnums!r}: it names no argument to differentiate with respect to"
+        raise UnsupportedTypeError(message)
+    positions = tuple([k % count for k in given])
+    if len(set(positions)) < len(positions):
+        message = f"argnums names an argument twice: {tuple(given)}"
+        raise UnsupportedTypeError(message)
+    return positions
+
+
+def joint_structure(arguments: Arguments, single: bool) -> Structure:
+    """The structure that a seed must have: x's own, or a tuple of them for several argnums."""
+    if single:
+        return arguments.structures[0]
+    joint = Structure("tuple", tuple(s.value for s in arguments.structures))
+    start = 0
+    for structure, count in zip(arguments.structures, arguments.counts, strict=True):
+        joint.children.append(_shifted(structure, start, {}))
+        start += count
+    return joint
+
+
+def _shifted(structure: Structure, start: int, seen: dict[int, Structure]) -> Structure:
+    if id(structure) in seen:
+        return seen[id(structure)]
+    made = seen[id(structure)] = Structure(structure.kind, structure.value)
+    made.keys, made.data = structure.keys, structure.data
+    made.index = structure.index + start
+    made.children = [_shifted(c, start, seen) for c in structure.children]
+    return made
+
+
+class AutoWidth:
+    """The number of lanes per run, by the sizes of the argument and of what it turned into."""
+
+    def __init__(self, count: int, leaves: list[Any]) -> None:
+        self.count = count
+        self.nbytes = _nbytes(leaves)
+
+    def __call__(self, value_leaves: list[Any] | None, largest: int = 0) -> int:
+        """The width of the next run; ``value_leaves`` is None before the first.
+
+        ``largest`` is the size of the largest array on the way: lanes of more than 32 MB are taken
+        from the system, and given back, at each operation.
+        """
+        nbytes = max(self.nbytes, largest)
+        if value_leaves is not None:
+            nbytes = max(nbytes, _nbytes(value_leaves))
+        width = max(_FEWEST_LANES, BLOCK // max(nbytes, 1))
+        if value_leaves is None:
+            width = min(width, _FIRST_LANES)
+        return max(1, min(self.count, width))
+
+
+def _nbytes(leaves: list[Any]) -> int:
+    return sum(math.prod(leaf_shape(x)) * leaf_dtype(plain(x)).itemsize for x in leaves)
+
+
+def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | AutoWidth:
+    """The number of lanes per run."""
+    check_chunk(chunk)
+    if chunk is None:
+        return max(count, 1)
+    return AutoWidth(count, leaves) if isinstance(chunk, str) else int(chunk)
+
+
+def check_chunk(chunk: Any) -> None:
+    """Raise if it is no number of lanes."""
+    if chunk is None or (isinstance(chunk, str) and chunk == "auto"):
+        return
+    if isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
+        message = f'chunk is a positive integer, "auto" or None, not {chunk!r}'
+        raise SeedError(message)
+
+
+def check_mode(mode: str) -> None:
+    """Raise if there is no such mode."""
+    if mode not in ("auto", "forward", "reverse"):
+        message = f'mode is "auto", "forward" or "reverse", not {mode!r}'
+        raise ValueError(message)
+
+
+def check_holomorphic(
+    f: Function, arguments: Arguments, holomorphic: bool, *, has_aux: bool, outputs: str
+) -> None:
+    """Complex arguments: the derivative is one complex number only if J(iv) = iJ(v)."""
+    if "c" not in [leaf_dtype(plain(x)).kind for x in arguments.leaves]:
+        return
+    if not holomorphic:
+        raise NotHolomorphicError(COMPLEX_ARGUMENT)
+    seeds = random_seeds(arguments.leaves, 1, np.random.default_rng(0))
+    both = [np.concatenate([v, 1j * v]) if v.dtype.kind == "c" else None for v in seeds]
+    if any(v is None for v in both):
+        raise NotHolomorphicError(REAL_ARGUMENT)
+    given = GivenSeeds.__new__(GivenSeeds)
+    given.arrays, given.count, given.single = both, 2, False
+    outcome = run_forward(f, arguments, given, 2, has_aux=has_aux, outputs=outputs)
+    for t in outcome.tangents:
+        if not commutes_with_i(plain(t)):
+            raise NotHolomorphicError(NOT_HOLOMORPHIC)
+
+
+COMPLEX_ARGUMENT = (
+    "the argument is complex: say holomorphic=True if the function is holomorphic there (jvp, "
+    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to "
+    "real and imaginary parts"
+)
+REAL_ARGUMENT = "holomorphic=True: every argument to differentiate must be complex"
+NOT_HOLOMORPHIC = (
+    "holomorphic=True, but J(iv) = iJ(v) does not hold here: the function takes a "
+    "conjugate, an absolute value, or a real or imaginary part on the way"
+)
+
+
+def commutes_with_i(lanes: Any) -> Any:
+    """Whether the tangent along iv, lane 1, is i times that along v, lane 0; also traced."""
+    turned, found = 1j * lanes[0], lanes[1]
+    single = lanes.dtype in (np.float32, np.complex64)
+    relative, absolute = (1e-3, 1e-5) if single else (1e-6, 1e-9)
+    near = relative * np.abs(turned) + absolute * np.max(np.abs(lanes), initial=0.0)
+    both_nan = np.isnan(turned) & np.isnan(found)
+    return np.all((found == turned) | (np.abs(found - turned) <= near) | both_nan)

@@ -1,0 +1,133 @@
+"""``linearize``'s answer: the Jacobian at a point as a SciPy linear operator."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from fwdad.core.unpicklable import OfOneRun
+from fwdad.errors import SeedError, UnsupportedTypeError, type_in_words
+from fwdad.tangents.composite import flatten, leaf_order
+from fwdad.tangents.plain import plain
+from fwdad.tangents.seeds import check_unmasked, leaf_dtype, leaf_shape
+from fwdad.tangents.zero import Zero
+
+
+class JacobianOperator(OfOneRun, LinearOperator):  # type: ignore[misc]
+    """The Jacobian of f at x, without the matrix.
+
+    ``matvec`` pushes a direction forward; ``matmat`` pushes its columns a chunk at a time.
+    ``rmatvec`` pulls a cotangent back; ``rmatmat`` pulls its columns.
+    Composite arguments and values are raveled leaf after leaf, in C order.
+
+    Parameters
+    ----------
+    at : object
+        ``at.push(rows)`` answers the tangents of the leaves of f(x) in K directions of those of x,
+        ``at.pull(rows)`` the cotangents of these for K of f(x).
+    x : float, array or composite
+        Where.
+    y : float, array or composite
+        ``f(x)``.
+    """
+
+    made_by = "linearize(f, x)"
+
+    def __init__(self, at: Any, x: Any, y: Any) -> None:
+        self._at = at
+        self._leaves, _ = flatten(x)
+        leaves, structure = flatten(y)
+        self._order = leaf_order(structure)
+        self._outputs = outputs = [leaves[k] for k in self._order]
+        n = sum(math.prod(leaf_shape(leaf)) for leaf in self._leaves)
+        m = sum(math.prod(leaf_shape(leaf)) for leaf in outputs)
+        super().__init__(dtype_of([*self._leaves, *outputs]), (m, n))
+
+    def matvec(self, x: Any) -> np.ndarray:
+        """The Jacobian times a direction."""
+        return super().matvec(_fitting(x, self.shape[1], "vector", columns=False))
+
+    def rmatvec(self, x: Any) -> np.ndarray:
+        """The adjoint times a cotangent."""
+        return super().rmatvec(_fitting(x, self.shape[0], "cotangent", columns=False))
+
+    def matmat(self, X: Any) -> np.ndarray:
+        """The Jacobian times the columns of a matrix."""
+        return super().matmat(_fitting(X, self.shape[1], "matrix of directions", columns=True))
+
+    def rmatmat(self, X: Any) -> np.ndarray:
+        """The adjoint times the columns of a matrix."""
+        return super().rmatmat(_fitting(X, self.shape[0], "matrix of cotangents", columns=True))
+
+    def _matmat(self, v: np.ndarray) -> np.ndarray:
+        rows = _numbers(v, "vector")
+        if 0 in (*self.shape, len(rows)):
+            return np.zeros((self.shape[0], len(rows)), self.dtype)
+        parts = self._at.push(_split(rows, self._leaves))
+        return np.concatenate([parts[k].reshape(len(rows), -1) for k in self._order], axis=1).T
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(v.reshape(-1, 1))[:, 0]
+
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+        return self._rmatmat(v.reshape(-1, 1))[:, 0]
+
+    def _rmatmat(self, v: np.ndarray) -> np.ndarray:
+        rows = _numbers(v, "cotangent")
+        if 0 in (*self.shape, len(rows)):
+            return np.zeros((self.shape[1], len(rows)), self.dtype)
+        bars: dict[int, np.ndarray] = {}
+        for k, own in zip(self._order, _split(rows, self._outputs), strict=True):
+            bars[k] = bars[k] + own if k in bars else own  # an array that is answered twice
+        parts = self._at.pull([bars[k] for k in sorted(bars)])
+        return np.concatenate([p.reshape(len(rows), -1) for p in parts], axis=1).T
+
+
+def dtype_of(leaves: list[Any]) -> np.dtype[Any]:
+    """The dtype of an operator; raises where leaves have tangents of a class of their own."""
+    dtype = np.result_type(*(leaf_dtype(plain(leaf)) for leaf in leaves))
+    if dtype.kind == "O":
+        message = (
+            "a linear operator acts on numbers, and here x or f(x) has tangents of a class of "
+            "its own: use jvp(f, x, v)"
+        )
+        raise UnsupportedTypeError(message)
+    return dtype
+
+
+def _fitting(v: Any, n: int, what: str, *, columns: bool) -> Any:
+    """What an operator is given, if it has as many rows as it takes."""
+    shape: tuple[int, ...] = () if isinstance(v, Zero) else np.shape(plain(v))
+    fits = len(shape) == 2 and shape[0] == n if columns else shape in ((n,), (n, 1))
+    if not fits and not _is_sparse(v):
+        wanted = f"({n}, K)" if columns else f"({n},)"
+        came = f"of shape {shape}" if shape or np.isscalar(v) else f": {type_in_words(v)}"
+        message = f"a {what} of shape {wanted} is wanted, and one {came} came"
+        raise SeedError(message)
+    return v
+
+
+def _is_sparse(v: Any) -> bool:
+    return hasattr(v, "tocoo")
+
+
+def _numbers(v: np.ndarray, what: str) -> np.ndarray:
+    """The columns of a matrix, as rows."""
+    check_unmasked(v, what)
+    if v.dtype.kind not in "biufc":
+        message = f"a {what} of dtype {v.dtype} came; one of floats is wanted"
+        raise SeedError(message)
+    return np.ascontiguousarray(v.T)
+
+
+def _split(rows: np.ndarray, leaves: list[Any]) -> list[np.ndarray]:
+    """Rows of numbers as stacks of leaves."""
+    found, start = [], 0
+    for leaf in leaves:
+        size = math.prod(leaf_shape(leaf))
+        found.append(rows[:, start : start + size].reshape(len(rows), *leaf_shape(leaf)))
+        start += size
+    return found

@@ -1,0 +1,117 @@
+"""Arrays on lists that grow when the program runs: nobody may write into them later.
+
+A list holds the arrays themselves, a stack what they were when they were put on it. It is one list
+as long as nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.analysis.alias import Roots, memory_here, memory_of
+from fwdad.ir.ops import Apply, Block, Loop, Op, Program, Value, is_array
+from fwdad.ir.primitives.stacks import push
+from fwdad.ir.symbol import Symbol
+
+_WRITTEN = (
+    "an array is put on a list that grows when the program runs, and written afterwards: append a "
+    "copy of it (`.copy()`)"
+)
+_READ = (
+    "an item of a list that grows when the program runs is an array that is written: make an array "
+    "of the list, and write into that"
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an operation stands: its number, and the loops around it."""
+
+    number: int
+    loops: frozenset[Loop]
+
+
+def check_items(block: Block, lists: list[Any]) -> None:
+    """Raise if an array is written that is on a list.
+
+    Parameters
+    ----------
+    block : Block
+        All that has been traced of a function.
+    lists : list of Growing
+        Those that were made.
+    """
+    stacks = {held.stack.value for held in lists}
+    rows = {v: ops for held in lists for v, ops in held.read()}
+    if not stacks:
+        return
+    places = dict(_places(block, frozenset()))
+    pushed = [(op, op.args[1]) for op in places if _is_push(op, stacks) and is_array(op.args[1])]
+    begun = [held for held in lists if held.made in places]
+    pushed += [(held.made, x.value) for held in begun for x in held.head if _is_memory(x)]
+    if not pushed and not rows:
+        return
+    roots, here = memory_of(Program("", block)), memory_here(block)
+    once = [(op, place) for op, place in places.items() if not isinstance(op, Loop)]
+    made = {v: place for op, place in once for v in op.outputs}
+    writes = [(op, v) for op in places for v in op.writes() if v not in stacks]
+    for op, v in writes:
+        found = roots.get(v, {v})
+        for array, own in rows.items():
+            if array in found and op not in own:
+                raise UntraceableError(_READ, op.location)
+        for put, item in pushed:
+            shared = found & (roots.get(item, set()) | {item})
+            if shared and not _comes_before(op, v, put, shared, places, made, roots, here):
+                raise UntraceableError(_WRITTEN, put.location)
+
+
+def _is_push(op: Op, stacks: set[Value]) -> bool:
+    return isinstance(op, Apply) and op.function is push and op.args[0] in stacks
+
+
+def _is_memory(x: Any) -> bool:
+    return type(x) is Symbol and x.is_array
+
+
+def _places(block: Block, loops: frozenset[Loop], count: Any = None) -> Iterator[tuple[Op, _Place]]:
+    """Every operation with its place, in the order of the program."""
+    count = [0] if count is None else count
+    for op in block.ops:
+        count[0] += 1
+        yield op, _Place(count[0], loops)
+        inside = loops | {op} if isinstance(op, Loop) else loops
+        for inner in op.blocks():
+            yield from _places(inner, inside, count)
+
+
+def _comes_before(
+    op: Op,
+    v: Value,
+    pushed: Op,
+    shared: set[Value],
+    places: dict[Op, _Place],
+    made: dict[Value, _Place],
+    roots: Roots,
+    here: Roots,
+) -> bool:
+    """Whether each array that a write may mean is on the list later only.
+
+    It is if nothing is put on the list between the array's allocation and the write. What a loop
+    carries may be an array of an earlier iteration.
+    """
+    direct = here.get(v, {v})
+    carried = [r for r in direct if r not in made]
+    if any(roots.get(r, {r}) & shared for r in carried):
+        return False
+    write, at = places[op], places[pushed]
+    for r in direct & shared:
+        allocated = made[r]
+        if allocated.number < at.number < write.number:
+            return False
+        if not write.loops & at.loops <= allocated.loops:
+            return False
+    return True

@@ -1,0 +1,256 @@
+"""Arguments of a traced function: leaves that become inputs, and what is known beforehand."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError, type_in_words, with_article
+from fwdad.frontend.guards import CONSTANT, OpaqueError, Same, contents, kind_of
+from fwdad.frontend.slots import attributes_of, has_slots, has_slots_as_argument, stand_in
+from fwdad.ir.types import ArrayType, Size, Type, number_type
+from fwdad.tangents.namespaces import namespace_of
+
+Build = Callable[[list[Any], dict[int, Any]], Any]
+
+
+class Flattened:
+    """Arguments taken apart.
+
+    Attributes
+    ----------
+    leaves : list
+        Numbers and arrays, in order.
+    containers : list
+        The lists, dicts and objects that a function could change, in order.
+    key : hashable
+        Structure, types and static values: what a tape is specialised on.
+    examples : bool
+        Whether numbers and lengths are those of an example, which a tape may assume.
+    """
+
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, examples: bool = True
+    ) -> None:
+        self.examples = examples
+        self.leaves: list[Any] = []
+        self.containers: list[Any] = []
+        self._places: dict[int, int] = {}
+        self.key, self._build = self._take((args, tuple(kwargs.items())))
+
+    def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
+        """The arguments with other leaves, and the containers among them.
+
+        Parameters
+        ----------
+        leaves : list
+            What stands for the numbers and arrays.
+
+        Returns
+        -------
+        tuple, dict, list
+            Positional arguments, keyword arguments, and what stands for each of the containers.
+        """
+        made: dict[int, Any] = {}
+        args, kwargs = self._build(leaves, made)
+        return args, dict(kwargs), [made[k] for k in range(len(self.containers))]
+
+    def _take(self, x: Any) -> tuple[Hashable, Build]:
+        if number_type(x) is not None or isinstance(x, np.ndarray):
+            return self._leaf(x)
+        if isinstance(x, tuple):
+            return self._tuple(x)
+        if isinstance(x, (list, dict)) or is_record(x):
+            if id(x) in self._places:  # the same object again
+                k = self._places[id(x)]
+                return ("again", k), lambda _, made: made[k]
+            return self._container(x)
+        if isinstance(x, (set, bytearray, types.GeneratorType)):
+            message = f"{type_in_words(x)} as an argument cannot be traced: give a list or an array"
+            raise UntraceableError(message)
+        return static_key(x), lambda _, __: x
+
+    def _leaf(self, x: Any) -> tuple[Hashable, Build]:
+        if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
+            message = f"an array of dtype {x.dtype} cannot be traced"
+            raise UntraceableError(message)
+        refuse_subclass(x)
+        k = len(self.leaves)
+        self.leaves.append(x)
+        return leaf_key(x), lambda leaves, _: leaves[k]
+
+    def _tuple(self, x: Any) -> tuple[Hashable, Build]:
+        refuse_attributes(x)
+        keys, builds = self._all(x)
+        cls = type(x)
+        if hasattr(x, "_fields"):
+            return (cls, keys), lambda leaves, made: cls(*(b(leaves, made) for b in builds))
+        return (cls, keys), lambda leaves, made: cls(b(leaves, made) for b in builds)
+
+    def _container(self, x: Any) -> tuple[Hashable, Build]:
+        cls = type(x)
+        if isinstance(x, (list, dict)) and cls not in (list, dict):
+            message = (
+                f"{with_article(cls.__name__)} as an argument cannot be traced: give a "
+                "list or a dict"
+            )
+            raise UntraceableError(message)
+        k = self._places[id(x)] = len(self.containers)
+        self.containers.append(x)
+        if isinstance(x, list):
+            keys, builds = self._all(x)
+
+            def fill_list(leaves: list[Any], made: dict[int, Any]) -> Any:
+                held = made[k] = []
+                held.extend(b(leaves, made) for b in builds)
+                return held
+
+            return (cls, keys), fill_list
+        content = x if isinstance(x, dict) else attributes_of(x)
+        keys, builds = self._all(content.values())
+        names = tuple(content)
+
+        def fill(leaves: list[Any], made: dict[int, Any]) -> Any:
+            held = made[k] = cls() if isinstance(x, dict) else traced_object(cls)
+            target = held if isinstance(x, dict) else vars(held)
+            for name, b in zip(names, builds, strict=True):
+                target[name] = b(leaves, made)
+            return held
+
+        return (cls, names, keys), fill
+
+    def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
+        made = [self._take(item) for item in items]
+        return tuple(key for key, _ in made), [build for _, build in made]
+
+
+def static_key(x: Any) -> Hashable:
+    """What a tape is specialised on for what is neither a number, an array nor a container."""
+    try:
+        if kind_of(x) > CONSTANT:
+            return ("contents", Same(x), contents(x))
+    except OpaqueError as found:
+        message = f"an argument is, or holds, {found.why}: it cannot be traced"
+        raise UntraceableError(message) from None
+    try:
+        hash(x)
+    except TypeError:
+        return Same(x)
+    return ("static", type(x), x)
+
+
+def refuse_attributes(x: Any, place: Location | None = None) -> None:
+    """A tuple of a class that holds more than its items, as what ``scipy.stats`` answers."""
+    if namespace_of(x):
+        message = (
+            f"{type_in_words(x)} is a tuple with attributes beside its items, which cannot be "
+            "traced: take its items, or call what answers it without `jit`"
+        )
+        raise UntraceableError(message, place)
+
+
+def new_object(cls: Any) -> Any:
+    """An object of a class without attributes."""
+    own = isinstance(cls.__new__, types.FunctionType)  # the user's, which may want arguments
+    return object.__new__(cls) if own else cls.__new__(cls)
+
+
+def traced_object(cls: Any) -> Any:
+    """An object without attributes, or what stands for one in a trace."""
+    return new_object(stand_in(cls) if has_slots(cls) else cls)
+
+
+def is_record(x: Any) -> bool:
+    """Whether an argument is an object whose attributes are arguments, too.
+
+    Parameters
+    ----------
+    x : object
+        An argument, or a part of one.
+    """
+    if isinstance(x, (type, types.ModuleType, types.FunctionType, types.MethodType)):
+        return False
+    if isinstance(x, BaseException):
+        return False
+    if not isinstance(namespace_of(x), dict):
+        return has_slots_as_argument(x)
+    own_new = getattr(type(x), "__new__", None) is not object.__new__
+    if own_new and type(x) is not types.SimpleNamespace:
+        return False
+    module = type(x).__module__
+    library = module.split(".")[0] in ("numpy", "scipy", "builtins", "functools")
+    ours = module.startswith("fwdad.") and not module.startswith("fwdad.examples.")
+    return (not library and not ours) or hasattr(type(x), "__fwdad_record__")
+
+
+def leaf_key(x: Any) -> Hashable:
+    """What a tape is specialised on for a leaf: its type, and whether lengths are 0 or 1."""
+    if isinstance(x, np.ndarray):
+        return (x.dtype, tuple(n if n < 2 else -1 for n in x.shape))
+    t = number_type(x)
+    return (type(x),) if t is None else (t.dtype, t.python)  # no leaf is there any more
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Which lengths of inputs a tape takes as those of the example.
+
+    Attributes
+    ----------
+    at_most : int
+        Those of arrays that have no more elements.
+    axes : frozenset of tuple
+        ``(input, axis)``: those of these axes.
+    """
+
+    at_most: int = 0
+    axes: frozenset[tuple[int, int]] = frozenset()
+
+    def assumes(self, x: np.ndarray, k: int, axis: int) -> bool:
+        """Whether it takes that of one axis of input k."""
+        return x.size <= self.at_most or (k, axis) in self.axes
+
+
+UNKNOWN = Lengths()
+
+
+def leaf_type(
+    x: Any,
+    k: int,
+    *,
+    example: bool = True,
+    lengths: Lengths = UNKNOWN,
+    shared: dict[int, Size] | None = None,
+) -> Type:
+    """The type of input k: lengths of two and more are unknown, but for those that are assumed.
+
+    Lengths that are equal in the example are one where they are ``shared``.
+    """
+    if isinstance(x, np.ndarray):
+        shape: list[int | Size] = []
+        for axis, n in enumerate(x.shape):
+            known = n < 2 or (example and lengths.assumes(x, k, axis))
+            size = n if known else Size((k, axis), n if example else None)
+            if isinstance(size, Size) and shared is not None:
+                size = shared.setdefault(n, size)
+            shape.append(size)
+        return ArrayType(x.dtype, tuple(shape))
+    t = number_type(x)
+    assert t is not None
+    return t
+
+
+def refuse_subclass(x: Any, place: Any = None) -> None:
+    """Raise if an array is of a class with operators of its own, or of dates: no tape has these."""
+    if not isinstance(x, np.ndarray):
+        return
+    if type(x) is not np.ndarray:
+        message = f"{type_in_words(x)} cannot be traced: give a plain array"
+        raise UntraceableError(message, place)
+    if x.dtype.kind not in "biufc":
+        message = f"an array of dtype {x.dtype} cannot be traced"
+        raise UntraceableError(message, place)

@@ -1,0 +1,124 @@
+"""Builtins about objects and functions: ``isinstance``, ``getattr``, ``print``, ``partial``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.slots import is_stand_in
+from fwdad.frontend.syntax.attributes import class_of
+from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.iterators import CLASSES
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.ir.symbol import Symbol
+from fwdad.tangents.namespaces import namespace_of
+
+
+@builtin(isinstance)
+def _isinstance(tracer: Any, x: Any, classes: Any) -> Any:
+    if isinstance(x, (Symbol, Closure, Method, Items)):
+        return issubclass(class_of(x), classes)
+    if type(x) in CLASSES:
+        return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
+    return isinstance(x, classes)
+
+
+def _agreed(tracer: Any, x: Any, ask: Callable[[type], Any]) -> Any:
+    """The answer for what stands for an iterable, whichever class it would have."""
+    first, *others = {ask(cls): None for cls in CLASSES[type(x)]}
+    if others:
+        message = "the class of an iterator cannot be told in a traced program"
+        raise UntraceableError(message, tracer.location())
+    return first
+
+
+@builtin(type)
+def _type(tracer: Any, x: Any, *rest: Any) -> Any:
+    if rest:
+        message = "a class is made by `type`, which cannot be traced"
+        raise UntraceableError(message, tracer.location())
+    if type(x) in CLASSES:
+        return _agreed(tracer, x, lambda cls: cls)
+    return class_of(x)
+
+
+def has_attribute(tracer: Any, o: Any, name: str) -> bool:
+    """``hasattr(o, name)``."""
+    if type(o) is Symbol:
+        return hasattr(class_of(o), name)
+    if type(o) in CLASSES:
+        return _agreed(tracer, o, lambda cls: hasattr(cls, name))
+    if not isinstance(o, Closure) and not tracer.recorder.is_own(namespace_of(o)):
+        found = hasattr(o, name)
+        if isinstance(name, str) and not isinstance(o, (Closure, Method)):
+            tracer.guard(("asked", o, name), found)
+        return found
+    try:
+        tracer.attribute(o, name)
+    except AlwaysRaises as raised:
+        if raised.is_a(AttributeError):
+            return False
+        raise
+    return True
+
+
+@builtin(getattr)
+def _getattr(tracer: Any, o: Any, name: str, *default: Any) -> Any:
+    if default and not has_attribute(tracer, o, name):
+        return default[0]
+    return tracer.attribute(o, name)
+
+
+builtin(hasattr)(has_attribute)
+
+
+@builtin(setattr)
+def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
+    tracer.set_attribute(o, name, value)
+
+
+@builtin(delattr)
+def _delattr(tracer: Any, o: Any, name: str) -> None:
+    tracer.delete_attribute(o, name)
+
+
+@builtin(vars)
+def _vars(tracer: Any, o: Any) -> Any:
+    if is_stand_in(type(o)) and class_of(o).__dictoffset__ == 0:
+        raise AlwaysRaises(TypeError, ("vars() argument must have __dict__ attribute",))
+    return tracer.attribute(o, "__dict__")
+
+
+@builtin(callable)
+def _callable(tracer: Any, x: Any) -> bool:
+    return type(x) is not Symbol and (callable(x) or hasattr(x, "node"))
+
+
+@builtin(functools.partial)
+def _partial(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(f, Method):
+        return _partial(tracer, f.function, f.owner, *args, **kwargs)
+    if callable(f):
+        return functools.partial(f, *args, **kwargs)
+    return functools.partial(_Called(f), *args, **kwargs)
+
+
+class _Called(OfTrace):
+    """What is called in the trace only, in a place where Python wants a callable."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        message = (
+            "a function that is defined in a traced program is called by code without a source"
+        )
+        raise UntraceableError(message)
+
+
+CALLED[_Called] = lambda tracer, f, args, kwargs: tracer.call(f.function, args, kwargs)

@@ -1,0 +1,300 @@
+"""``functools.lru_cache``: what a function answers to known arguments is traced once.
+
+A result is kept for the block of the program in which it is written, and the blocks inside that.
+Somewhere else the function is traced again: what it wrote there would not have run. Python keeps
+its first answer, so that is right as long as nothing changes that the answer was made of, nor the
+answer itself. Where that may be otherwise the function is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.syntax.frame import Closure, names_of
+from fwdad.frontend.syntax.merge import container_of
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.effects import own_function
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Apply, Block, Load, Op, Value, is_array, values_in, walk
+from fwdad.ir.rewrite import all_inside, all_used
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import number_type
+
+_WRITES = (
+    "a function under `functools.lru_cache` that changes what it has not made cannot be traced: "
+    "it does so at its first call only"
+)
+_READS = (
+    "a function under `functools.lru_cache` is called where what it reads may have changed: Python "
+    "would keep its first answer. This cannot be traced; give it what changes as an argument"
+)
+_LENGTHS = ("length_of", "length_if_any")
+
+
+@dataclass
+class _Kept:
+    """A result, and where it was written."""
+
+    value: Any
+    block: Block
+    at: int
+    last: Op | None
+
+    def is_there(self, recorder: Recorder) -> bool:
+        """Whether what has been written ran before what is written now."""
+        if all(b is not self.block for b in recorder.blocks[recorder.first_block :]):
+            return False
+        ops = self.block.ops
+        return self.last is None or (len(ops) >= self.at and ops[self.at - 1] is self.last)
+
+
+@dataclass(eq=False)
+class Cached(OfTrace):
+    """A function under ``functools.lru_cache``.
+
+    Attributes
+    ----------
+    function : callable
+        Of the trace, or from outside.
+    around : list of Block
+        Those that were open when the cache was made: what they define is one value for it.
+    kept : dict
+        By known arguments, with their types.
+    seen : dict
+        By known arguments, and None for others: what the function could see at each call.
+    keys : dict
+        By known arguments: these with their types.
+    """
+
+    function: Any
+    around: list[Block]
+    kept: dict[Any, _Kept] = field(default_factory=dict)
+    seen: dict[Any, list[list[Any]]] = field(default_factory=dict)
+    keys: dict[Any, Any] = field(default_factory=dict)
+
+
+class Decorator(OfTrace):
+    """What ``functools.lru_cache(maxsize=…)`` answers."""
+
+
+@builtin(functools.lru_cache, functools.cache)
+def _lru_cache(tracer: Any, maxsize: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+    if maxsize is None or number_type(maxsize) is not None:
+        return Decorator()
+    return Cached(maxsize, list(tracer.recorder.blocks))
+
+
+def _decorate(tracer: Any, _f: Decorator, args: Any, _kwargs: Any) -> Any:
+    (function,) = args
+    return Cached(function, list(tracer.recorder.blocks))
+
+
+CALLED[Decorator] = _decorate
+
+
+def _from_outside(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+    if id(f) not in tracer.caches:
+        tracer.caches[id(f)] = f, Cached(f.__wrapped__, tracer.recorder.blocks[:1])
+    return _call(tracer, tracer.caches[id(f)][1], args, kwargs)
+
+
+def _call(tracer: Any, f: Cached, args: Any, kwargs: Any) -> Any:
+    known = all(map(_is_plain, (*args, *kwargs.values())))
+    given = (len(args), *args, *(x for pair in sorted(kwargs.items()) for x in pair))
+    key = tuple((type(x), x) for x in given) if known else None
+    found = f.kept.get(key)
+    if found is None or not found.is_there(tracer.recorder):
+        place = given if known else None  # 2 and 2.0 are one key of Python's
+        found = _traced(tracer, f, args, kwargs, place, key)
+    for answered in tracer.answered:
+        answered.update(_values_inside(found.value))
+    return found.value
+
+
+CALLED[Cached] = _call
+CALLED[functools._lru_cache_wrapper] = _from_outside
+
+
+def _traced(tracer: Any, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
+    """Write a call, and make sure that it is written as Python runs it."""
+    recorder = tracer.recorder
+    read = _read_by(f.function)
+    alike = f.seen.get(place, [])
+    others = f.seen.get(None, []) if place else [s for seen in f.seen.values() for s in seen]
+    if (
+        not all(_same(before, read) for before in (*alike, *others))
+        or f.keys.get(place, key) != key
+    ):
+        raise UntraceableError(_READS, tracer.location())
+    f.seen.setdefault(place, []).append(read)
+    f.keys[place] = key
+    block, begin, before = recorder.block, len(recorder.block.ops), recorder.contents()
+    tracer.answered.append(_values_inside([*args, *kwargs.values()]))
+    tracer.remembered = place is not None
+    try:
+        value = tracer.call(f.function, args, kwargs)
+    finally:
+        tracer.remembered = False
+        own = tracer.answered.pop()
+    if recorder.block is not block:  # it is left in the middle of one of its branches
+        raise UntraceableError(_READS, tracer.location())
+    made = block.ops[begin:]
+    if recorder.have_changed(before) or _writes_outside(recorder, made):
+        raise UntraceableError(_WRITES, tracer.location())
+    _keeps_its_answer(tracer, f, made, own, value)
+    found = _Kept(value, block, len(block.ops), block.ops[-1] if block.ops else None)
+    if key is not None:
+        f.kept[key] = found
+    return found
+
+
+def _keeps_its_answer(tracer: Any, f: Cached, made: list[Op], own: set[Value], value: Any) -> None:
+    """Raise where the answer may be another one at another call; see that it stays so.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        Has written the call.
+    f : Cached
+        What is called.
+    made : list of Op
+        The call.
+    own : set of Value
+        Its arguments, and what other functions with a cache have answered to it.
+    value : object
+        Its answer.
+    """
+    recorder, inside = tracer.recorder, all_inside(Block(ops=made))
+    run = set(walk(Block(ops=made)))
+    asked = [op for op in made if own_function(op) not in _LENGTHS]
+    read = set().union(*map(all_used, asked)) - inside - own
+    deeper = [b for b in recorder.blocks if all(b is not a for a in f.around)]
+    varying = {v for b in deeper for v in (*b.params, *(v for op in b.ops for v in op.outputs))}
+    arrays = {v for v in (read | own | _values_inside(value)) if is_array(v)}
+    owners = set().union(*map(recorder.owners, arrays))
+    written = [op for b in recorder.blocks for op in walk(b) if op.writes() and op not in run]
+    if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
+        raise UntraceableError(_READS, tracer.location())
+    recorder.unwritten |= owners
+    held = [c for c in _containers(value) if recorder.is_own(c)]
+    recorder.unchanged.append((recorder.contents_of(held), tracer.location()))
+
+
+def check_answers(recorder: Recorder) -> None:
+    """Raise where a list, dict or object that has been answered is changed later."""
+    for held, place in recorder.unchanged:
+        if recorder.have_changed(held):
+            raise UntraceableError(_READS, place)
+
+
+def _may_write(recorder: Recorder, op: Op, arrays: set[Value]) -> bool:
+    return any(not recorder.owners(v).isdisjoint(arrays) for v in op.writes())
+
+
+def _read_by(function: Any) -> list[Any]:
+    """What a function sees: names of enclosing functions, what containers and functions hold."""
+    found: list[Any] = []
+    known: set[int] = set()
+    waiting = [function]
+    while waiting:
+        x = waiting.pop()
+        if isinstance(x, tuple):
+            waiting.extend(x)
+        elif type(x) is not Closure:
+            held = container_of(x)
+            if held is not None and id(held) not in known:
+                known.add(id(held))
+                inside = [*held, *held.values()] if isinstance(held, dict) else list(held)
+                found.extend((len(inside), *inside))
+                waiting.extend(inside)
+        elif id(x) not in known:
+            known.add(id(x))
+            inside = list(_names_of(x))
+            found.extend(inside)
+            waiting.extend(inside)
+    return found
+
+
+def _names_of(function: Closure) -> Iterator[Any]:
+    own = names_of(function.node).own
+    names = {n.id for n in ast.walk(function.node) if isinstance(n, ast.Name)} - own
+    for name in sorted(names):
+        home = function.frame.home(name)
+        if home is not None:
+            yield home.locals.get(name, UNBOUND)
+
+
+def _same(before: list[Any], now: list[Any]) -> bool:
+    """Whether a function that is called again sees what it has seen."""
+
+    def same(a: Any, b: Any) -> bool:
+        if type(a) is Symbol and type(b) is Symbol:
+            return a.value is b.value
+        if type(a) is tuple and type(b) is tuple:
+            return len(a) == len(b) and all(map(same, a, b))
+        return a is b or (number_type(a) is not None and type(a) is type(b) and a == b)
+
+    return len(before) == len(now) and all(map(same, before, now))
+
+
+def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:
+    """Whether operations write into arrays that they have not made."""
+    made = all_inside(Block(ops=ops))
+    waiting = [v for op in walk(Block(ops=ops)) for v in op.writes()]
+    known: set[Value] = set()
+    while waiting:
+        v = waiting.pop()
+        if v in known:
+            continue
+        known.add(v)
+        if v not in made:
+            return True
+        op = recorder.made_by(v)
+        if isinstance(op, Load) and op.view:
+            waiting.append(op.array)
+        elif isinstance(op, Apply):
+            waiting.extend(a for a in values_in(windows(op)) if is_array(a))
+        elif op is None or op.nests:  # a name that means several arrays
+            return True
+    return False
+
+
+def _values_inside(x: Any) -> set[Value]:
+    """The values in an answer, or among arguments, and in containers there."""
+    found = {x.value} if type(x) is Symbol else set()
+    for held in _containers(x):
+        inside = held.values() if isinstance(held, dict) else held
+        found.update(v.value for v in _flat(inside) if type(v) is Symbol)
+    return found | {v.value for v in _flat((x,)) if type(v) is Symbol}
+
+
+def _flat(items: Any) -> Iterator[Any]:
+    for x in items:
+        if isinstance(x, tuple):
+            yield from _flat(x)
+        else:
+            yield x
+
+
+def _containers(x: Any) -> list[Any]:
+    """The containers that can be reached from a content."""
+    found: dict[int, Any] = {}
+    waiting = list(_flat((x,)))
+    while waiting:
+        held = container_of(waiting.pop())
+        if held is not None and id(held) not in found:
+            found[id(held)] = held
+            waiting.extend(_flat(held.values() if isinstance(held, dict) else held))
+    return list(found.values())
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether an argument is known, and nothing that may change."""
+    return x is None or isinstance(x, (bool, int, float, complex, str))

@@ -1,0 +1,196 @@
+"""Calls: each kind of callable goes its own way."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.debuggers import stops
+from fwdad.eager.calls.dispatch import python_inside
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.calls import growing_arrays
+from fwdad.frontend.calls.classes import ClassCalls
+from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
+from fwdad.frontend.calls.outputs import append, emit, puts_out
+from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
+from fwdad.frontend.guards import held_by_partial
+from fwdad.frontend.numpy_sources.row_by_row import Flat
+from fwdad.frontend.numpy_sources.table import SOURCES
+from fwdad.frontend.slots import class_attribute
+from fwdad.frontend.syntax.attributes import BoundArrayMethod
+from fwdad.frontend.syntax.control import branch
+from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Optional
+from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.by_position import by_position
+from fwdad.rules.core.registry import find_rule, function_name
+
+_QUESTIONS = {isinstance, type, hasattr, getattr, callable, bool, round, abs, float, int, len}
+"""Those that can be asked about None."""
+
+_FRESH = {
+    np.sum, np.prod, np.mean, np.std, np.var, np.max, np.min, np.argmax, np.argmin, np.any, np.all,
+    np.median, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.cumprod, np.diff, np.where,
+}  # fmt: skip
+"""Functions that make new memory of all their arguments."""
+
+
+class Calls(ClassCalls):
+    """Calls a value, whatever it is."""
+
+    def call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a value."""
+        if stops(f):
+            message = (
+                f"{getattr(f, '__qualname__', 'breakpoint')}() stops a program while it runs, and "
+                "this one is written down without values: take the call out, or call the function, "
+                "or its derivative, without jit"
+            )
+            raise UntraceableError(message, self.location())
+        if f is functools.singledispatch:  # it reads annotations, which closures here have not
+            message = "functools.singledispatch cannot be called in a traced function"
+            raise UntraceableError(message, self.location())
+        if type(kwargs.get("argnums")) is Symbol:  # a global, which decides what is written
+            kwargs = {**kwargs, "argnums": self.known(kwargs["argnums"])}
+        if isinstance(f, Closure):
+            return self.inline_closure(f, args, kwargs)
+        if isinstance(f, Method):
+            return self.call(f.function, (f.owner, *args), kwargs)
+        if isinstance(f, functools.partial):
+            self.guard(("partial", f), held_by_partial(f))
+            given = {key: self.bound_outside(x, key) for key, x in f.keywords.items()}
+            first = [self.bound_outside(x, "a") for x in f.args]
+            return self.call(f.func, (*first, *args), {**given, **kwargs})
+        if kwargs:
+            args, kwargs = by_position(f, args, kwargs)
+        if growing_arrays.is_among(args, kwargs):
+            answer = growing_arrays.in_numpy(f, args, kwargs)
+            if answer is not NotImplemented:
+                return answer
+            args, kwargs = growing_arrays.as_arrays(f, args, kwargs)
+        of_numpy = getattr(f, "__module__", None) == "numpy" and type(f).__hash__ is not None
+        if of_numpy or isinstance(f, (NUMPY_FUNCTION, np.ufunc)):
+            args, kwargs = self._as_arrays(f, args, kwargs)
+            args, kwargs = self.static_options(f, args, kwargs, AXES)
+        try:
+            handle = BUILTINS.get(f)
+        except TypeError:
+            handle = None
+        if handle is not None:
+            if f in _QUESTIONS and args and isinstance(args[0], Optional):
+                return self._asked_of_both(f, args, kwargs)
+            return self._handled(handle, f, args, kwargs)
+        if type(f) in CALLED:
+            return CALLED[type(f)](self, f, args, kwargs)
+        if puts_out(f):
+            return emit(self, f, args, kwargs)
+        if isinstance(f, types.MethodType):
+            return self._call_bound(f, args, kwargs)
+        if isinstance(f, types.FunctionType):
+            return self.call_function(f, args, kwargs)
+        if isinstance(f, BoundArrayMethod):
+            return f.call(self, args, kwargs)
+        if isinstance(f, type):
+            return self.call_class(f, args, kwargs)
+        if type(f).__module__.startswith("numba."):
+            return self._call_numba(f, args, kwargs)
+        if type(f).__module__ in ("fwdad.drivers.jitted_function", "functools") and hasattr(
+            f, "__wrapped__"
+        ):
+            return self.call(f.__wrapped__, args, kwargs)  # under jit, or of several methods
+        if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
+            return self.call_numpy(f, args, kwargs)
+        if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
+            return self._call_object(f, args, kwargs)
+        message = f"'{type(f).__name__}' object is not callable"
+        raise AlwaysRaises(TypeError, (message,))
+
+    def _call_object(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """An object by its ``__call__`` in Python, else a function in C."""
+        method = class_attribute(type(f), "__call__")
+        if isinstance(method, types.FunctionType):
+            self.guard_class(type(f), "__call__", method)
+            return self.call(method, (f, *args), kwargs)
+        return self.call_native(f, args, kwargs)
+
+    def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
+        """What a handler makes of a call, or the TypeError of arguments that nothing takes."""
+        try:
+            return handle(self, *args, **kwargs)
+        except TypeError as error:
+            message = _misfit(f, args, kwargs)
+            if message is None:
+                raise
+            raise AlwaysRaises(TypeError, (message,)) from error
+
+    def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """For NumPy ``a.flat`` is an array, and ``like=`` says whose function is called."""
+        like = kwargs.get("like", ())
+        if like is None or type(like) is Symbol or type(like) is np.ndarray:
+            kwargs = {key: x for key, x in kwargs.items() if key != "like"}
+        # `np.array(a.flat)` is a window on a
+        fresh = isinstance(f, np.ufunc) or (isinstance(f, NUMPY_FUNCTION) and f in _FRESH)
+        if fresh and not writes(f) and any(type(x) is Flat for x in (*args, *kwargs.values())):
+
+            def array(x: Any) -> Any:
+                return self.call(np.ravel, (x.array,), {}) if type(x) is Flat else x
+
+            args = tuple(map(array, args))
+            kwargs = {key: array(x) for key, x in kwargs.items()}
+        return args, kwargs
+
+    def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """What is asked about a value that may be None: of the value, and of None."""
+        first, *rest = args
+        return branch(
+            self.recorder,
+            first.flag,
+            lambda: self.call(f, (first.value, *rest), kwargs),
+            lambda: self.call(f, (None, *rest), kwargs),
+        )
+
+    def _call_numba(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """A function under ``numba.njit`` by its Python source, a ufunc of Numba's as it is."""
+        python = python_inside(f)
+        if find_rule(f) is not None or hasattr(f, "nin"):
+            args = tuple(self.listed(self.number(a)) for a in args)
+            return self.recorder.apply(f, args, kwargs)
+        if python is not None:
+            return self.call(python, args, kwargs)
+        message = f"{type_in_words(f)} of Numba has no Python source that can be traced"
+        raise UntraceableError(message, self.location())
+
+    def _call_bound(self, f: types.MethodType, args: Any, kwargs: Any) -> Any:
+        if type(f.__self__) in METHODS_OF:
+            return METHODS_OF[type(f.__self__)](self, f, args, kwargs)
+        return self.call(f.__func__, (f.__self__, *args), kwargs)
+
+    def appended_outside(self, items: Any, x: Any) -> None:
+        """``items.append(x)`` of a list from outside: done whenever the program runs."""
+        self.append_outside(items)
+        emit(self, functools.partial(append, items), (x,), {})
+
+    def call_numpy(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """A function of NumPy's without a rule: what it is in Python, in line."""
+        written = SOURCES.get(f) or getattr(f, "_implementation", None)
+        if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
+            return self.call_function(written, args, kwargs, f)
+        return self.call_native(f, args, kwargs)
+
+
+def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:
+    """What Python says of arguments that a known function has no parameters for."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # it tells nobody what it takes
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return f"{function_name(f)}() {error}"
+    return None

@@ -1,0 +1,271 @@
+"""Lists, dicts and their kin: what changes them, and what orders them by values."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import operator
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.memory.containers import CONTAINER_METHODS
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import number_type
+
+_TAKING_ITEMS = {"extend", "extendleft", "update", "union", "intersection", "difference",
+                 "symmetric_difference", "intersection_update", "difference_update",
+                 "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"}  # fmt: skip
+
+
+def call_method(tracer: Any, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """A method of a list, dict, set or deque."""
+    base = next(c for c in CONTAINERS if isinstance(owner, c))
+    if name in CONTAINER_METHODS[base] or not hasattr(base, name):
+        tracer.may_change(owner)
+        tracer.recorder.touch(owner)
+    if base is list and name == "sort":
+        owner[:] = in_order(tracer, list(owner), **kwargs)
+        return None
+    if name in _TAKING_ITEMS:
+        args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
+    if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
+        args = (tracer.known(args[0]), *args[1:])
+    found = tracer.native(lambda: _in_c(owner, name)(*args, **kwargs))
+    return tracer.made(found) if name == "copy" or base is set else found
+
+
+def _in_c(owner: Any, name: str) -> Any:
+    """The method in C, which a class of the user's may override."""
+    held = (t.__dict__[name] for t in type(owner).__mro__ if name in t.__dict__)
+    return next(m for m in held if not isinstance(m, types.FunctionType)).__get__(owner)
+
+
+def _items(tracer: Any, x: Any) -> Any:
+    """What is iterated over, as a list; anything else as it is, for Python to complain."""
+    array = type(x) is Symbol and x.is_array
+    return iteration.items(tracer, x) if array or isinstance(x, np.ndarray) else tracer.listed(x)
+
+
+@builtin(dict.fromkeys)
+def _fromkeys(tracer: Any, keys: Any, value: Any = None) -> Any:
+    held = [tracer.known(key) for key in iteration.items(tracer, keys)]
+    return tracer.recorder.fresh(tracer.native(dict.fromkeys, held, value))
+
+
+def _made_of_items(cls: type) -> None:
+    @builtin(cls)
+    def make(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        given = tuple(_items(tracer, a) for a in args[:1]) + args[1:]
+        return tracer.recorder.fresh(tracer.native(lambda: cls(*given, **kwargs)))
+
+
+for _cls in (deque, frozenset, OrderedDict):
+    _made_of_items(_cls)
+
+
+@builtin(defaultdict)
+def _defaultdict(tracer: Any, factory: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(factory, Closure):
+        factory = Factory(factory)
+    args = tuple(_items(tracer, a) for a in args)
+    return tracer.recorder.fresh(tracer.native(lambda: defaultdict(factory, *args, **kwargs)))
+
+
+class Factory:
+    """A function that is defined in a traced program, for C code that asks whether it is one."""
+
+    def __init__(self, function: Closure) -> None:
+        self.function = function
+
+    def __call__(self) -> Any:
+        message = "a function that is defined in a traced program is called by code in C"
+        raise UntraceableError(message)
+
+
+def missing(tracer: Any, o: defaultdict[Any, Any], key: Any) -> Any:
+    """What a ``defaultdict`` makes for a key that it does not have."""
+    made = o.default_factory
+    if made is None:
+        raise AlwaysRaises(KeyError, (key,))
+    value = tracer.call(made.function if isinstance(made, Factory) else made, (), {})
+    tracer.set_subscript(o, key, value)
+    return value
+
+
+@builtin(sorted)
+def _sorted(tracer: Any, x: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    return tracer.recorder.fresh(in_order(tracer, iteration.items(tracer, x), key, reverse))
+
+
+# -- operators on sequences
+
+
+@builtin(operator.concat)
+def _concat(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.binary(operator.add, a, b)
+
+
+@builtin(operator.iconcat)
+def _iconcat(tracer: Any, a: Any, b: Any) -> Any:
+    return tracer.augmented(operator.add, a, b)
+
+
+@builtin(operator.abs)
+def _abs(tracer: Any, x: Any) -> Any:
+    return tracer.call(abs, (x,), {})
+
+
+@builtin(operator.call)
+def _call(tracer: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    return tracer.call(f, args, kwargs)
+
+
+@builtin(operator.getitem)
+def _getitem(tracer: Any, o: Any, index: Any) -> Any:
+    return tracer.subscript(o, index)
+
+
+# -- by values
+
+
+def in_order(tracer: Any, held: list[Any], key: Any = None, reverse: Any = False) -> list[Any]:
+    """``sorted(held, key=key, reverse=reverse)``: by values, a sort and a gather on the tape."""
+    reverse = tracer.known(reverse)
+    keys = held if key is None else [tracer.call(key, (item,), {}) for item in held]
+    if not mentions_symbols(keys):
+        order = tracer.native(
+            lambda: sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+        )
+        return [held[k] for k in order]
+    if len(held) < 2:
+        return held
+    places = _order(tracer, keys[::-1] if reverse else keys)
+    if reverse:  # equal ones stay as they stood
+        last = len(held) - 1
+        places = [tracer.binary(operator.sub, last, k) for k in places[::-1]]
+    return _gathered(tracer, held, places)
+
+
+def _order(tracer: Any, keys: list[Any]) -> list[Any]:
+    """The places of the keys in rising order, as symbols."""
+    widths = {len(k) if isinstance(k, (tuple, list)) else 0 for k in keys}
+    if len(widths) == 1 and widths != {0}:
+        columns = list(zip(*keys, strict=True))
+        if all(_are_numbers(column) for column in columns):
+            arrays = [tracer.call(np.array, (list(column),), {}) for column in reversed(columns)]
+            places = tracer.call(np.lexsort, (tuple(arrays),), {})
+            return [tracer.recorder.load(places, k) for k in range(len(keys))]
+    if not _are_numbers(keys):
+        message = (
+            "`sorted` by values that are neither numbers nor tuples of numbers cannot be traced: "
+            "use numpy.argsort on an array of keys"
+        )
+        raise UntraceableError(message, tracer.location())
+    array = tracer.call(np.array, (list(keys),), {})
+    places = tracer.call(np.argsort, (array,), {"kind": "stable"})
+    return [tracer.recorder.load(places, k) for k in range(len(keys))]
+
+
+def _are_numbers(xs: Any) -> bool:
+    """Whether all are numbers that NumPy orders as Python does."""
+    return all(
+        (type(x) is Symbol and not x.is_array and x.type.dtype.kind in "biuf")
+        or isinstance(x, (bool, int, float, np.number))
+        for x in xs
+    )
+
+
+def _gathered(tracer: Any, held: list[Any], places: list[Any]) -> list[Any]:
+    """The items at some places."""
+    if all(item is held[0] for item in held):
+        return held
+    if _are_numbers(held):
+        types = {(t.dtype, t.python) for t in map(number_type, held) if t is not None}
+        symbols: list[Any] = [x for x in held if type(x) is Symbol]
+        types |= {(x.type.dtype, x.type.python) for x in symbols}
+        array = tracer.call(np.array, (list(held),), {})
+        items = [tracer.recorder.load(array, k) for k in places]
+        if any(python for _, python in types):
+            convert = {"b": bool, "i": int, "f": float}[array.dtype.kind]
+            items = [tracer.recorder.apply(convert, (item,), {}) for item in items]
+        return items
+    if all(type(item) is tuple and len(item) == len(held[0]) for item in held):
+        columns = [_gathered(tracer, list(column), places) for column in zip(*held, strict=True)]
+        return list(zip(*columns, strict=True))
+    message = (
+        "`sorted` by values, of items that are neither numbers nor tuples of numbers, cannot be "
+        "traced: sort their places (`sorted(range(n), key=…)`, numpy.argsort), and take numbers"
+    )
+    raise UntraceableError(message, tracer.location())
+
+
+# -- modules that are written in C
+
+
+def _of_static_lists(f: Callable[..., Any]) -> None:
+    """A function that changes a list by comparing its items, which must be known."""
+
+    @builtin(f)
+    def call(tracer: Any, held: Any, *args: Any, **kwargs: Any) -> Any:
+        if mentions_symbols((held, args, kwargs)) or not isinstance(held, list):
+            message = f"`{f.__name__}` compares values that are not known: use numpy.sort"
+            raise UntraceableError(message, tracer.location())
+        tracer.may_change(held)
+        tracer.recorder.touch(held)
+        return tracer.native(lambda: f(held, *args, **kwargs))
+
+
+for _f in (heapq.heapify, heapq.heappop, heapq.heappush, heapq.heappushpop, heapq.heapreplace,
+           bisect.insort_left, bisect.insort_right):  # fmt: skip
+    _of_static_lists(_f)
+
+
+def _bisect_left(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if a[mid] < x:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+def _bisect_right(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if x < a[mid]:
+            hi = mid
+        else:
+            lo = mid + 1
+    return lo
+
+
+def _bisection(f: Callable[..., Any], written: Callable[..., Any]) -> None:
+    @builtin(f)
+    def call(tracer: Any, a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> Any:
+        if not mentions_symbols((a, x, lo, hi, key)):
+            return tracer.native(lambda: f(a, x, lo, hi, key=key))
+        if key is not None:
+            message = f"`{f.__name__}` with a key cannot be traced: make a list of the keys"
+            raise UntraceableError(message, tracer.location())
+        if isinstance(a, (list, tuple)):
+            if not _are_numbers(a):
+                message = f"`{f.__name__}` of a list of other things than numbers"
+                raise UntraceableError(message, tracer.location())
+            a = tracer.call(np.array, (list(a),), {})
+        hi = tracer.call(len, (a,), {}) if hi is None else hi
+        return tracer.call(written, (a, x, lo, hi), {})
+
+
+_bisection(bisect.bisect_left, _bisect_left)
+_bisection(bisect.bisect_right, _bisect_right)

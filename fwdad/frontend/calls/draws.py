@@ -1,0 +1,81 @@
+"""Random numbers of a generator that the traced program makes itself, from a known seed.
+
+Each run of such a program draws the same numbers, so they are drawn when it is traced. That holds
+as long as each draw is met once: in the loop or branch where its generator was made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.tables import METHODS_OF, builtin
+from fwdad.ir.symbol import Symbol
+
+GENERATORS = (np.random.Generator, np.random.RandomState)
+_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+
+
+def _here(tracer: Any) -> Any:
+    """The innermost loop or branch that is traced."""
+    regions = tracer.recorder.regions
+    return regions[-1] if regions else None
+
+
+def _known(tracer: Any, x: Any, what: str) -> Any:
+    """A seed or an option of a draw: whole numbers may be assumed, other values are refused."""
+    x = tracer.number(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(_known(tracer, item, what) for item in x)
+    if type(x) is not Symbol:
+        return x
+    if x.is_array or x.dtype.kind not in "biu":
+        message = f"{what} depends on values: draw outside, and pass the array"
+        raise UntraceableError(message, tracer.location())
+    return tracer.known(x)
+
+
+def _made_by(cls: Any) -> None:
+    @builtin(cls)
+    def make(tracer: Any, seed: Any = None) -> Any:
+        seed = _known(tracer, seed, "the seed of a random generator")
+        if seed is None:
+            message = (
+                "random numbers without a seed are others in each run: draw outside, and pass them "
+                "as an argument"
+            )
+            raise UntraceableError(message, tracer.location())
+        made = tracer.native(cls, seed)
+        outside = isinstance(seed, (*GENERATORS, np.random.BitGenerator))
+        if not outside or id(seed) in tracer.recorder.generators:
+            tracer.recorder.generators[id(made)] = (made, _here(tracer))
+        return made
+
+
+for _cls in (np.random.default_rng, *GENERATORS, *_BITS):
+    _made_by(_cls)
+
+
+def draw(tracer: Any, method: Any, args: Any, kwargs: Any) -> Any:
+    """Call a method of a random generator."""
+    owner = method.__self__
+    _, place = tracer.recorder.generators.get(id(owner), (None, method))
+    if place is not _here(tracer):
+        message = (
+            "random numbers are drawn from a generator that is made elsewhere: make it here from a "
+            "seed, or draw outside and pass them as an argument"
+        )
+        raise UntraceableError(message, tracer.location())
+    if method.__name__ == "shuffle" and args and isinstance(args[0], list):
+        tracer.may_change(args[0])
+        tracer.recorder.touch(args[0])
+        return tracer.native(method, args[0])
+    what = f"a draw by `{method.__name__}`"
+    args = [_known(tracer, a, what) for a in args]
+    kwargs = {name: _known(tracer, value, what) for name, value in kwargs.items()}
+    return tracer.constants(tracer.native(lambda: method(*args, **kwargs)))
+
+
+METHODS_OF.update(dict.fromkeys(GENERATORS, draw))

@@ -1,0 +1,313 @@
+"""Functions in Python: traced in line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import types
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.core.tracebacks import DOOR
+from fwdad.eager.lifting.source import find_source
+from fwdad.eager.lifting.why_missing import Missing, why_missing
+from fwdad.errors import UntraceableError, is_library_file, note_place
+from fwdad.frontend.calls.kinds import (
+    C_FUNCTIONS,
+    LOOPS,
+    NUMPY_FUNCTION,
+    mentions_symbols,
+    public_function,
+)
+from fwdad.frontend.calls.operations import OperationCalls
+from fwdad.frontend.calls.purity import is_of_files, is_trusted
+from fwdad.frontend.calls.recursion import RecursionFound, call_program
+from fwdad.frontend.calls.tables import MANAGED
+from fwdad.frontend.guards import held_by_partial
+from fwdad.frontend.numpy_sources.table import SOURCES
+from fwdad.frontend.syntax.attributes import class_attribute
+from fwdad.frontend.syntax.frame import FLOW, Closure, Frame, Method, cells_of, names_of
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Maybe, Optional
+from fwdad.ir.abstract_eval.purity import leaves_arguments
+from fwdad.ir.builder.heap_journal import set_content
+from fwdad.ir.ops import Block
+from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
+from fwdad.tangents import sparse
+from fwdad.tangents.namespaces import namespace_of
+
+INLINED_AT_MOST = 16  # calls of one function inside each other; then it is a program of its own
+REMEMBERED_AT_MOST = 256  # of a function whose results are kept, with known arguments
+_INSIDE_AT_MOST = 128  # and so many inside the outermost one, as a tree of calls has them
+
+_JITCLASS = Missing("it is a method of a jitclass: machine code", "write a class in Python")
+
+_MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
+
+
+def _has_state(x: Any) -> bool:
+    """Whether something is an object with attributes, and no function, class or symbol."""
+    passive = (type, types.ModuleType, types.FunctionType, types.MethodType, np.ufunc, Symbol,
+               Closure, Method, functools.partial, *C_FUNCTIONS, NUMPY_FUNCTION)  # fmt: skip
+    return bool(namespace_of(x)) and not isinstance(x, passive)
+
+
+class InlineCalls(OperationCalls):
+    """Calls of functions whose source is traced."""
+
+    def generator(self, frame: Frame, node: Any, key: Any) -> Any:
+        """What a call of a generator function answers."""
+        raise NotImplementedError
+
+    def call_function(
+        self, f: types.FunctionType, args: Any, kwargs: Any, public: Any = None
+    ) -> Any:
+        """A function in Python; ``public`` is what it does the work of."""
+        if f.__code__ is DOOR:
+            return self.call_function(f.__wrapped__, args, kwargs, public)
+        if find_rule(f) is not None or f in LOOPS or is_declared_pure(f):
+            return self.call_native(f, args, kwargs)
+        return self.call_by_source(f, args, kwargs, public)
+
+    def call_by_source(self, f: Any, args: Any, kwargs: Any, public: Any = None) -> Any:
+        """A function, or a callable object, by its source, whether it has a rule or not."""
+        if not isinstance(f, types.FunctionType):
+            method = class_attribute(type(f), "__call__")
+            if not isinstance(method, types.FunctionType):
+                message = f"{function_name(f)} has no Python source"
+                raise UntraceableError(message, self.location())
+            f, args = method.__wrapped__ if method.__code__ is DOOR else method, (f, *args)
+        library = is_library_file(f.__code__.co_filename)
+        if f.__code__ is _MANAGER_CODE:
+            return MANAGED[0](self, f, args, kwargs)
+        known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
+        if known and not self._is_own_object(args[:1]):
+            return self.call_native(f, args, kwargs)
+        if library and is_of_files(f):
+            self.refuse_impure(public or public_function(f))
+        if sparse.is_of_sparse_arrays(f):
+            raise UntraceableError(sparse.UNTRACED, self.location())
+        written: Any = SOURCES.get(f)
+        if written is not None:
+            f, public = written, f
+        numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
+        source = None if numba else find_source(f)
+        if source is None:
+            message = (
+                f"{function_name(f)} has no source that can be read, so it cannot be traced: "
+                f"{_JITCLASS if numba else why_missing(f)}, or give it a rule (fwdad.frule)"
+            )
+            if args and type(args[0]).__module__.startswith("scipy.stats"):
+                message = (
+                    "SciPy makes the methods of its distributions from texts: they cannot be "
+                    "traced. Write the formula, with functions of scipy.special "
+                    "(`log_ndtr(x)`, `ndtr(x)`); without `jit` they have derivatives"
+                )
+            raise UntraceableError(message, self.location())
+        if isinstance(source.node, ast.AsyncFunctionDef):
+            message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"
+            raise UntraceableError(message, self.location())
+        frame = Frame(
+            source.node,
+            source.filename,
+            f.__globals__,
+            cells_of(f),
+            classes=source.classes,
+            owner=cells_of(f).get("__class__"),
+        )
+        options = (f.__defaults__ or (), f.__kwdefaults__ or {})
+        if not library:
+            self._guard_function(f)
+        try:
+            bound = self._bind(source.node, *options, args, kwargs)
+        except AlwaysRaises:
+            if public is None:
+                raise
+            return self.recorder.apply(public, args, kwargs)  # with an option that is not known
+        inside = self.frame is not None and is_library_file(self.frame.filename)
+        if library and self.frame is not None and (not inside or public in SOURCES):
+            public = public or public_function(f)
+            run = (frame, source.node, bound, f.__code__)
+            return self._inline_or_apply(public, run, args, kwargs)
+        return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _guard_function(self, f: types.FunctionType) -> None:
+        """Note a function's code and its defaults, which can be replaced as they stand."""
+        self.guard(("attribute", f, "__code__"), f.__code__)
+        if f.__defaults__:
+            self.guard(("attribute", f, "__defaults__"), f.__defaults__)
+        if f.__kwdefaults__:
+            kept = functools.partial(f, **f.__kwdefaults__)
+            self.guard(("defaults", f), held_by_partial(kept))
+
+    def _is_own_object(self, args: Any) -> bool:
+        """Whether a method is called on an object that the traced program has made.
+
+        NumPy's and SciPy's objects that hold no values are not changed by their methods.
+        """
+        if not args or type(args[0]).__module__.startswith(("numpy", "scipy")):
+            return False
+        return self.recorder.is_own(namespace_of(args[0]))
+
+    def _inline_or_apply(self, public: Any, run: Any, args: Any, kwargs: Any) -> Any:
+        """A library's function in line; one that cannot be traced is one operation."""
+        block = Block()
+        try:
+            with self.recorder.region(block) as region:
+                y = self._run_frame(*run)
+                if y is NotImplemented:
+                    message = f"these arguments of {function_name(public)} cannot be traced"
+                    raise UntraceableError(message, self.location())  # noqa: TRY301
+                changes = region.changes()
+                region.undo()
+        except AlwaysRaises:
+            self.recorder.adopt(block.ops)
+            raise
+        except UntraceableError as error:
+            if any(map(_has_state, (*args, *kwargs.values()))):
+                raise  # on samples, its methods would change the object itself
+            try:
+                args, kwargs = self.static_options(public, args, kwargs)
+                found = self.recorder.apply(public, args, kwargs)
+            except UntraceableError:
+                raise error from None
+            if not leaves_arguments(public, self.recorder.operand((args, kwargs))):
+                raise
+            return found
+        self.recorder.block.ops.extend(block.ops)
+        for o, _, now in changes:
+            self.recorder.touch(o)
+            set_content(o, now)
+        return y
+
+    def inline_closure(self, f: Closure, args: Any, kwargs: Any) -> Any:
+        """Call a function that was defined while tracing."""
+        frame = Frame(
+            f.node, f.frame.filename, f.frame.globals, outer=f.frame, classes=f.frame.classes
+        )
+        bound = self._bind(f.node, f.defaults, f.kw_defaults, args, kwargs)
+        return self._run_frame(frame, f.node, bound, f.node)
+
+    def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
+        if id(key) in self.recursive:
+            name = getattr(node, "name", "function")
+            return call_program(
+                self,
+                name,
+                bound,
+                key,
+                lambda given: self._run_body(replace(frame, locals={}), node, given, key),
+            )
+        remembered, self.remembered = self.remembered, False
+        depth = sum(key is a for a in self.active)
+        self.inside[id(key)] = self.inside.get(id(key), 0) + 1 if depth else 0
+        few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
+        if not few and not (remembered and depth < REMEMBERED_AT_MOST):
+            raise RecursionFound(key)
+        return self._run_body(frame, node, bound, key)
+
+    def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
+        frame.names = names_of(node)
+        self.recorder.own(frame.locals, namespace=True)
+        frame.locals.update(dict.fromkeys((*FLOW, "$stop"), False))
+        for name, value in bound.items():
+            frame.locals[name] = value
+            if type(value) is Symbol and value.value.name is None:
+                value.value.name = name
+        outer, at, called = self.frame, self.node, self.called_at
+        self.called_at = self.location() if outer is not None else None
+        frame.caller = outer, called
+        self.frame = frame
+        self.depth += 1
+        self.active.append(key)
+        try:
+            if self.depth == 1:
+                self.returned = self.location_of(node)
+            if isinstance(node, ast.Lambda):
+                return self.evaluate(node.body)
+            if frame.names.yields:
+                frame.captured = True
+                return self.generator(frame, node, key)
+            self.run_block(node.body)
+            return self._returned(frame)
+        except AlwaysRaises as raised:
+            raised.location = raised.location or self.location()
+            raise
+        except Exception as error:
+            if not type(error).__module__.startswith("fwdad."):  # which tell their place themselves
+                note_place(error, self.location())
+            raise
+        finally:
+            self.depth -= 1
+            self.active.pop()
+            if not frame.captured:
+                self.recorder.disown(frame.locals)
+            self.frame, self.node, self.called_at = outer, at, called
+
+    def _returned(self, frame: Frame) -> Any:
+        flag = frame.locals["$return"]
+        if flag is False:
+            return None
+        value = frame.locals["$value"]
+        if isinstance(value, Maybe):  # some ways end without a `return`: None
+            if value.value is None:
+                return None
+            return Optional(value.flag, value.value) if flag is not True else value.value
+        return value
+
+    def _bind(
+        self, node: Any, defaults: tuple[Any, ...], kw: dict[str, Any], args: Any, kwargs: Any
+    ) -> dict[str, Any]:
+        """Arguments bound to parameters, by Python's rules."""
+        a = node.args
+        name = getattr(node, "name", "<lambda>")
+        positional = [p.arg for p in [*a.posonlyargs, *a.args]]
+        bound: dict[str, Any] = {}
+        extra = dict(kwargs)
+        bound.update(zip(positional, args, strict=False))
+        rest = args[len(positional) :]
+        if a.vararg is not None:
+            bound[a.vararg.arg] = tuple(rest)
+        elif rest:
+            s, were = "s" * (len(positional) != 1), "was" if len(args) == 1 else "were"
+            message = (
+                f"{name}() takes {len(positional)} positional argument{s} but {len(args)} {were} "
+                "given"
+            )
+            raise AlwaysRaises(TypeError, (message,))
+        only = {p.arg for p in a.posonlyargs}
+        for parameter in [*positional, *(p.arg for p in a.kwonlyargs)]:
+            if parameter in extra and parameter not in only:
+                if parameter in bound:
+                    message = f"{name}() got multiple values for argument {parameter!r}"
+                    raise AlwaysRaises(TypeError, (message,))
+                bound[parameter] = extra.pop(parameter)
+        for parameter, value in zip(reversed(positional), reversed(defaults), strict=False):
+            if parameter not in bound:
+                bound[parameter] = self.bound_outside(value, parameter)
+        for parameter, value in kw.items():
+            if parameter not in bound:
+                bound[parameter] = self.bound_outside(value, parameter)
+        missing = [p for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
+        if missing:
+            raise AlwaysRaises(TypeError, (_missing(name, missing, positional),))
+        if a.kwarg is not None:
+            bound[a.kwarg.arg] = self.recorder.fresh(extra)
+        elif extra:
+            message = f"{name}() got an unexpected keyword argument {next(iter(extra))!r}"
+            raise AlwaysRaises(TypeError, (message,))
+        return bound
+
+
+def _missing(name: str, missing: list[str], positional: list[str]) -> str:
+    """What Python says of arguments that are missing: of positional ones first."""
+    found = [p for p in missing if p in positional]
+    kind = "positional" if found else "keyword-only"
+    names = [repr(p) for p in found or missing]
+    said = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
+    s = "s" * (len(names) != 1)
+    return f"{name}() missing {len(names)} required {kind} argument{s}: {said}"

@@ -1,0 +1,272 @@
+"""Builtins over what can be iterated: ``len``, ``range``, ``zip``, ``list``, ``sum``, ``max``."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import BUILTINS, builtin
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.control import branch
+from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_use import extreme, summed
+from fwdad.frontend.syntax.iterators import (
+    ITERATORS,
+    Ended,
+    Enumerated,
+    Iterator,
+    Range,
+    Repeated,
+    Reversed,
+    Zipped,
+)
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number
+
+
+@builtin(len)
+def _len(tracer: Any, x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol:
+        if not x.type.ndim:
+            raise AlwaysRaises(TypeError, ("len() of unsized object",))
+        return tracer.recorder.length(x, 0)
+    if isinstance(x, Items):
+        return x.length()
+    if type(x) is Range:
+        return tracer.range_length(x.start, x.stop, x.step)
+    special = tracer.python_method(x, "__len__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
+    return tracer.native(len, x)
+
+
+@builtin(range)
+def _range(tracer: Any, *bounds: Any) -> Any:
+    if not any(type(b) is Symbol for b in bounds):
+        return tracer.native(range, *bounds)
+    for b in bounds:
+        if type(b) is Symbol and not (isinstance(b.type, Number) and b.type.dtype.kind in "biu"):
+            message = f"'{b.type}' object cannot be interpreted as an integer"
+            raise AlwaysRaises(TypeError, (message,))
+    start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
+    return Range(start, stop, step)
+
+
+@builtin(enumerate)
+def _enumerate(tracer: Any, iterable: Any, start: Any = 0) -> Any:
+    if not iteration.is_lazy(tracer, iterable):
+        return Enumerated(iterable, start)
+    items = iteration.walk(tracer, iterable)
+    pairs = ((tracer.binary_add(k, start), item) for k, item in enumerate(items))
+    return Iterator(tracer, pairs)
+
+
+@builtin(zip)
+def _zip(tracer: Any, *xs: Any, strict: bool = False) -> Any:
+    lazy = any(iteration.is_lazy(tracer, x) for x in xs)
+    if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
+        return Zipped(xs)
+    columns = [iteration.walk(tracer, x) for x in xs]
+    rows = zip(*columns, strict=strict)
+    return Iterator(tracer, _raising(tracer, rows))
+
+
+def _raising(tracer: Any, rows: Any) -> Any:
+    """What is iterated over; its ``ValueError`` is the program's."""
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except ValueError as error:
+            tracer.raise_always(ValueError, str(error))
+        yield row
+
+
+@builtin(reversed)
+def _reversed(tracer: Any, x: Any) -> Any:
+    special = tracer.python_method(x, "__reversed__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
+    held = iteration.sequence(x)
+    if held is None:
+        return Reversed(x)
+    return Iterator(tracer, iter(held[::-1]))
+
+
+@builtin(map)
+def _map(tracer: Any, f: Any, *xs: Any) -> Any:
+    columns = [iteration.walk(tracer, x) for x in xs]
+    rows = zip(*columns, strict=False)
+    return Iterator(tracer, (tracer.call(f, row, {}) for row in rows))
+
+
+@builtin(filter)
+def _filter(tracer: Any, f: Any, xs: Any) -> Any:
+    return kept(tracer, f, xs, wanted=True)
+
+
+def kept(tracer: Any, f: Any, xs: Any, *, wanted: bool) -> Any:
+    """The items of which a condition holds, or does not; it must be known."""
+
+    def run() -> Any:
+        for x in iteration.walk(tracer, xs):
+            keep = tracer.truth(x if f is None else tracer.call(f, (x,), {}))
+            if type(keep) is Symbol:
+                message = "`filter` on values cannot be traced: its length would depend on them"
+                raise UntraceableError(message, tracer.location())
+            if keep is wanted:
+                yield x
+
+    return Iterator(tracer, run())
+
+
+@builtin(iter)
+def _iter(tracer: Any, x: Any, *sentinel: Any) -> Any:
+    if not sentinel:
+        return iteration.iterator(tracer, x)
+
+    def run() -> Any:
+        while True:
+            item = tracer.call(x, (), {})
+            same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
+            if type(same) is Symbol:
+                message = "where an iterator ends depends on a value, which cannot be traced"
+                raise UntraceableError(message, tracer.location())
+            if same:
+                return
+            yield item
+
+    return Iterator(tracer, run())
+
+
+@builtin(next)
+def _next(tracer: Any, x: Any, *default: Any) -> Any:
+    following = tracer.python_method(x, "__next__")
+    if following is not None:
+        if default:
+            message = "`next` with a default, of an object of the user's, cannot be traced"
+            raise UntraceableError(message, tracer.location())
+        return tracer.call(following, (x,), {})
+    if not isinstance(x, (*ITERATORS, Iterator, Repeated)):
+        tracer.raise_always(TypeError, f"'{type(x).__name__}' object is not an iterator")
+    try:
+        return iteration.iterator(tracer, x).advance(tracer)
+    except Ended as end:
+        if default:
+            return default[0]
+        arguments = () if end.value is None else (end.value,)
+        raise AlwaysRaises(StopIteration, arguments) from None
+
+
+@builtin(list)
+def _list(tracer: Any, x: Any = ()) -> Any:
+    return x.copied() if isinstance(x, Items) else tracer.list_of(list(iteration.items(tracer, x)))
+
+
+@builtin(tuple)
+def _tuple(tracer: Any, x: Any = ()) -> Any:
+    return tuple(iteration.items(tracer, x))
+
+
+@builtin(dict)
+def _dict(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    args = tuple(x if isinstance(x, dict) else _pairs(tracer, x) for x in args)
+    return tracer.recorder.fresh(tracer.native(lambda: dict(*args, **kwargs)))
+
+
+def _pairs(tracer: Any, x: Any) -> list[Any]:
+    pairs = [iteration.items(tracer, pair) for pair in iteration.items(tracer, x)]
+    return [(tracer.known(pair[0]), *pair[1:]) for pair in pairs]
+
+
+@builtin(set)
+def _set(tracer: Any, x: Any = ()) -> Any:
+    return tracer.recorder.fresh(set(iteration.items(tracer, x)))
+
+
+@builtin(sum)
+def _sum(tracer: Any, xs: Any, start: Any = 0) -> Any:
+    if isinstance(xs, Items):
+        return tracer.call(summed, (xs, start), {})
+    total = start
+    for x in iteration.items(tracer, xs):
+        total = tracer.binary(operator.add, total, x)
+    return total
+
+
+def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    own = getattr(builtins, name)
+
+    def handle(tracer: Any, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Items):
+            return extreme(tracer, own, args[0], key, kwargs)
+        values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
+        if not values:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise AlwaysRaises(ValueError, (f"{name}() arg is an empty sequence",))
+        keys = [v if key is None else tracer.call(key, (v,), {}) for v in values]
+        if not mentions_symbols(keys):
+            return values[keys.index(own(keys))]
+        best, best_key = values[0], keys[0]
+        for value, k in zip(values[1:], keys[1:], strict=True):
+            wins = tracer.truth(tracer.binary(better, k, best_key))
+            sides = (value, k), (best, best_key)
+            then, other = (functools.partial(tuple, side) for side in sides)
+            best, best_key = branch(tracer.recorder, wins, then, other)
+        return best
+
+    return handle
+
+
+BUILTINS[max] = _extreme("max", operator.gt)
+BUILTINS[min] = _extreme("min", operator.lt)
+
+
+@builtin(any)
+def _any(tracer: Any, xs: Any) -> Any:
+    return _joined(tracer, xs, operator.or_, start=False)
+
+
+@builtin(all)
+def _all(tracer: Any, xs: Any) -> Any:
+    return _joined(tracer, xs, operator.and_, start=True)
+
+
+def _joined(tracer: Any, xs: Any, function: Any, *, start: bool) -> Any:
+    found: Any = start
+    for x in iteration.items(tracer, xs):
+        held = tracer.truth(x)
+        if type(held) is not Symbol:
+            if held is not start:
+                return held
+        elif found is start:
+            found = held
+        else:
+            found = tracer.recorder.apply(function, (found, held), {})
+    return tracer.python_bool(found)
+
+
+@builtin(functools.reduce)
+def _reduce(tracer: Any, f: Any, xs: Any, *initial: Any) -> Any:
+    values = [*initial, *iteration.items(tracer, xs)]
+    total = values[0]
+    for x in values[1:]:
+        total = tracer.call(f, (total, x), {})
+    return total
+
+
+@builtin(tuple.__new__)
+def _tuple_new(tracer: Any, cls: Any, x: Any = ()) -> Any:
+    return tuple.__new__(cls, iteration.items(tracer, x))

@@ -1,0 +1,135 @@
+"""Which kind of function is called, and whether its arguments are known."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional
+from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.rules.core.registry import find_rule, is_declared_pure
+from fwdad.tangents.namespaces import namespace_of
+
+NUMPY_FUNCTION = type(np.sum)
+
+
+C_FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
+
+
+CONTAINERS = (list, dict, set, deque)
+
+
+TEXTS = {repr, format, ascii}
+
+
+STATIC_OPTIONS = {
+    "axis",
+    "axes",
+    "axis1",
+    "axis2",
+    "source",
+    "destination",
+    "reps",
+    "decimals",
+    "keepdims",
+    "dtype",
+    "order",
+    "ord",
+    "ddof",
+    "k",
+    "offset",
+    "mode",
+    "n",
+}
+
+
+AXES = {"axis", "axes", "axis1", "axis2", "source", "destination"}
+SHAPES = {"shape", "newshape", "new_shape", "window_shape", "pad_width"}
+"""Options that lengths stand in, which may be computed when the program runs."""
+
+
+MUTATING = {
+    np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis,
+    np.ndarray.sort,
+}  # fmt: skip
+
+
+def writes(f: Any) -> bool:
+    """Whether a function writes into its first argument."""
+    at = isinstance(getattr(f, "__self__", None), np.ufunc) and f.__name__ == "at"
+    return at or f in MUTATING
+
+
+def mentions_symbols(x: Any) -> bool:
+    """Whether something holds values that are not known when the program is traced."""
+    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
+        return True
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
+        return any(mentions_symbols(item) for item in x)
+    if isinstance(x, dict):
+        return any(mentions_symbols(item) for item in x.values())
+    if isinstance(x, slice):
+        return mentions_symbols((x.start, x.stop, x.step))
+    if isinstance(x, np.ndarray):
+        return True
+    held = namespace_of(x)
+    if isinstance(held, dict) and not isinstance(x, (type, types.ModuleType)) and not callable(x):
+        return any(isinstance(item, (Symbol, Closure, Method)) for item in held.values())
+    return False
+
+
+def makes_arrays(f: Any) -> bool:
+    """Whether a function answers arrays: they are made anew whenever the tape runs."""
+    module = getattr(f, "__module__", None) or ""
+    return (
+        module.split(".")[0] in ("numpy", "scipy")
+        and not isinstance(f, (type, np.ufunc))
+        and (f not in _SCALAR)
+    )
+
+
+def is_computed(f: Any) -> bool:
+    """Whether a function of known numbers is called once, when the program is traced.
+
+    NumPy's that are written in Python (``np.hamming``, ``np.triu_indices``), other than those of
+    which compiled code has a loop.
+    """
+    module = getattr(f, "__module__", None) or ""
+    written = getattr(f, "_implementation", f)
+    in_python = module.split(".")[0] == "numpy" and isinstance(written, types.FunctionType)
+    return in_python and f not in LOOPS and find_rule(f) is None
+
+
+LOOPS: set[Any] = {np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.linspace}
+"""Functions of NumPy's that make arrays, each of which is one operation."""
+
+
+_SCALAR = {np.finfo, np.iinfo, np.dtype, np.result_type, np.promote_types, np.can_cast,
+           np.isscalar, np.broadcast_shapes, np.errstate, np.ndim, np.shape, np.size}  # fmt: skip
+
+
+_KNOWN_MODULES = ("numpy", "scipy", "math", "cmath", "_operator", "operator")
+
+
+def is_known(f: Any) -> bool:
+    """Whether a function can be one operation of a tape."""
+    if isinstance(f, np.ufunc) or find_rule(f) is not None or is_declared_pure(f):
+        return True
+    if isinstance(getattr(f, "__self__", None), np.ufunc):
+        return True
+    if isinstance(f, type):
+        return issubclass(f, np.generic) or f in (int, float, complex, bool)
+    module = (getattr(f, "__module__", None) or "").split(".")[0]
+    return module in _KNOWN_MODULES or type(f).__name__ == "method_descriptor"
+
+
+def public_function(f: Any) -> Any:
+    """A library's function as users find it; a function of generated code is itself."""
+    if f.__code__.co_filename.startswith("<"):
+        return f
+    return getattr(sys.modules.get(f.__module__.partition("._")[0]), f.__name__, f)

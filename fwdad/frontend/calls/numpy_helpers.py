@@ -1,0 +1,264 @@
+"""What NumPy has beside functions of arrays: ufuncs' methods, ``np.r_``, ``np.ndindex``, views."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.ufunc_names import NAMED, reduce_arguments
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import builtin, method
+from fwdad.frontend.numpy_sources.row_by_row import check_apart
+from fwdad.frontend.numpy_sources.steps import arange_of_values
+from fwdad.frontend.numpy_sources.table import known, refuse
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.ir.symbol import Symbol
+
+builtin(known)(lambda tracer, x: tracer.known(x))
+
+
+@builtin(refuse)
+def _refuse(tracer: Any, reason: str) -> None:
+    raise UntraceableError(reason, tracer.location())
+
+
+# -- methods of ufuncs that have other names
+
+
+def _named(function: Any, name: str) -> Callable[..., Any]:
+    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        if name == "reduce":
+            args, kwargs = reduce_arguments(args, kwargs)
+        elif len(args) == 1:
+            kwargs = {"axis": 0, **kwargs}
+        return tracer.call(function, args, kwargs)
+
+    return call
+
+
+for (_ufunc, _name), _function in NAMED.items():
+    builtin(getattr(_ufunc, _name))(_named(_function, _name))
+
+
+def _outer(ufunc: np.ufunc) -> Callable[..., Any]:
+    def call(tracer: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+        a, b = _as_value(tracer, a), _as_value(tracer, b)
+        if type(a) is Symbol and a.is_array:
+            rank = b.type.ndim if type(b) is Symbol else 0
+            a = tracer.recorder.load(a, (Ellipsis, *(None,) * rank))
+        return tracer.call(ufunc, (a, b), kwargs)
+
+    return call
+
+
+_UFUNCS = {f for f in vars(np).values() if isinstance(f, np.ufunc)}
+for _ufunc in _UFUNCS:
+    if _ufunc.nin == 2 and _ufunc.nout == 1 and _ufunc.signature is None:
+        builtin(_ufunc.outer)(_outer(_ufunc))
+
+
+def _as_value(tracer: Any, x: Any) -> Any:
+    """A number or array, also where a list of them is given."""
+    if isinstance(x, (list, tuple)):
+        return tracer.call(np.array, (x,), {})
+    return tracer.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x
+
+
+# -- a number that a reduction begins with
+
+
+def _with_initial(function: Any, ufunc: np.ufunc, bound: float | None) -> Callable[..., Any]:
+    def call(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        initial = kwargs.get("initial")
+        if type(initial) is not Symbol or kwargs.get("out") is not None:
+            return tracer.call_native(function, args, kwargs)
+        rest = {key: x for key, x in kwargs.items() if key != "initial"}
+        if bound is not None:  # there may be nothing else
+            rest["initial"] = bound
+        return tracer.call(ufunc, (initial, tracer.call_native(function, args, rest)), {})
+
+    return call
+
+
+for _function, _ufunc, _bound in (
+    (np.sum, np.add, None),
+    (np.prod, np.multiply, None),
+    (np.max, np.maximum, -np.inf),
+    (np.min, np.minimum, np.inf),
+    (np.amax, np.maximum, -np.inf),
+    (np.amin, np.minimum, np.inf),
+):
+    builtin(_function)(_with_initial(_function, _ufunc, _bound))
+
+
+# -- arrays of what is iterated over
+
+
+@builtin(np.fromiter)
+def _fromiter(tracer: Any, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
+    items, count = iteration.items(tracer, iter), tracer.known(count)
+    if count > len(items):
+        message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
+        raise AlwaysRaises(ValueError, (message,))
+    return tracer.call(np.array, (items if count < 0 else items[:count],), {"dtype": dtype})
+
+
+@builtin(np.arange)
+def _arange(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
+    if not real or kwargs:
+        return tracer.call_native(np.arange, args, kwargs)
+    return tracer.call(arange_of_values, args, {})
+
+
+# -- np.r_, np.c_, np.s_
+
+
+@builtin(type(np.r_).__getitem__)
+def _concatenated(tracer: Any, o: Any, key: Any) -> Any:
+    """``np.r_[...]`` and ``np.c_[...]`` of numbers, arrays and known ranges."""
+    items = key if isinstance(key, tuple) else (key,)
+    if (o is not np.r_ and o is not np.c_) or any(isinstance(i, str) for i in items):
+        message = "np.r_ with a directive (a string) cannot be traced: use numpy.concatenate"
+        raise UntraceableError(message, tracer.location())
+    parts, kinds = [], []
+    for item in items:
+        if isinstance(item, slice):
+            known = slice(*(tracer.known(x) for x in (item.start, item.stop, item.step)))
+            part = tracer.recorder.as_symbol(np.r_[known])
+        else:
+            part = _as_value(tracer, item)
+        symbol = type(part) is Symbol
+        rank = part.type.ndim if symbol else 0
+        # a number has a say in the dtype as NumPy's numbers have: Python's widen nothing
+        kinds.append(part.dtype if symbol and (rank or not part.type.python) else _example(part))
+        if rank < 2 and o is np.c_:
+            part = _column(tracer, part, rank)
+        elif not rank:
+            part = tracer.call(np.array, ([part],), {})
+        parts.append(part)
+    dtype = np.result_type(*kinds)
+    return tracer.call(np.concatenate, (parts,), {"axis": 0 if o is np.r_ else -1, "dtype": dtype})
+
+
+def _column(tracer: Any, part: Any, rank: int) -> Any:
+    if rank:
+        return tracer.recorder.load(part, (slice(None), None))
+    return tracer.call(np.array, ([[part]],), {})
+
+
+def _example(number: Any) -> Any:
+    """A number of the same kind: ``np.result_type`` looks at Python's numbers themselves."""
+    return number.type.dtype.type(0).item() if type(number) is Symbol else number
+
+
+@builtin(type(np.s_).__getitem__)
+def _index_expression(_tracer: Any, o: Any, item: Any) -> Any:
+    return (item,) if o is np.index_exp and not isinstance(item, tuple) else item
+
+
+@builtin(np.array)
+def _array(tracer: Any, x: Any, *args: Any, ndmin: Any = 0, **options: Any) -> Any:
+    made = tracer.call_native(np.array, (x, *args), options)
+    if not mentions_symbols(ndmin) and not ndmin:
+        return made
+    while made.type.ndim < tracer.known(ndmin):
+        made = tracer.recorder.load(made, (None, Ellipsis))
+    return made
+
+
+def _of_vectors(function: Any) -> Callable[..., Any]:
+    """Products of vectors, whose lengths say what is computed."""
+
+    def call(tracer: Any, a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+        a, b = _as_value(tracer, a), _as_value(tracer, b)
+        names = ("axisa", "axisb")
+        given = dict(zip((*names, "axisc", "axis"), args, strict=False)) | kwargs
+        for x, name in zip((a, b), names, strict=True):
+            axis = given.get("axis")
+            axis = tracer.known(given.get(name, -1) if axis is None else axis)
+            if type(x) is Symbol and x.is_array and x.type.ndim:
+                tracer.recorder.known_length(x, axis % x.type.ndim)
+        return tracer.call_native(function, (a, b, *args), kwargs)
+
+    return call
+
+
+for _function in (np.cross, np.linalg.cross):
+    builtin(_function)(_of_vectors(_function))
+
+
+# -- all places of an array
+
+
+@builtin(np.ndindex)
+def _ndindex(tracer: Any, *shape: Any) -> Any:
+    if len(shape) == 1 and isinstance(shape[0], tuple):
+        (shape,) = shape
+    return list(itertools.product(*(range(tracer.known(n)) for n in shape)))
+
+
+@builtin(np.ndenumerate)
+def _ndenumerate(tracer: Any, a: Any) -> Any:
+    a = _as_value(tracer, a)
+    lengths = [tracer.recorder.known_length(a, k) for k in range(a.type.ndim)]
+    places = itertools.product(*map(range, lengths))
+    return [(at, tracer.recorder.load(a, at)) for at in places]
+
+
+@builtin(np.fill_diagonal)
+def _fill_diagonal(tracer: Any, a: Any, val: Any, wrap: bool = False) -> None:
+    recorder = tracer.recorder
+    into, value = recorder.as_symbol(a), _as_value(tracer, val)
+    rank = into.type.ndim
+    if rank < 2:
+        tracer.raise_always(ValueError, "array must be at least 2-d")
+    index = _diagonal(tracer, into, wrap=tracer.known(wrap))
+    if type(value) is Symbol and value.type.ndim:  # its items in turn, as `a.flat` takes them
+        tracer.call(check_apart, (into, value), {})
+        flat = recorder.apply(np.ravel, (value,), {})
+        count = recorder.apply(np.arange, (recorder.length(index[0], 0),), {})
+        value = recorder.load(flat, count % recorder.length(flat, 0))
+    recorder.store(into, index, value)
+
+
+def _diagonal(tracer: Any, a: Symbol, *, wrap: bool) -> tuple[Any, ...]:
+    """The places of a diagonal; one that wraps begins anew below a row that has none of it."""
+    recorder = tracer.recorder
+    lengths = [recorder.length(a, k) for k in range(a.type.ndim)]
+    if len(lengths) > 2:
+        message = "All dimensions of input must be of equal length"
+        for n in lengths[1:]:
+            same = tracer.truth(tracer.binary(operator.eq, n, lengths[0]))
+            if same is False:
+                tracer.raise_always(ValueError, message)
+            elif same is not True:
+                recorder.check(same, ValueError, (message,))
+        return (recorder.apply(np.arange, (lengths[0],), {}),) * len(lengths)
+    rows, columns = lengths
+    if not wrap:
+        at = recorder.apply(np.arange, (tracer.call(min, (rows, columns), {}),), {})
+        return at, at
+    size = tracer.binary(operator.mul, rows, columns)
+    at = recorder.apply(np.arange, (0, size, tracer.binary_add(columns, 1)), {})
+    return tracer.binary(operator.floordiv, at, columns), tracer.binary(operator.mod, at, columns)
+
+
+@method("view")
+def _view(tracer: Any, a: Symbol, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs:
+        message = "`view` with another dtype or class cannot be traced: use astype"
+        raise UntraceableError(message, tracer.location())
+    return tracer.recorder.load(a, Ellipsis)
+
+
+@builtin(np.nditer, np.broadcast)
+def _iterates_in_c(tracer: Any, *_args: Any, **_kwargs: Any) -> Any:
+    message = "np.nditer and np.broadcast cannot be traced: use numpy.broadcast_arrays and a loop"
+    raise UntraceableError(message, tracer.location())

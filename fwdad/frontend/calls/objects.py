@@ -1,0 +1,184 @@
+"""Objects: what ``object`` and ``type`` do by themselves, and copies."""
+
+from __future__ import annotations
+
+import copy
+import enum
+import functools
+import operator
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.arguments import new_object, traced_object
+from fwdad.frontend.calls.calls import Calls
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.slots import has_slots
+from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.merge import is_object
+from fwdad.ir.symbol import Symbol
+from fwdad.tangents.namespaces import namespace_of
+
+
+@builtin(object.__setattr__)
+def _setattr(tracer: Any, o: Any, name: str, value: Any) -> None:
+    tracer.set_plain_attribute(o, name, value)
+
+
+@builtin(object.__new__)
+def _new(tracer: Any, cls: type, *_args: Any, **_kwargs: Any) -> Any:
+    made = tracer.native(object.__new__, cls)
+    if has_slots(cls):
+        made = traced_object(cls)
+    tracer.recorder.own(vars(made), namespace=True)
+    return made
+
+
+@builtin(type.__call__)
+def _instance(tracer: Any, cls: type, *args: Any, **kwargs: Any) -> Any:
+    return Calls.make_instance(tracer, cls, args, kwargs)
+
+
+@builtin(functools.update_wrapper)
+def _update_wrapper(
+    tracer: Any,
+    wrapper: Any,
+    wrapped: Any,
+    assigned: Any = functools.WRAPPER_ASSIGNMENTS,
+    updated: Any = functools.WRAPPER_UPDATES,
+) -> Any:
+    if not isinstance(wrapper, Closure):
+        return tracer.native(functools.update_wrapper, wrapper, wrapped, assigned, updated)
+    held = wrapper.held
+    for name in ("__module__", "__name__", "__doc__"):
+        if name in assigned:
+            tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
+    own = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
+    for name in list(own) if updated else []:
+        tracer.recorder.bind(held, name, tracer.attribute(wrapped, name))
+    tracer.recorder.bind(held, "__wrapped__", wrapped)
+    return wrapper
+
+
+# -- copies
+
+
+@builtin(copy.copy)
+def _copy(tracer: Any, x: Any) -> Any:
+    special = tracer.python_method(x, "__copy__")
+    if special is not None:
+        return tracer.call(special, (x,), {})
+    made = _of_array(tracer, x)
+    if made is not None:
+        return made
+    if type(x) in (list, dict, set):
+        return tracer.recorder.fresh(x.copy())
+    if _is_plain(tracer, x):
+        return _object(tracer, x, dict(vars(x)))
+    return tracer.made(tracer.native(copy.copy, x))
+
+
+@builtin(copy.deepcopy)
+def _deepcopy(tracer: Any, x: Any, memo: Any = None) -> Any:
+    return _deep(tracer, x, {} if memo is None else memo)
+
+
+def _deep(tracer: Any, x: Any, memo: dict[int, Any]) -> Any:
+    if id(x) in memo:
+        return memo[id(x)][1]
+    special = tracer.python_method(x, "__deepcopy__")
+    if special is not None:
+        return _noted(memo, x, tracer.call(special, (x, memo), {}))
+    made = _of_array(tracer, x)
+    if made is not None:
+        return _noted(memo, x, made)
+    if type(x) is list:
+        made = _noted(memo, x, tracer.recorder.fresh([]))
+        made.extend(_deep(tracer, item, memo) for item in x)
+        return made
+    if type(x) is dict:
+        made = _noted(memo, x, tracer.recorder.fresh({}))
+        made.update({_deep(tracer, k, memo): _deep(tracer, v, memo) for k, v in x.items()})
+        return made
+    if isinstance(x, tuple):
+        parts = [_deep(tracer, item, memo) for item in x]
+        if all(a is b for a, b in zip(parts, x, strict=True)):
+            return x
+        return _noted(memo, x, type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts))
+    if _is_plain(tracer, x):
+        made = _noted(memo, x, _object(tracer, x, {}))
+        vars(made).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
+        return made
+    return tracer.made(tracer.native(copy.deepcopy, x))
+
+
+def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:
+    memo[id(x)] = (x, made)  # x is kept, and with it its address
+    return made
+
+
+def _of_array(tracer: Any, x: Any) -> Any:
+    """A copy of an array, a number or a function; None of anything else."""
+    if type(x) is Symbol and not x.is_array:
+        return x
+    if type(x) is Symbol or isinstance(x, np.ndarray):
+        options = {"order": "K"}
+        return tracer.recorder.apply(np.ndarray.copy, (tracer.recorder.as_symbol(x),), options)
+    return x if isinstance(x, (Closure, types.FunctionType, type, enum.Enum)) else None
+
+
+def _is_plain(tracer: Any, x: Any) -> bool:
+    """Whether a copy of an object is one of its attributes."""
+    if not is_object(x):
+        return False
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__"):
+        own = getattr(type(x), name, None)
+        if own is not getattr(object, name, None):
+            if type(x) is types.SimpleNamespace or getattr(own, "__module__", "") == "dataclasses":
+                continue
+            if mentions_symbols(x):
+                message = f"a copy of {type_in_words(x)}, which has {name}, cannot be traced"
+                raise UntraceableError(message, tracer.location())
+            return False
+    return True
+
+
+def _object(tracer: Any, like: Any, held: dict[str, Any]) -> Any:
+    made = new_object(type(like))
+    vars(made).update(held)
+    tracer.recorder.own(vars(made), namespace=True)
+    return made
+
+
+# -- objects that call
+
+
+def _itemgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+    found = tuple(tracer.subscript(args[0], key) for key in f.__reduce__()[1])
+    return found if len(found) > 1 else found[0]
+
+
+def _attrgetter(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+    found = []
+    for path in f.__reduce__()[1]:
+        x = args[0]
+        for name in path.split("."):
+            x = tracer.attribute(x, name)
+        found.append(x)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _methodcaller(tracer: Any, f: Any, args: Any, _kwargs: Any) -> Any:
+    reduced: Any = f.__reduce__()
+    made, given = reduced  # made is a ``partial`` if there are keyword arguments
+    found: list[Any] = [*getattr(made, "args", ()), *given]
+    handle = tracer.attribute(args[0], found[0])
+    return tracer.call(handle, tuple(found[1:]), getattr(made, "keywords", {}))
+
+
+CALLED[operator.itemgetter] = _itemgetter
+CALLED[operator.attrgetter] = _attrgetter
+CALLED[operator.methodcaller] = _methodcaller

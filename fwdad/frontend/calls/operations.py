@@ -1,0 +1,203 @@
+"""Library functions that are called: one operation, a store, or a call when tracing."""
+
+from __future__ import annotations
+
+import types
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.calls.kinds import (
+    CONTAINERS,
+    MUTATING,
+    SHAPES,
+    STATIC_OPTIONS,
+    TEXTS,
+    is_computed,
+    is_known,
+    makes_arrays,
+    mentions_symbols,
+    writes,
+)
+from fwdad.frontend.calls.outside import Outside
+from fwdad.frontend.calls.purity import is_impure
+from fwdad.frontend.calls.ufunc_at import updated_at
+from fwdad.frontend.captures import fetch
+from fwdad.frontend.guards import arrays_inside
+from fwdad.frontend.syntax.texts import text_of_method
+from fwdad.ir.abstract_eval.purity import are_plain, is_pure
+from fwdad.ir.builder.array_contents import may_be_option
+from fwdad.ir.builder.call_form import positional
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+from fwdad.ir.types import type_of
+from fwdad.rules.core.registry import find_rule, function_name
+
+# C code that trusts the index arrays that it is given
+_OPTIONS = {Symbol, np.ndarray, list, tuple}  # what options may be that are not known yet
+_PLACES = {np.unravel_index, np.ravel_multi_index}
+_NAMES: dict[Any, Any] = {
+    np.zeros: ("shape",),
+    np.empty: ("shape",),
+}  # where NumPy does not tell
+_UNCHECKED = {"scipy.sparse._sparsetools", "scipy.sparse._csparsetools"}
+
+
+class OperationCalls(Outside):
+    """Calls of library functions."""
+
+    def container_method(self, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """A method of a list, dict, set or deque."""
+        raise NotImplementedError
+
+    def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
+        args = tuple(self.listed(self.number(a)) for a in args)
+        owner = getattr(f, "__self__", None)
+        if isinstance(owner, CONTAINERS):
+            return self.container_method(owner, f.__name__, args, kwargs)
+        if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
+            return self.container_method(args[0], f.__name__, args[1:], kwargs)
+        if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
+            message = "random numbers are drawn: pass them as an argument"
+            raise UntraceableError(message, self.location())
+        symbolic = mentions_symbols((args, kwargs))
+        if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
+            message = f"{function_name(f)} reads memory unchecked: it cannot be tried on samples"
+            raise UntraceableError(message, self.location())
+        if isinstance(owner, str) and (symbolic or isinstance(owner, UnknownText)):
+            place = self.location()
+            return self.native(lambda: text_of_method(owner, f.__name__, args, kwargs, place))
+        if symbolic and f in TEXTS:
+            return UnknownText(self.location())
+        if not symbolic:
+            self.refuse_impure(f)
+            read = () if isinstance(owner, types.ModuleType) else (owner,)
+            if not (getattr(f, "__module__", None) or "").startswith("fwdad."):
+                for x in (*args, *kwargs.values(), *read):
+                    self.read_whole(x)
+            if makes_arrays(f) and any(id(x) in self.compared for x in args[:1]):
+                found = self.native(lambda: f(*args, **kwargs))  # may be memory of the object
+                self.check_unchanged(f)
+                held = isinstance(found, np.ndarray) and type(found) is np.ndarray
+                if held and any(np.may_share_memory(found, a) for a in self.read_arrays):
+                    return self.bound_outside(found, function_name(f))
+                return self.constants(found)
+        if not symbolic and (not makes_arrays(f) or is_computed(f)):
+            found = self.native(lambda: f(*args, **kwargs))
+            self.check_unchanged(f)
+            return self.constants(found) if makes_arrays(f) else self.made(found)
+        if not symbolic and not is_pure(f):  # it runs once, with the values that it is given
+            return self._computed(f, args, kwargs)
+        if writes(f):
+            target, *others = args
+            target = self.recorder.as_symbol(target)
+            if len(others) == 2 and isinstance(others[1], (list, tuple)):  # values at an index
+                others[1] = self.call(np.array, (others[1],), {})
+            if self.recorder.differentiates and f not in MUTATING and not kwargs:
+                if updated_at(self, f, target, others[0], tuple(others[1:])):
+                    return None
+            return self.recorder.mutate(f, (target, *others), kwargs)
+        if isinstance(f, types.FunctionType) or is_known(f):
+            args, kwargs = self.static_options(f, args, kwargs)
+            return self.recorder.apply(f, args, kwargs)
+        message = f"{function_name(f)} has no rule and no Python source: it cannot be traced"
+        raise UntraceableError(message, self.location())
+
+    def check_unchanged(self, f: Any) -> None:
+        """What changes an object from outside must be called whenever the program runs."""
+        for path, held in self.guards:
+            if path[0] == "contents" and fetch(path) != held:
+                message = (
+                    f"{function_name(f)} changes {type_in_words(fetch(path[1]))} that existed "
+                    "before the call: a tape cannot do that"
+                )
+                raise UntraceableError(message, self.location())
+
+    def constants(self, found: Any) -> Any:
+        """What is computed when the program is traced; arrays are made anew whenever it runs."""
+        if isinstance(found, np.ndarray):
+            return self.recorder.apply(np.ndarray.copy, (self.recorder.as_symbol(found),), {})
+        if type(found) in (list, tuple):
+            parts = [self.constants(part) for part in found]
+            return tuple(parts) if type(found) is tuple else self.made(parts)
+        return found
+
+    def renew(self, held: dict[str, Any]) -> None:
+        """Arrays in the namespace of what is made when the program is traced: new at each run."""
+        made: dict[int, Symbol] = {}
+        for name, x in held.items():
+            if type_of(x) is not None and isinstance(x, np.ndarray):
+                if id(x) not in made:
+                    made[id(x)] = self.constants(x)
+                held[name] = made[id(x)]
+            elif type(x) is not Symbol:
+                self.made_arrays.extend(arrays_inside(x))
+
+    def _computed(self, f: Any, args: Any, kwargs: Any) -> Any:
+        """What a library's function returns that only reads its arguments, which are known."""
+        found = self.native(lambda: f(*args, **kwargs))
+        if not are_plain(found):
+            message = f"{function_name(f)} returns {type_in_words(found)}, which cannot be kept"
+            raise UntraceableError(message, self.location())
+        return self.constants(found)
+
+    def refuse_impure(self, f: Any) -> None:
+        """What depends on more than its arguments must be called whenever the program runs."""
+        if is_impure(f):
+            message = (
+                f"{function_name(f)} is called when the program is traced, not when it runs: call "
+                "it outside, and pass what it answers as an argument"
+            )
+            raise UntraceableError(message, self.location())
+
+    def static_options(
+        self, f: Any, args: Any, kwargs: Any, static: set[str] = STATIC_OPTIONS
+    ) -> tuple[Any, dict[str, Any]]:
+        """Axes and the like must be known, those that are inputs are assumed; shapes are tuples."""
+        if f in _PLACES:
+            static = {*static, "shape", "dims"}
+
+        rule = find_rule(f)
+        users = rule is not None and rule.of_user  # a float array is no axis, whatever its name
+
+        def told(name: str | None, value: Any) -> Any:
+            if users and type(value) is Symbol and value.is_array and value.dtype.kind in "fc":
+                return value
+            if name in static:
+                return self.known_option(value)
+            return self._lengths(value) if name in SHAPES else value
+
+        made = {key: told(key, value) for key, value in kwargs.items()}
+        if any(type(a) in _OPTIONS for a in args):
+            names: tuple[str | None, ...] = tuple(positional(f)) or _NAMES.get(f, ())
+            if names and names[0] not in SHAPES:  # what a function is of is no option of it
+                names = (None, *names[1:])
+            args = tuple(told(name, a) for a, name in zip_longest(args, names[: len(args)]))
+        return args, made
+
+    def known_option(self, x: Any) -> Any:
+        """An option that must be known, a list or an array of numbers perhaps."""
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x) if may_be_option(x) else x
+        if type(x) is Symbol and x.is_array:
+            x = self.force(x)
+            return tuple(x.tolist()) if x.ndim else x.item()
+        if type(x) in (list, tuple):
+            return type(x)([self.known_option(item) for item in x])
+        found = self.known(x)
+        return int(found) if isinstance(found, np.integer) else found
+
+    def _lengths(self, shape: Any) -> Any:
+        """A shape, which may be an array, as a number or a tuple of numbers."""
+        if isinstance(shape, np.ndarray) and may_be_option(shape):
+            shape = self.recorder.as_symbol(shape)
+        if type(shape) is not Symbol or not shape.is_array:
+            return shape
+        found = self.recorder.forced(shape.value)
+        if found is not UNBOUND:
+            return tuple(found.tolist()) if found.ndim else found.item()
+        if not shape.type.ndim:
+            return self.recorder.load(shape, ())
+        rank = self.recorder.known_length(shape, 0)
+        return tuple(self.recorder.load(shape, k) for k in range(rank))

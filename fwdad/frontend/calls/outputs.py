@@ -1,0 +1,151 @@
+"""What a traced program puts out: it is put out whenever the program runs, with real values."""
+
+from __future__ import annotations
+
+import logging
+import os
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.effectful import effect, is_file
+from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import builtin
+from fwdad.ir.ops import Effect
+from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.rules.core.registry import function_name
+
+
+def put_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Make an effect of a program; texts are made of the numbers that they say."""
+    effect(function, tuple(map(_said, args)), {key: _said(x) for key, x in kwargs.items()})
+
+
+def render(function: Callable[..., Any], *args: Any) -> Any:
+    """A text that is made when the program runs: in an operand it stands before its parts."""
+    return function(*map(_said, args))
+
+
+def _said(x: Any) -> Any:
+    if type(x) is tuple and x and x[0] is render:
+        return render(*x[1:])
+    return x
+
+
+def emit(tracer: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Write an effect into the program that is traced."""
+    if isinstance(function, types.FunctionType) and args and isinstance(args[0], logging.Logger):
+        function, args = types.MethodType(function, args[0]), args[1:]
+    given = tuple([_operand(tracer, function, a) for a in args])
+    named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
+    recorder = tracer.recorder
+    recorder.prints = True
+    recorder.emit(Effect(put_out, (function, given, named), location=tracer.location()))
+
+
+def _operand(tracer: Any, function: Any, x: Any) -> Any:
+    """What stands for a value in the program: of a text, what it is made of."""
+    if isinstance(x, UnknownText):
+        if x.recipe is None:
+            message = (
+                f"{function_name(function)} is given a text of numbers that is known when the "
+                "program runs only, made in a way that a tape does not follow: give it the "
+                "numbers themselves, or an f-string of them"
+            )
+            raise UntraceableError(message, tracer.location())
+        made, *parts = x.recipe
+        return (render, made, *[_operand(tracer, function, part) for part in parts])
+    if is_file(x):
+        return x
+    if isinstance(x, os.PathLike):
+        return os.fspath(x)
+    if type(x) is Symbol or not mentions_symbols(x):
+        return tracer.recorder.operand(x)
+    if type(x) in (tuple, list):
+        items = [_operand(tracer, function, item) for item in x]
+        return tuple(items) if type(x) is tuple else items
+    if type(x) is dict:
+        return {key: _operand(tracer, function, item) for key, item in x.items()}
+    message = (
+        f"{function_name(function)} is given {type_in_words(x)} that the program makes: under jit "
+        "only numbers, arrays, texts and lists of these can be put out"
+    )
+    raise UntraceableError(message, tracer.location())
+
+
+def append(items: Any, x: Any) -> None:
+    """``items.append(x)``, of an array a copy: the program may go on with its memory."""
+    items.append(x.copy() if isinstance(x, np.ndarray) else x)
+
+
+_OF_LOGGERS = {"debug", "info", "warning", "warn", "error", "critical", "exception", "log"}
+_OF_FILES = {"write", "writelines", "flush"}
+
+
+def puts_out(f: Any) -> bool:
+    """Whether a function, or a bound method, only puts something out: of loggers and files."""
+    function = getattr(f, "__func__", f)
+    if isinstance(function, types.FunctionType):
+        return function.__module__ == "logging" and function.__name__ in _OF_LOGGERS
+    return type(f) is types.BuiltinMethodType and f.__name__ in _OF_FILES and is_file(f.__self__)
+
+
+def _writes_a_file(function: Callable[..., Any]) -> None:
+    @builtin(function)
+    def write(tracer: Any, *args: Any, **kwargs: Any) -> None:
+        emit(tracer, function, args, kwargs)
+
+
+for _function in (np.save, np.savez, np.savez_compressed, np.savetxt):
+    _writes_a_file(_function)
+
+
+@builtin(logging.getLogger)
+def _logger(tracer: Any, name: Any = None) -> Any:
+    """A logger stays the same object."""
+    return logging.getLogger(tracer.known(name))
+
+
+@builtin(print)
+def _print(tracer: Any, *args: Any, **kwargs: Any) -> None:
+    emit(tracer, print, args, kwargs)
+
+
+@builtin(warnings.warn)
+def _warn(
+    tracer: Any,
+    message: Any,
+    category: Any = None,
+    stacklevel: Any = 1,
+    *_rest: Any,
+    **_options: Any,
+) -> None:
+    """Of a library's warnings nothing is said: they are no reason to record a run instead."""
+    place = _calling_place(tracer, tracer.known(stacklevel))
+    if is_library_file(tracer.frame.filename) or place is None:
+        return
+    if isinstance(message, Warning):
+        category = type(message)
+    given = (message, category or UserWarning, place.filename, place.line)
+    emit(tracer, warnings.warn_explicit, given, {})
+
+
+def _calling_place(tracer: Any, level: int) -> Location | None:
+    """The place that ``warnings.warn`` would name; who calls the traced function is not known."""
+    place, frame, called_at = tracer.location(), tracer.frame, tracer.called_at
+    for _ in range(level - 1):
+        if called_at is None:
+            break
+        place = called_at
+        frame, called_at = frame.caller
+    return place
+
+
+@builtin(warnings.simplefilter, warnings.filterwarnings, warnings.resetwarnings)
+def _filter(tracer: Any, *_args: Any, **_kwargs: Any) -> None:
+    """Filters of warnings are not part of the tape."""
+    tracer.recorder.prints |= not is_library_file(tracer.frame.filename)

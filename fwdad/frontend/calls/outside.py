@@ -1,0 +1,243 @@
+"""What a traced program reads from outside."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.eager.calls.effectful import is_file
+from fwdad.errors import UntraceableError, is_library_file, type_in_words
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.captures import fetch
+from fwdad.frontend.guards import (
+    CONTAINER,
+    CONTENTS,
+    FIELDS,
+    INPUT,
+    OPAQUE,
+    OpaqueError,
+    contents,
+    is_users,
+    kind_of,
+)
+from fwdad.frontend.slots import class_attribute, original
+from fwdad.frontend.syntax.attributes import Attributes
+from fwdad.frontend.syntax.merge import mutables
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import AppendedTo
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.symbol import UNBOUND, Symbol
+
+
+def _is_of_trace(x: Any) -> bool:
+    """Whether a container holds values that are not known when the program is traced."""
+    if isinstance(x, (list, tuple, dict)):
+        return any(map(_is_of_trace, x.values() if isinstance(x, dict) else x))
+    return not isinstance(x, np.ndarray) and mentions_symbols(x)
+
+
+def _items(x: Any) -> Any:
+    """What a container of Python's holds."""
+    if isinstance(x, dict):
+        return (*x.keys(), *x.values())
+    return x if isinstance(x, (list, tuple, set, frozenset, deque)) else ()
+
+
+def _is_users_function(x: Any) -> bool:
+    return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
+
+
+def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
+    """Whether a container is, or holds, one of some lists."""
+    if any(x is w for w in wanted):
+        return True
+    if id(x) in seen or not isinstance(x, (list, tuple, dict, deque)):
+        return False
+    seen.add(id(x))
+    return any(_holds(item, wanted, seen) for item in (x.values() if isinstance(x, dict) else x))
+
+
+class Outside(Attributes):
+    """What comes from outside, and what is known of it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.frame: Any = None
+        self.node: Any = None
+        self.called_at: Any = None  # where the user's code called the library's that is traced
+        self.depth = 0
+        self.returned: Any = None  # the place of the last `return` of the function itself
+        self.growing: dict[Any, Any] = {}  # where lists are made that grow, the type of their items
+        self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
+        self.active: list[Any] = []  # code objects and definitions that are being traced
+        self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
+        self.remembered = False  # whether the next call's result is kept
+        self.caches: dict[int, tuple[Any, Any]] = {}  # of functions under `lru_cache`
+        self.answered: list[set[Any]] = []  # for each call of them: arguments, answers to it
+        self.recursive: dict[int, Any] = {}  # those that become programs of their own
+        self.programs: dict[Any, Any] = {}
+        self.capture_value: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
+        self.capture_container: Callable[[Any, Any, str], Any] = lambda value, _path, _name: value
+        self.guards: list[tuple[Any, Any]] = []  # (place, object): what is found there must stay
+        self.guarded: set[Any] = set()  # their places
+        self.compared: dict[int, Any] = {}  # objects from outside that are compared by contents
+        self.read_arrays: list[np.ndarray] = []  # inside of them
+        self.bound_arrays: list[np.ndarray] = []  # that are held outside by what has no name
+        self.made_arrays: list[np.ndarray] = []  # inside of objects that are made when f is traced
+        self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
+        self.appends = False  # whether the list that is looked up is appended to
+        self.appended: list[Any] = []  # lists from outside that are
+        self.containers: list[Any] = []  # lists and dicts from outside that are read
+
+    def captured(self, x: Any, path: Any, name: str) -> Any:
+        """A value of the world outside: numbers and arrays become inputs of the tape."""
+        if path[0] == "attribute" and type(path[1]).__module__.startswith("fwdad."):
+            return x  # our own objects' options
+        kind = kind_of(x)
+        if kind == INPUT:
+            return self.capture_value(x, path, name)
+        if is_file(x):  # it is written to only
+            self.guard(path, x)
+            return x
+        self.check_kept(x, kind, name)
+        if path[0] == "attribute" and fetch(path) is not x:  # C code makes it at each access
+            self.guard(("contents", path), self.contents_of(x, name))
+        else:
+            self.guard(path, x)
+        if self.appends and type(x) in (list, deque):
+            return AppendedTo(x)
+        return self._kept(x, kind, path, name)
+
+    def append_outside(self, x: Any) -> None:
+        """Note that a list from outside is appended to, when the program runs: it is not read."""
+        if not any(x is known for known in self.appended):
+            self.appended.append(x)
+        self._check_not_read()
+
+    def _check_not_read(self) -> None:
+        """Refuse to read what the program appends to: it would be what was there before."""
+        if self.appended and any(_holds(c, self.appended, set()) for c in self.containers):
+            message = (
+                f"{type_in_words(self.appended[-1])} from outside is appended to, and is read, "
+                "too: a tape cannot do both. Pass it as an argument, or leave one of the two out"
+            )
+            raise UntraceableError(message, self.location())
+
+    # -- objects
+
+    def check_kept(self, x: Any, kind: int, name: str) -> None:
+        """Refuse an object of which no tape can tell whether it has changed."""
+        if kind == OPAQUE:
+            self._refuse_opaque(OpaqueError(x), name)
+
+    def _refuse_opaque(self, found: OpaqueError, name: str) -> NoReturn:
+        message = (
+            f"`{name}` from outside is, or holds, {found.why}: a tape cannot tell whether it has "
+            "changed. Read what is wanted of it before the call, and pass that as an argument"
+        )
+        raise UntraceableError(message, self.location())
+
+    def _kept(self, x: Any, kind: int, path: Any, name: str) -> Any:
+        """An object from outside, as the trace sees it, that is guarded by identity."""
+        if kind == CONTAINER or (isinstance(x, tuple) and mutables(x)):
+            self.containers.append(x)
+            self._check_not_read()
+            return self.capture_container(x, path, name)
+        if kind == CONTENTS:
+            self.guard_contents(x, name)
+        owner = getattr(x, "__self__", None) if type(x) is types.BuiltinFunctionType else None
+        if type(owner) is np.ndarray:
+            return self.attribute(owner, x.__name__)
+        return x
+
+    def guard(self, path: Any, x: Any) -> None:
+        """Note what must be found in a place whenever the tape runs."""
+        place = tuple([p if isinstance(p, str) else id(p) for p in path])
+        if place not in self.guarded:
+            self.guarded.add(place)
+            self.guards.append((path, x))
+
+    def guard_class(self, cls: type, name: str, found: Any) -> None:
+        """Note what a class of the user's holds by a name."""
+        cls = original(cls)
+        if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
+            self.guard(("class", cls, name), found)
+
+    def guard_contents(self, x: Any, name: str) -> None:
+        """Note all that an object holds, which code without a source reads."""
+        path = ("object", x)
+        if id(x) not in self.compared:
+            self.compared[id(x)] = x
+            self.containers.append(x)
+            self._check_not_read()
+            self.guard(("contents", path), self.contents_of(x, name))
+            self.kept_paths.append(path)
+
+    def contents_of(self, x: Any, name: str) -> Any:
+        """All that an object holds."""
+        try:
+            return contents(x, self.read_arrays)
+        except OpaqueError as found:
+            self._refuse_opaque(found, name)
+
+    def read_whole(self, x: Any) -> None:
+        """Code without a source is about to read an argument: what is not of the trace is compared.
+
+        Parameters
+        ----------
+        x : object
+            The argument, or an item of one.
+        """
+        kind = kind_of(x)
+        if kind == INPUT or mentions_symbols(x):
+            return
+        held = getattr(x, "__dict__", None)
+        if self.recorder.is_own(x) or (held is not None and self.recorder.is_own(held)):
+            items = held.values() if held is not None else ()
+            for item in (*items, *_items(x)):
+                self.read_whole(item)
+        elif isinstance(x, tuple):
+            for item in x:
+                self.read_whole(item)
+        elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
+            self.guard_contents(x, type(x).__name__)
+
+    def force(self, x: Any) -> Any:
+        """The value of a symbol as it was in the example; the tape assumes it from now on."""
+        if type(x) is not Symbol:
+            return x
+        found = self.recorder.forced(x.value)
+        if found is UNBOUND:
+            message = (
+                "a value that is computed when the program runs is needed to trace it (as a "
+                "length, an axis, a key or an option)"
+            )
+            raise UntraceableError(message, self.location())
+        return found
+
+    def may_change(self, o: Any) -> None:
+        """Refuse to change what existed before the trace."""
+        if not self.recorder.is_own(o):
+            message = (
+                f"{type_in_words(o)} that existed before the call is changed: a tape cannot do "
+                "that. Pass it as an argument and return it"
+            )
+            raise UntraceableError(message, self.location())
+
+    def bound_outside(self, x: Any, name: str) -> Any:
+        """A default, or what a partial function holds: lists and dicts change between calls."""
+        if isinstance(x, np.ndarray):
+            self.bound_arrays.append(x)
+            return self.recorder.as_symbol(x)
+        own = any(map(self.recorder.is_own, x if isinstance(x, tuple) else (x,)))
+        if own or _is_of_trace(x):
+            return x
+        kind = kind_of(x)
+        if kind == INPUT:
+            return x
+        self.check_kept(x, kind, name)
+        return self._kept(x, kind, ("object", x), name)

@@ -1,0 +1,140 @@
+"""Which functions may be called when a program is traced, with arguments that are known by then.
+
+They return the same whenever they are called with the same arguments, and do nothing else.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from typing import Any
+
+from fwdad.ir.abstract_eval.purity import is_pure
+
+# Compiled functions of these modules depend on nothing but their arguments.
+_PURE = {
+    "_bisect", "_collections", "_functools", "_heapq", "_operator", "_struct", "bisect", "builtins",
+    "cmath", "collections", "copy", "decimal", "fractions", "functools", "heapq", "itertools",
+    "math", "numpy", "operator", "re", "scipy", "struct", "types", "typing", "unicodedata",
+}  # fmt: skip
+_IMPURE_BUILTINS = {
+    builtins.open, builtins.input, builtins.exec, builtins.eval, builtins.next, builtins.compile,
+    builtins.__import__, builtins.breakpoint, builtins.globals, builtins.locals, builtins.id,
+}  # fmt: skip
+# Python code of these modules asks the clock, the system or a state, or changes it.
+_IMPURE = {
+    "asyncio", "csv", "datetime", "http", "io", "logging", "multiprocessing", "os", "pathlib",
+    "pickle", "queue", "random", "secrets", "select", "shelve", "shutil", "signal", "socket",
+    "sqlite3", "subprocess", "sys", "tempfile", "threading", "time", "traceback", "urllib", "uuid",
+}  # fmt: skip
+_LIBRARIES = {"fwdad", "numba", "numpy", "scipy"}
+# Of NumPy and SciPy: what reads or writes files, or options that hold for everybody.
+_IMPURE_OF_NUMPY = {
+    "fromfile",
+    "fromregex",
+    "genfromtxt",
+    "get_printoptions",
+    "geterr",
+    "geterrcall",
+    "getbufsize",
+    "info",
+    "load",
+    "loadtxt",
+    "printoptions",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+    "set_printoptions",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+    "show_config",
+    "show_runtime",
+    "test",
+}
+_IMPURE_OF_SCIPY = {
+    "load_npz",
+    "register_backend",
+    "save_npz",
+    "set_backend",
+    "set_global_backend",
+    "set_workers",
+    "seterr",
+    "skip_backend",
+}
+
+
+def is_impure(f: Any) -> bool:
+    """Whether what a function returns may differ from call to call, or it does more than that.
+
+    Parameters
+    ----------
+    f : callable
+        A function without values that are not known among its arguments.
+    """
+    if is_pure(f):
+        return False
+    home, name = getattr(f, "__module__", None) or "", getattr(f, "__name__", "")
+    root = home.split(".")[0]
+    if root == "numpy" and name in _IMPURE_OF_NUMPY:
+        return True
+    if root == "scipy":
+        return name in _IMPURE_OF_SCIPY or home.startswith(("scipy.io", "scipy.datasets"))
+    if isinstance(f, (types.FunctionType, type)):
+        return root in _IMPURE
+    if not isinstance(f, types.BuiltinFunctionType):  # of C code nobody knows what it does
+        kind = type(f).__module__.split(".")[0]
+        return kind not in _PURE and kind not in _LIBRARIES
+    if f in _IMPURE_BUILTINS:
+        return True
+    return _home(f) not in _PURE
+
+
+def is_of_files(f: types.FunctionType) -> bool:
+    """Whether a library's function is refused by its own name, not by what its source calls."""
+    return (f.__module__ or "").split(".")[0] in ("logging", "numpy", "scipy") and is_impure(f)
+
+
+def is_trusted(f: types.FunctionType) -> bool:
+    """Whether a function in Python is NumPy's, SciPy's or Python's; others are traced."""
+    root = (f.__module__ or "").split(".")[0]
+    return root in _LIBRARIES or root in sys.stdlib_module_names
+
+
+def _home(f: types.BuiltinFunctionType) -> str:
+    """The module of a compiled function, or of the class whose method it is."""
+    owner = f.__self__
+    if isinstance(owner, types.ModuleType) or owner is None:
+        module = f.__module__ or getattr(owner, "__name__", "")
+    else:
+        module = (owner if isinstance(owner, type) else type(owner)).__module__
+    return (module or "").split(".")[0]
+
+
+_OF_SYSTEM = {*_IMPURE, "_random", "nt", "posix"}
+
+
+def reads_world(f: Any) -> bool:
+    """Whether a function is known to draw at random, or to ask the clock, the system or the user.
+
+    Parameters
+    ----------
+    f : callable
+        Any; of functions that nobody knows this is not said.
+    """
+    if isinstance(f, types.MethodType):
+        return reads_world(f.__func__) or _of_system(type(f.__self__))
+    if isinstance(f, types.BuiltinFunctionType):
+        owner = f.__self__
+        known = owner is not None and not isinstance(owner, types.ModuleType)
+        return (
+            f in _IMPURE_BUILTINS or _home(f) in _OF_SYSTEM or (known and _of_system(type(owner)))
+        )
+    return isinstance(f, (types.FunctionType, type)) and _of_system(f)
+
+
+def _of_system(f: Any) -> bool:
+    module = f.__module__ or ""
+    return module.startswith("numpy.random") or module.split(".")[0] in _OF_SYSTEM

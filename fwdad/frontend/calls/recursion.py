@@ -1,0 +1,220 @@
+"""Recursion that ends on values: the function becomes a program that calls itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.appended import check_items
+from fwdad.frontend.syntax.control import converted
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.trees import Tree, flatten, signature
+from fwdad.ir.analysis.alias import written_parameters
+from fwdad.ir.ops import Block, Call, Loop, Operand, Program, Value, map_values, values_in, walk
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType, Number, Size, Type, join
+
+_ATTEMPTS = 8
+
+
+class RecursionFound(Exception):  # noqa: N818  (the trace begins anew, it does not fail)
+    """A function calls itself without an end that is known: it has to be a program of its own.
+
+    Parameters
+    ----------
+    key : object
+        Its code object or definition.
+    """
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+@dataclass(eq=False)
+class _Definition:
+    """A program that is being written, or is."""
+
+    program: Program
+    types: list[Type] | None = None
+    tree: Tree | None = None
+    extra: list[Value] = field(default_factory=list)  # values from outside that it uses
+
+
+def call_program(
+    tracer: Any,
+    name: str,
+    bound: dict[str, Any],
+    key: Any,
+    run: Callable[[dict[str, Any]], Any],
+    finish: Callable[[Program], None] | None = None,
+) -> Any:
+    """Write a call of a function that is a program of its own.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces it.
+    name : str
+        The function's name.
+    bound : dict
+        Parameters and arguments.
+    key : object
+        Its code object or definition.
+    run : callable
+        Traces the body with other arguments.
+    finish : callable, optional
+        For a function that does not call itself: rewrites its program once. The program is for
+        arrays of the lengths that are known here, and for any where they are not.
+    """
+    recorder = tracer.recorder
+    leaves, tree = flatten(bound)
+    symbols = [recorder.as_symbol(leaf) for leaf in leaves]
+    types = [recorder.resolved(s.type) for s in symbols]
+    keep = _known_lengths if finish is not None else _any_length
+    place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
+    found = tracer.programs.get(place)
+    if found is None:
+        found = tracer.programs[place] = _Definition(Program(name, Block()))
+        try:
+            _define(tracer, found, types, tree, run, keep)
+        except BaseException:  # half of a definition must not be found
+            del tracer.programs[place]
+            raise
+        if finish is not None:
+            finish(found.program)
+    if found.types is None:  # the first attempt: another way through the function ends it
+        raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
+    outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call
+    args: list[Operand] = [*(s.value for s in symbols), *found.extra]
+    recorder.emit(Call(found.program, args, outputs=outputs))
+    assert found.tree is not None
+    return found.tree([Symbol(v, recorder) for v in outputs])
+
+
+def _define(
+    tracer: Any,
+    definition: _Definition,
+    types: list[Type],
+    tree: Tree,
+    run: Callable[[dict[str, Any]], Any],
+    keep: Callable[[Type], Type],
+) -> None:
+    """Trace the body until the types of its results settle."""
+    recorder = tracer.recorder
+    for _ in range(_ATTEMPTS):
+        block = Block(params=[Value(keep(t)) for t in types])
+        mark = recorder.mark()
+        try:
+            with recorder.region(block) as region, recorder.alone_inside(seen=False):
+                region.repeats = True
+                for p in block.params:
+                    recorder.measure(p)
+                y = run(tree([Symbol(p, recorder) for p in block.params]))
+                if region.changes():
+                    message = f"{definition.program.name} calls itself and changes a container"
+                    raise UntraceableError(message, tracer.location())
+                lists = [*recorder.lists]
+                found, made = flatten(y)
+                symbols = [recorder.as_symbol(leaf) for leaf in found]
+        finally:
+            recorder.forget(mark)
+        now = [keep(recorder.resolved(s.type)) for s in symbols]
+        wide = _joined(definition.types, now, tracer, definition.program.name)
+        block.results = [
+            converted(recorder, block, s, t) for s, t in zip(symbols, wide, strict=True)
+        ]
+        settled = definition.types is not None and _alike(definition.types, wide)
+        definition.tree = made
+        if not settled:
+            definition.types = wide
+            continue
+        definition.program.block = block
+        _close(definition)
+        check_items(block, lists)  # now that it is known what calls of itself write
+        return
+    message = f"the types that {definition.program.name} returns do not settle"
+    raise UntraceableError(message, tracer.location())
+
+
+def _any_length(t: Type) -> Type:
+    """The type of an argument of all calls: lengths may differ from one to the next."""
+    if isinstance(t, ArrayType):
+        return ArrayType(t.dtype, tuple(Size() for _ in t.shape))
+    return Number(t.dtype, t.python)
+
+
+def _known_lengths(t: Type) -> Type:
+    """The type of an argument of calls with arrays of the same lengths, where they are known."""
+    if isinstance(t, ArrayType):
+        return ArrayType(t.dtype, tuple(d if isinstance(d, int) else Size() for d in t.shape))
+    return Number(t.dtype, t.python)
+
+
+def _shape(t: Type) -> tuple[int | None, ...]:
+    shape = t.shape if isinstance(t, ArrayType) else ()
+    return tuple(d if isinstance(d, int) else None for d in shape)
+
+
+def _joined(old: list[Type] | None, new: list[Type], tracer: Any, name: str) -> list[Type]:
+    if old is None:
+        return new
+    if len(old) != len(new):
+        message = f"{name} returns values of different structure on different ways"
+        raise UntraceableError(message, tracer.location())
+    joined = [join(a, b) for a, b in zip(old, new, strict=True)]
+    if any(t is None for t in joined):
+        message = f"{name} returns values of different types on different ways"
+        raise UntraceableError(message, tracer.location())
+    return [t for t in joined if t is not None]
+
+
+def _alike(a: list[Type], b: list[Type]) -> bool:
+    return all(
+        (s.dtype, s.ndim, isinstance(s, Number)) == (t.dtype, t.ndim, isinstance(t, Number))
+        for s, t in zip(a, b, strict=True)
+    )
+
+
+def _close(definition: _Definition) -> None:
+    """Values from outside become parameters, of the calls inside as well."""
+    program = definition.program
+    block = program.block
+    defined = set(block.params)
+    for op in walk(block):
+        defined.update(op.outputs)
+        if isinstance(op, Loop):
+            defined.add(op.exec_count)
+        for inner in op.blocks():
+            defined.update(inner.params)
+    free: list[Value] = []
+    for operand in _operands(block):
+        free.extend(v for v in values_in(operand) if v not in defined and v not in free)
+    definition.extra = free
+    names = {v: Value(v.type, v.name) for v in free}
+    _replace(block, lambda v: names.get(v, v))
+    block.params.extend(names.values())
+    for op in walk(block):
+        if isinstance(op, Call) and op.program is program:
+            op.args.extend(names.values())
+    program.written = [False] * len(block.params)
+    while (written := written_parameters(program)) != program.written:
+        program.written = written
+
+
+def _operands(block: Block) -> list[Operand]:
+    found: list[Operand] = list(block.results)
+    for op in walk(block):
+        found.extend(op.operands())
+        found.extend(r for inner in op.blocks() for r in inner.results)
+    return found
+
+
+def _replace(block: Block, f: Callable[[Value], Operand]) -> None:
+    for op in walk(block):
+        op.replace(f)
+        for inner in op.blocks():
+            inner.results = [map_values(f, r) for r in inner.results]
+    block.results = [map_values(f, r) for r in block.results]

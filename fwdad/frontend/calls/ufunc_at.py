@@ -1,0 +1,59 @@
+"""``np.multiply.at`` and its kin, where they are differentiated: loops of stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.numpy_sources.row_by_row import call_at, call_at_alone, call_once
+from fwdad.ir.builder.index_parts import is_basic, is_mask, mask_rank
+from fwdad.ir.symbol import Symbol
+
+
+def updated_at(tracer: Any, f: Any, a: Any, index: Any, others: tuple[Any, ...]) -> bool:
+    """Say ``ufunc.at`` as a loop of stores, which have derivatives; answers whether it was.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        Of a function that is differentiated.
+    f : callable
+        A method ``at``.
+    a, index, others
+        Its arguments.
+    """
+    if a.dtype.kind not in "fc":
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(is_mask(i) and not mask_rank(i) for i in parts):  # they make axes
+        if not all(is_basic(i) or (is_mask(i) and not mask_rank(i)) for i in parts):
+            message = "`at` with a truth value beside arrays of places cannot be traced: use `if`"
+            raise UntraceableError(message, tracer.location())
+        tracer.call(call_once, (f.__self__, a, index, *others), {})
+        return True
+    if f in (np.add.at, np.subtract.at):
+        return False
+    kind = _kind(index)
+    once = isinstance(index, (int, slice)) or kind == "b" or (kind in "iu" and not index.ndim)
+    if once:  # no element comes twice
+        tracer.call(call_once, (f.__self__, a, index, *others), {})
+        return True
+    if isinstance(index, (list, tuple)):
+        several = isinstance(index, tuple)
+        if several and not all(isinstance(i, (list, Symbol, np.ndarray)) for i in index):
+            return False
+        made = [tracer.call(np.asarray, (i,), {}) for i in (index if several else [index])]
+        if not made or any(_kind(i) not in "iu" or (several and i.ndim != 1) for i in made):
+            return False
+        index = tuple(made) if several else made[0]
+    elif kind not in "iu":
+        return False
+    tracer.call(call_at if others else call_at_alone, (f.__self__, a, index, *others), {})
+    return True
+
+
+def _kind(index: Any) -> str:
+    """The kind of an array's dtype; O of what is none."""
+    return str(index.dtype.kind) if isinstance(index, (Symbol, np.ndarray)) else "O"

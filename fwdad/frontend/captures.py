@@ -1,0 +1,201 @@
+"""What a program reads of the world outside: where it stands, and its inputs."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.arguments import (
+    Flattened,
+    Lengths,
+    is_record,
+    leaf_key,
+    leaf_type,
+    refuse_subclass,
+)
+from fwdad.frontend.guards import OpaqueError, contents, held_by_partial
+from fwdad.frontend.slots import attributes_of, class_attribute
+from fwdad.ir.builder.array_contents import may_be_option
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Value
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import ArrayType, Number, number_type
+
+_CAPTURED_AT_MOST = 512
+
+
+def fetch(path: Any) -> Any:
+    """What stands in a place of the world outside."""
+    kind, *where = path
+    if kind == "cell":
+        return where[0].cell_contents
+    if kind == "item":
+        return where[0].get(where[1], UNBOUND)
+    if kind == "structure":
+        try:
+            return Flattened((where[0],), {}).key
+        except UntraceableError:
+            return UNBOUND
+    if kind == "inside":
+        return _inside(where[0], where[1])
+    if kind == "attribute":
+        return getattr(where[0], where[1], UNBOUND)
+    if kind == "asked":
+        return hasattr(where[0], where[1])
+    if kind == "class":
+        return class_attribute(where[0], where[1])
+    if kind == "method":
+        held = getattr(where[0], "__dict__", ())
+        return UNBOUND if where[1] in held else class_attribute(type(where[0]), where[1])
+    if kind == "contents":
+        return _contents(fetch(where[0]))
+    if kind == "defaults":
+        return held_by_partial(functools.partial(where[0], **(where[0].__kwdefaults__ or {})))
+    if kind == "partial":
+        return held_by_partial(where[0])
+    return where[0]
+
+
+COMPARED = ("structure", "contents", "partial", "defaults")
+"""Kinds of places of which what is there is compared by value; at all others it is the object."""
+
+
+def _contents(x: Any) -> Any:
+    """What an object holds, UNBOUND if nobody can tell any more."""
+    try:
+        return contents(x)
+    except OpaqueError:
+        return UNBOUND
+
+
+def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
+    """A leaf of a container, UNBOUND if it is not there any more."""
+    for key in keys:
+        try:
+            x = attributes_of(x)[key] if is_record(x) else x[key]
+        except (LookupError, TypeError):
+            return UNBOUND
+    return x
+
+
+@dataclass
+class Capture:
+    """Something of the world outside that a program reads: where it stands, and its input."""
+
+    path: Any
+    value: Value
+    key: Any
+
+    def fetch(self) -> Any:
+        """What is there now."""
+        return fetch(self.path)
+
+
+class Captures:
+    """What is captured, each place and each array once."""
+
+    def __init__(self, recorder: Recorder, arguments: int, lengths: Lengths) -> None:
+        self.recorder = recorder
+        self.arguments = arguments
+        self.lengths = lengths
+        self.found: list[Capture] = []
+        self.structures: list[tuple[Any, Any]] = []
+        self.same: list[tuple[Any, Any]] = []
+        self._by_place: dict[Any, Symbol] = {}
+        self._names: dict[int, list[Any]] = {}  # the places of each array
+        self._containers: dict[int, Any] = {}
+
+    def value(self, x: Any, path: Any, name: str) -> Symbol:
+        refuse_subclass(x, self.recorder.place())
+        place = _place_of(path)
+        if isinstance(x, np.ndarray):
+            place = ("array", id(x))
+            self._note_name(x, path)
+        if place not in self._by_place:
+            k = self.arguments + len(self.found)
+            value = Value(leaf_type(x, k, lengths=self.lengths), name)
+            if isinstance(value.type, Number) or may_be_option(x):
+                self.recorder.examples[value] = (k, x)
+            self.recorder.measure_input(value)
+            self.found.append(Capture(path, value, leaf_key(x)))
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
+
+    def _note_name(self, x: np.ndarray, path: Any) -> None:
+        """Note in how many places an array stands: the tape has one input for all of them."""
+        first, *others = self._names.setdefault(id(x), [path])
+        known = {_place_of(p) for p in (first, *others)}
+        if _place_of(path) not in known:
+            self._names[id(x)].append(path)
+            self.same.append((first, path))
+
+    def assumed(self, arguments: list[Any]) -> list[tuple[int, int, int]]:
+        """The lengths for which the tape is written."""
+        return [
+            (k, axis, n)
+            for k, x in enumerate([*arguments, *(c.fetch() for c in self.found)])
+            if isinstance(x, np.ndarray)
+            for axis, n in enumerate(x.shape)
+            if n > 1 and self.lengths.assumes(x, k, axis)
+        ]
+
+    def container(self, x: Any, path: Any, name: str) -> Any:
+        """A list or dict from outside: its numbers and arrays become inputs, it may not change."""
+        if id(x) not in self._containers:
+            try:
+                flat = Flattened((x,), {})
+            except UntraceableError as error:
+                message = f"of `{name}`, which is read from outside: {error.msg}"
+                raise UntraceableError(message, self.recorder.place()) from error
+            if len(flat.leaves) > _CAPTURED_AT_MOST:
+                message = (
+                    f"`{name}` is {type_in_words(x)} of more than {_CAPTURED_AT_MOST} numbers "
+                    "from outside: make it an array"
+                )
+                raise UntraceableError(message, self.recorder.place())
+            self.structures.append((("structure", x), flat.key))
+            found: list[Any] = []
+            _find_leaves(x, (), found, set())
+            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in found]
+            (made,), _, _ = flat.rebuild(leaves)
+            self._containers[id(x)] = made
+        return self._containers[id(x)]
+
+    def array(self, x: np.ndarray) -> Symbol:
+        """An array that is a constant of the program: the object itself is kept."""
+        refuse_subclass(x, self.recorder.place())
+        place = ("array", id(x))
+        self._note_name(x, ("object", x))
+        if place not in self._by_place:
+            value = Value(ArrayType(x.dtype, x.shape), "a")
+            if may_be_option(x):
+                self.recorder.examples[value] = (self.arguments + len(self.found), x)
+            self.found.append(Capture(("object", x), value, leaf_key(x)))
+            self.recorder.measure_input(value)
+            self._by_place[place] = Symbol(value, self.recorder)
+        return self._by_place[place]
+
+
+def _place_of(path: Any) -> Any:
+    return (path[0], id(path[1]), *path[2:])
+
+
+def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
+    """The leaves of a container in the order of :class:`Flattened`, and where they are."""
+    if number_type(x) is not None or isinstance(x, np.ndarray):
+        found.append((keys, x))
+        return
+    if isinstance(x, (list, dict)) or is_record(x):
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+    if isinstance(x, (list, tuple)):
+        for k, item in enumerate(x):
+            _find_leaves(item, (*keys, k), found, seen)
+    elif isinstance(x, dict) or is_record(x):
+        for key, item in (x if isinstance(x, dict) else attributes_of(x)).items():
+            _find_leaves(item, (*keys, key), found, seen)

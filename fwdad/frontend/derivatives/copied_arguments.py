@@ -1,0 +1,67 @@
+"""Copies of what a differentiated function is given and writes: they have to lie as it does.
+
+Such a function runs on copies of the arrays that it writes, and copies on a tape lie row by row.
+Where it takes a ``ravel`` or ``reshape`` of one and somebody writes, it can be seen how the array
+lies: a window of one that lies row by row may be a copy of another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Apply, Block, Branch, Call, Load, Loop, Op, Program, Value, values_in
+from fwdad.rules.core.registry import function_name
+
+
+def check_orders(recorder: Recorder, f: Any, block: Block, copied: list[Value]) -> None:
+    """Raise if a copy may not lie as its array; note the inputs of which it is told by the call.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape. Its ``alone`` and ``copied`` are what the tape looks at.
+    f : callable
+        What is differentiated.
+    block : Block
+        f, before its derivative is written.
+    copied : list of Value
+        What it is given, or reads from outside, and writes.
+    """
+    inner = Orders(Program("", block))
+    if not inner.looking(lambda v, _: inner.of(v) is not Order.ROWS):
+        return
+    for v in copied:
+        while v in recorder.given:  # by a function that is differentiated, too
+            v = recorder.given[v]
+        if v in recorder.inputs:
+            recorder.alone.add(v)
+            recorder.copied.add(v)
+        elif _order(recorder, v) is not Order.ROWS:
+            message = (
+                f"{function_name(f)} writes into an argument of which it takes `ravel` or "
+                "`reshape`: whether these are windows depends on how the array lies, and this one "
+                "may not lie row by row. Pass a copy of it (`.copy()`)"
+            )
+            raise UntraceableError(message, recorder.place())
+
+
+def _order(recorder: Recorder, v: Value) -> Order:
+    """How an array lies that the program has made so far."""
+    needed: dict[Op, None] = {}
+    waiting = [v]
+    while waiting:
+        op = recorder.made_by(waiting.pop())
+        if op is None or op in needed:
+            continue
+        needed[op] = None
+        if isinstance(op, (Apply, Load)):
+            waiting.extend(values_in(op.operands()))
+        elif not isinstance(op, (Branch, Loop, Call)):
+            return Order.ANY
+    inputs = [p for op in needed for p in values_in(op.operands()) if p in recorder.inputs]
+    program = Program("", Block(list(dict.fromkeys(inputs)), recorder.in_order(needed), [v]))
+    program.rows = recorder.rows
+    return Orders(program).of(v)

@@ -1,0 +1,442 @@
+"""A function's value and lanes at a point, written into the program that is traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.eager.arguments import check_numbers
+from fwdad.errors import (
+    NoOutputError,
+    UnsupportedTypeError,
+    UntraceableError,
+    returned_nothing,
+    type_in_words,
+    with_article,
+)
+from fwdad.evaluation.arguments import check_chunk, positions_of
+from fwdad.frontend.appended import check_items
+from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
+from fwdad.frontend.derivatives.copied_arguments import check_orders
+from fwdad.frontend.derivatives.kept_memory import read_before_written
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.trees import Tree, flatten, made_in
+from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
+from fwdad.ir.builder.writer import _identity
+from fwdad.ir.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
+from fwdad.ir.rewrite import all_inside, all_used, written_outside
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number
+from fwdad.rules.core.registry import function_name
+from fwdad.rules.core.reverse_rules import RRULES
+from fwdad.transforms.forward import push_block
+from fwdad.transforms.passes import inline, optimise, split_arrays
+from fwdad.transforms.reverse.pull import pull_block
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """The dtype of a symbol, an array or a number."""
+    if type(x) is Symbol:
+        return x.dtype
+    return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
+
+
+class RowsNeededError(UntraceableError):
+    """The columns of a Jacobian may be another answer than its rows, which were asked for."""
+
+
+class Differentiated:
+    """A function's value and lanes at a point, written in line.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces it.
+    f : callable
+        The function.
+    args, kwargs
+        All arguments.
+    argnums : int or tuple of int
+        Those to differentiate with respect to.
+    outputs : {"returned", "mutated", "both"}
+        What counts as the value.
+    has_aux : bool
+        Whether that is ``(y, aux)``, of which y is differentiated.
+    """
+
+    def __init__(
+        self,
+        tracer: Any,
+        f: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: Any,
+        outputs: str = "returned",
+        *,
+        has_aux: bool = False,
+    ) -> None:
+        self.tracer = tracer
+        self.has_aux = has_aux
+        self.f = f
+        self.args = args
+        self.kwargs = kwargs
+        self.argnums = positions_of(argnums, len(args))
+        self.single = not isinstance(argnums, (tuple, list))
+        self.outputs = outputs
+        self.leaves: list[Any] = []
+        self.trees: list[tuple[Tree, slice]] = []
+        for k in self.argnums:
+            found, tree = flatten(args[k], records=True)
+            self.trees.append((tree, slice(len(self.leaves), len(self.leaves) + len(found))))
+            self.leaves.extend(found)
+        if not any(dtype_of(x).kind in "fc" for x in self.leaves):
+            message = "; ".join(_no_tangent(k, args[k]) for k in self.argnums)
+            raise UnsupportedTypeError(message)
+
+    def check_numbers(self) -> None:
+        """Raise for ints among the floats of a list that is differentiated with respect to."""
+        for k in self.argnums:
+            check_numbers(k, self.args[k])
+
+    def sizes(self) -> list[int]:
+        """How many numbers each leaf holds, which must be known."""
+        recorder = self.tracer.recorder
+        found = []
+        for x in self.leaves:
+            symbol = recorder.as_symbol(x) if not isinstance(x, (int, float, complex)) else None
+            if symbol is None or not symbol.is_array:
+                found.append(1)
+                continue
+            shape = symbol.type.shape
+            found.append(math.prod(recorder.known_length(symbol, a) for a in range(len(shape))))
+        return found
+
+    def shape(self, k: int) -> tuple[int, ...]:
+        """The shape of a leaf, known."""
+        x = self.leaves[k]
+        if type(x) is not Symbol and not isinstance(x, np.ndarray):
+            return ()
+        symbol = self.tracer.recorder.as_symbol(x)
+        return tuple(
+            self.tracer.recorder.known_length(symbol, axis) for axis in range(symbol.type.ndim)
+        )
+
+    def run(
+        self, n: int, tangents: list[Any], chunk: Any = None, *, rows: bool = False
+    ) -> tuple[list[Any], list[Any], Tree]:
+        """Values and lanes of the leaves of f's value, and its structure.
+
+        With ``rows`` somebody has asked for reverse mode, of which columns are the same answer.
+        """
+        if type(chunk) is not Symbol:
+            check_chunk(chunk)
+        recorder = self.tracer.recorder
+        threads, recorder.threads = recorder.threads, 1  # outer columns are spread, not inner ones
+        try:
+            block, own, tree = self.traced()
+        finally:
+            recorder.threads = threads
+        inline(Program("", block))
+        if rows:
+            _check_columns(block)
+        self.differentiated(tree, len(block.results))  # raises if nothing comes beside it
+        if not block.results and tree([]) is None:
+            raise NoOutputError(returned_nothing(function_name(self.f)))
+        width = n if threads < 2 else width_of_chunks(block, n, threads, self.tracer.force(chunk))
+        apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
+        if width < n and apart and not any(dtype_of(x).kind == "c" for x in self.leaves):
+            made = push_in_chunks(recorder, block, own, tangents, n, width)
+            if made is not None:
+                return *made, tree
+        given = list(zip(own, tangents, strict=True))
+        primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
+        return primals, lanes, tree
+
+    def pull(self, seeds: Any, *, lends: bool = False) -> tuple[list[Any], list[Any], Tree]:
+        """Values of the leaves of f's value, cotangents of those of its arguments, a structure.
+
+        Parameters
+        ----------
+        seeds : callable
+            Called with the leaves of f's value and its structure; answers their cotangents.
+        lends : bool
+            Whether values may be memory that f is given or reads: who asks sees to it.
+        """
+        self.check_numbers()
+        recorder = self.tracer.recorder
+        outer, recorder.pulled_at = recorder.pulled_at, self.tracer.depth
+        try:
+            block, own, tree = self.traced(lends=lends)
+        finally:
+            recorder.pulled_at = outer
+        inline(Program("", block), adjoints=False)
+        optimise(Program("", block, own=True))  # what is computed twice would be kept twice
+        own, lent = self.apart(block, own), [] if lends else self.lent(block)
+        active = [dtype_of(x).kind in "fc" for x in self.leaves]
+        primals, bars = pull_block(
+            self.tracer.recorder,
+            block,
+            own,
+            active,
+            lambda leaves: seeds(leaves, tree),
+            stays=self.stays,
+        )
+        bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
+        return self.in_own_memory(primals, lent), bars, tree
+
+    @staticmethod
+    def _as_wide(x_bar: Any, x: Any) -> Any:
+        """The cotangent of a complex array, of which the real part may be all that there is."""
+        wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
+        if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
+            return x_bar
+        return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
+
+    def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
+        """The function as a block, its arguments, its value's structure.
+
+        It runs on copies of the arguments that it writes or, unless it ``lends``, answers.
+        """
+        recorder = self.tracer.recorder
+        block = Block()
+        outer = [recorder.as_symbol(x) for x in self.leaves]
+        inner = []
+        for symbol in outer:
+            param = Value(recorder.resolved(symbol.type), symbol.value.name)
+            block.params.append(param)
+            recorder.given[param] = symbol.value
+            inner.append(Symbol(param, recorder))
+        args = list(self.args)
+        for k, (tree, part) in zip(self.argnums, self.trees, strict=True):
+            args[k] = tree(inner[part])
+        mark = recorder.mark()
+        derives, recorder.derives = recorder.derives, False
+        outside, recorder.differentiates = recorder.differentiates, True
+        raised, y = None, None
+        with recorder.region(block) as region, recorder.alone_inside():
+            try:
+                y = self.tracer.call(self.f, tuple(args), self.kwargs)
+            except AlwaysRaises as error:
+                raised = error
+            if raised is None and region.changes():
+                message = (
+                    "a function that is differentiated inside a traced program changes a "
+                    "container from outside"
+                )
+                raise UntraceableError(message, self.tracer.location())
+        check_items(block, recorder.lists)
+        recorder.differentiates = outside
+        if raised is not None:
+            recorder.derives |= derives
+            self._raise_behind(raised, block, outer)
+        recorder.forget(mark)  # what was traced is written anew, with its tangents
+        written = written_parameters(Program("", block))
+        if self.outputs != "returned":
+            if written_outside(block):
+                message = "arguments that are written and not differentiated are outputs, too"
+                raise UntraceableError(message, self.tracer.location())
+            y = self._with_mutated(y, inner, written)
+        at = self.tracer.location() if self.tracer.frame is not None else self.tracer.returned
+        leaves, tree = flatten(y, records=True, place=at)
+        block.results = [recorder.operand(leaf) for leaf in leaves]
+        if not recorder.derives:  # lanes of an inner derivative stay as they are
+            recorder.split += split_arrays(Program("", block)).in_loops
+        recorder.derives |= derives
+        given = [x.value for x, w in zip(outer, written, strict=True) if w]
+        outside = written_outside(block)
+        changed = [*given, *outside]
+        self._check_apart(changed)
+        self._check_one_name(given, outside, block)
+        check_orders(recorder, self.f, block, changed)
+        self._check_kept(block, outside)
+        recorder.alone.update(changed)
+        return block, self._own(outer, block, written, lends=lends), tree
+
+    def _own(
+        self, given: list[Symbol], block: Block, written: list[bool], *, lends: bool
+    ) -> list[Symbol]:
+        """The arguments, those copied that f writes or answers."""
+        answered = set() if lends else memory(block.results, memory_of(Program("", block)))
+        return [
+            self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in answered else x
+            for x, p, w in zip(given, block.params, written, strict=True)
+        ]
+
+    def lent(self, block: Block) -> list[int]:
+        """The results of a block that are memory which it has from outside."""
+        roots, own = memory_of(Program("", block)), {*block.params, *all_inside(block)}
+        return [k for k, r in enumerate(block.results) if memory(r, roots) - own]
+
+    def in_own_memory(self, primals: list[Any], lent: list[int]) -> list[Any]:
+        """What is answered, copied where it is lent: who answers at once copies it, too."""
+        recorder = self.tracer.recorder
+        return [
+            recorder.apply(np.ndarray.copy, (recorder.as_symbol(p),), {}) if k in lent else p
+            for k, p in enumerate(primals)
+        ]
+
+    def _raise_behind(self, raised: AlwaysRaises, block: Block, given: list[Symbol]) -> NoReturn:
+        """What a function does that always raises, on copies of its arguments."""
+        recorder = self.tracer.recorder
+        for param, x in zip(block.params, given, strict=True):
+            function = np.ndarray.copy if x.is_array else _identity
+            recorder.emit(Apply(function, (x.value,), outputs=(param,)))
+        recorder.adopt(block.ops)
+        raise raised
+
+    def apart(self, block: Block, own: list[Symbol]) -> list[Symbol]:
+        """The arguments, none of them a value that f also reads from outside, or is given twice.
+
+        Else that would be differentiated, too.
+        """
+        taken, found = _from_outside(block), []
+        for x in own:
+            if x.value in taken:
+                x = self.tracer.recorder.apply_typed(_identity, (x,), x.value.type)
+            taken.add(x.value)
+            found.append(x)
+        return found
+
+    def differentiated(self, tree: Tree, count: int) -> set[int]:
+        """Which leaves of f's value are y's, not those of what came beside it."""
+        if not self.has_aux:
+            return set(range(count))
+        places = tree(list(range(count)))
+        if not isinstance(places, tuple) or len(places) != 2:
+            what = "number or array" if isinstance(places, int) else type(places).__name__
+            message = (
+                f"has_aux=True: {function_name(self.f)} must return (y, aux); it returned a {what}"
+            )
+            raise NoOutputError(message)
+        return set(flatten(places[0], records=True)[0])
+
+    def answer(self, tree: Tree, primals: list[Any], derivative: Any) -> Any:
+        """The value and its derivative, and what came beside it."""
+        y = tree(primals)
+        found = (y[0], derivative, y[1]) if self.has_aux else (y, derivative)
+        return made_in(self.tracer.recorder, found)
+
+    def tangent(self, tree: Tree, leaves: list[Any]) -> Any:
+        """Tangents of leaves in the structure of y."""
+        made = tree.tangent(leaves)
+        return made[0] if self.has_aux else made
+
+    def stays(self, v: Value) -> bool:
+        """Whether an array from outside is left as f leaves it: it is no memory of an argument."""
+        own = self.tracer.recorder.owners(v)
+        return all(own.isdisjoint(others) for others in self._owners_of_arguments())
+
+    def _owners_of_arguments(self) -> list[set[Value]]:
+        recorder = self.tracer.recorder
+        arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
+        return [recorder.owners(v) for v in arrays]
+
+    def _check_apart(self, written: list[Value]) -> None:
+        """Raise if f writes into an argument that is memory of another one: it has a copy."""
+        recorder = self.tracer.recorder
+        owners = self._owners_of_arguments()
+        for v in written:
+            own = recorder.owners(v)
+            if sum(not own.isdisjoint(others) for others in owners) > 1:
+                message = (
+                    f"two arguments of {function_name(self.f)} share memory, and one is written: "
+                    "their derivatives cannot be kept apart. Pass a copy of one"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
+    def _check_kept(self, block: Block, outside: list[Value]) -> None:
+        """Raise if f reads in memory from outside what its last derivative call has left there."""
+        recorder = self.tracer.recorder
+        given = recorder.blocks[0].params  # the caller's, who passes them anew at each call
+        kept = [
+            v for v in outside if recorder.made_by(v) is None and v not in given and self.stays(v)
+        ]
+        wrt = [p for p in block.params if p.type.dtype.kind in "fc"]
+        found = read_before_written(block, wrt, kept) if kept else None
+        if found is None:
+            return
+        a, place = found
+        name = f"`{a.name}`, an array from outside," if a.name else "an array from outside"
+        message = (
+            f"{function_name(self.f)} reads {name} before it writes there, and "
+            "derivatives are stored in it: at the next call these are plain numbers, and the "
+            "derivative would be lost without a word. If what it finds there is a constant (a "
+            "starting guess), say fwdad.stop_gradient(array); else pass it as an argument"
+        )
+        raise UntraceableError(message, place or self.tracer.location())
+
+    def _check_one_name(self, given: list[Value], outside: list[Value], block: Block) -> None:
+        """Raise if f knows memory that it writes by two names, one from outside: each is copied.
+
+        ``given`` are the arguments that it writes, ``outside`` what it writes and is not given.
+        """
+        recorder = self.tracer.recorder
+        free = {v for v in _from_outside(block) if is_array(v)}
+        leaves = {recorder.as_symbol(x).value for x in self.leaves}
+        others = dict.fromkeys(given, free) | {v: (free | leaves) - {v} for v in outside}
+        for v, names in others.items():
+            own = recorder.owners(v)
+            if any(not own.isdisjoint(recorder.owners(w)) for w in names if is_array(w)):
+                message = (
+                    f"{function_name(self.f)} writes into an array that it knows by two names, and "
+                    "one of them is from outside: pass one array, and take its views inside"
+                )
+                raise UntraceableError(message, self.tracer.location())
+
+    def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
+        """The arguments that f writes into as its value, beside or instead of what it returns."""
+        in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
+        mutated = [tree(inner[part]) for _, (tree, part) in in_order if any(written[part])]
+        if not mutated:
+            message = f"{function_name(self.f)} writes into none of its arguments"
+            raise NoOutputError(message)
+        changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
+        return changed if self.outputs == "mutated" else (y, changed)
+
+
+def _symbols_in(x: Any) -> Iterator[Symbol]:
+    """The symbols in nested tuples, lists and dicts."""
+    if type(x) is Symbol:
+        yield x
+    elif isinstance(x, (tuple, list, dict)):
+        for item in x.values() if isinstance(x, dict) else x:
+            yield from _symbols_in(item)
+
+
+def _check_columns(block: Block) -> None:
+    """Raise where the columns of a Jacobian may be another answer than its rows."""
+    for op in Program("", block).walk():
+        if isinstance(op, Apply) and op.function in RRULES:
+            message = (
+                f"{function_name(op.function)} has an rrule, and a traced Jacobian of complex "
+                "numbers, or stacked as one matrix, is taken by columns, which would not use it: "
+                "call jacrev outside of jit, or vjp inside"
+            )
+            raise RowsNeededError(message, op.location)
+
+
+def _from_outside(block: Block) -> set[Value]:
+    """What a block uses, and does not define."""
+    used = {v for op in block.ops for v in all_used(op)} | set(values_in(block.results))
+    return used - all_inside(block)
+
+
+def made_of(at: Differentiated, x: Any) -> Any:
+    """A value whose containers the traced program has made: it may return and change them."""
+    return made_in(at.tracer.recorder, x)
+
+
+def _no_tangent(k: int, x: Any) -> str:
+    """Why there is nothing to differentiate with respect to in an argument."""
+    traced = x.type if type(x) is Symbol else None
+    if isinstance(traced, Number) or isinstance(x, (bool, int, np.integer)):
+        name = type(x).__name__ if traced is None else str(traced)
+        what = f"argument {k} is {with_article(name)}"
+        return f"{what}, and only floats and complex numbers have tangents: write float(x)"
+    if traced is not None or isinstance(x, np.ndarray):
+        what = f"argument {k} is an array of dtype {dtype_of(x)}"
+        return f"{what}: it has no tangent space. Write x.astype(float)"
+    return f"argument {k}, {type_in_words(x)}, holds nothing to differentiate with respect to"

@@ -1,0 +1,315 @@
+"""Derivatives inside traced programs: ``jvp`` and ``jacobian`` become operations, at any depth."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.build import run_on_duals
+from fwdad.errors import NotHolomorphicError, SeedError, UntraceableError
+from fwdad.evaluation import evaluators as api
+from fwdad.evaluation.arguments import (
+    COMPLEX_ARGUMENT,
+    NOT_HOLOMORPHIC,
+    REAL_ARGUMENT,
+    commutes_with_i,
+)
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
+from fwdad.frontend.derivatives.pullbacks import Point
+from fwdad.frontend.trees import Tree, flatten, made_in
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number, Size
+from fwdad.tangents.seeds import check_one_array, random_seeds
+from fwdad.tangents.zero import ZERO, NoTangent
+from fwdad.transforms.forward import Basis
+from fwdad.transforms.forward.rule_table import CONSTANT
+
+CONSTANT.add(api.stop_gradient)
+
+
+@builtin(api.stop_gradient)
+def _stop_gradient(tracer: Any, x: Any) -> Any:
+    """Always one operation: its own source takes tangents off, of which a trace sees nothing."""
+    leaves, tree = flatten(x)
+    stopped = [
+        tracer.recorder.apply(api.stop_gradient, (v,), {})
+        if type(v) is Symbol or isinstance(v, np.ndarray)
+        else v
+        for v in leaves
+    ]
+    return made_in(tracer.recorder, tree(stopped))
+
+
+def _at(tracer: Any, f: Any, args: Any, kwargs: Any, argnums: Any, options: Any) -> Differentiated:
+    outputs, has_aux = options.get("outputs", "returned"), options.get("has_aux", False)
+    if outputs not in ("returned", "mutated", "both"):
+        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+    return Differentiated(tracer, f, args, kwargs or {}, argnums, outputs, has_aux=has_aux)
+
+
+def _check_holomorphic(at: Differentiated, *, holomorphic: bool) -> None:
+    """What :func:`fwdad.evaluation.arguments.check_holomorphic` asks, written as a check."""
+    kinds = {dtype_of(x).kind for x in at.leaves}
+    if "c" not in kinds:
+        return
+    if not holomorphic:
+        raise NotHolomorphicError(COMPLEX_ARGUMENT)
+    if kinds != {"c"}:
+        raise NotHolomorphicError(REAL_ARGUMENT)
+    recorder = at.tracer.recorder
+    location = at.tracer.location()
+    likes = [np.empty(at.shape(k), dtype_of(x)) for k, x in enumerate(at.leaves)]
+    seeds = random_seeds(likes, 1, np.random.default_rng(0))
+    given = [recorder.as_symbol(np.concatenate([v, 1j * v])) for v in seeds]
+    primals, lanes, tree = at.run(2, given)
+    chosen = at.differentiated(tree, len(primals))
+    for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
+        if k in chosen and dtype_of(p).kind in "fc":
+            holds = at.tracer.call(commutes_with_i, (recorder.as_symbol(t),), {})
+            recorder.check(holds, NotHolomorphicError, (NOT_HOLOMORPHIC,), location)
+
+
+@builtin(api.linearize)
+def _linearize(tracer: Any, *_args: Any, **_options: Any) -> Any:
+    message = (
+        "linearize answers an operator of SciPy's, which a traced program cannot hold: use jvp for "
+        "J @ v, vjp for J.T @ v, or jacobian"
+    )
+    raise UntraceableError(message, tracer.location())
+
+
+@builtin(api.jvp)
+def _jvp(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    v: Any = None,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    holomorphic: bool = False,
+    **options: Any,
+) -> Any:
+    at = _at(tracer, f, (x, *args), kwargs, argnums, options)
+    _check_holomorphic(at, holomorphic=holomorphic)
+    if v is None:
+        primals, lanes, tree = _basis_run(at, options)
+        dots = [_tangent(t, p) for t, p in zip(lanes, primals, strict=True)]
+        return at.answer(tree, primals, at.tangent(tree, dots))
+    given = (x, *args)
+    like = tuple(given[k] for k in at.argnums)
+    like = like[0] if at.single else like
+    directions, _ = flatten(_in_structure(like, v), records=True)
+    if len(directions) != len(at.leaves):
+        message = f"v has {len(directions)} leaves, x has {len(at.leaves)}"
+        raise SeedError(message)
+    recorder = tracer.recorder
+    symbols = [recorder.as_symbol(d) for d in directions]
+    leaves = [recorder.as_symbol(leaf) for leaf in at.leaves]
+    single = symbols[0].type.ndim == leaves[0].type.ndim
+    n = 1 if single else recorder.known_length(symbols[0], 0)
+    tangents = [
+        _stacked(tracer, s, leaf, single=single) for s, leaf in zip(symbols, leaves, strict=True)
+    ]
+    primals, lanes, tree = at.run(n, tangents, options.get("chunk", "auto"))
+    dots = [
+        _first(recorder, t, p) if single else _tangent(t, p)
+        for t, p in zip(lanes, primals, strict=True)
+    ]
+    return at.answer(tree, primals, at.tangent(tree, dots))
+
+
+def _in_structure(x: Any, v: Any) -> Any:
+    """A direction whose parts come in the order of its argument's; raises if it has others."""
+    if isinstance(x, dict) and isinstance(v, dict):
+        if set(x) != set(v):
+            message = f"the seed has the keys {list(v)}, the argument {list(x)}"
+            raise SeedError(message)
+        return {key: _in_structure(part, v[key]) for key, part in x.items()}
+    if isinstance(x, (tuple, list, dict)):
+        if type(x) is not type(v) or len(x) != len(v):
+            message = f"a seed of the type and length of {type(x).__name__} is wanted"
+            raise SeedError(message)
+        parts = [_in_structure(part, own) for part, own in zip(x, v, strict=True)]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    if type(x) is Symbol or isinstance(x, (np.ndarray, np.generic, float, complex)):
+        check_one_array(v, "seed")
+    return v
+
+
+def _stacked(tracer: Any, v: Symbol, x: Symbol, *, single: bool) -> Any:
+    """Directions as lanes of their argument's shape."""
+    if v.dtype.kind not in "fc":
+        return ZERO
+    recorder, rank = tracer.recorder, x.type.ndim
+    if v.type.ndim != rank + (not single):
+        message = f"a direction has rank {v.type.ndim}, x has rank {rank}"
+        raise SeedError(message)
+    if not v.is_array:
+        return recorder.apply(np.array, ([v],), {})
+    v = _of_shape(tracer, v, x)
+    # memory of its own: what f stores into x, is stored into the lanes
+    v = recorder.apply(np.ndarray.copy, (v,), {})
+    return recorder.load(v, (None, Ellipsis)) if single else v
+
+
+def _of_shape(tracer: Any, v: Symbol, x: Symbol) -> Symbol:
+    """Directions with the argument's lengths: compared when it runs, where types do not tell."""
+    recorder = tracer.recorder
+    message = "a length of a direction is not its argument's, and it is not broadcast"
+    first = v.type.ndim - x.type.ndim
+    given, wanted = (recorder.resolved(s.type).shape for s in (v, x))
+    if given[first:] == wanted:
+        return v
+    lengths = [recorder.length(x, axis) for axis in range(x.type.ndim)]
+    for axis, length in enumerate(lengths):
+        holds = tracer.call(operator.eq, (recorder.length(v, axis + first), length), {})
+        if type(holds) is Symbol:
+            recorder.check(holds, SeedError, (message,), tracer.location())
+        elif not holds:
+            raise SeedError(message, tracer.location())
+    lanes = [recorder.length(v, 0)] if first else []
+    return recorder.apply(np.reshape, (v, (*lanes, *lengths)), {})
+
+
+def _first(recorder: Any, lanes: Any, p: Any) -> Any:
+    if dtype_of(p).kind not in "fc":
+        return NoTangent
+    t = recorder.load(recorder.as_symbol(lanes), 0)
+    python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
+    return recorder.apply(float, (t,), {}) if python and t.dtype.kind == "f" else t
+
+
+def _tangent(t: Any, p: Any) -> Any:
+    return t if dtype_of(p).kind in "fc" else NoTangent
+
+
+def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
+    at.check_numbers()
+    sizes = at.sizes()
+    starts, total = [], 0
+    for x, size in zip(at.leaves, sizes, strict=True):
+        starts.append(total)
+        total += size if dtype_of(x).kind in "fc" else 0
+    seeds: list[Any] = [
+        Basis(-start, at.shape(k)) if dtype_of(at.leaves[k]).kind in "fc" else ZERO
+        for k, start in enumerate(starts)
+    ]
+    rows = options.get("mode") == "reverse"
+    return at.run(total, seeds, options.get("chunk", "auto"), rows=rows)
+
+
+@builtin(api.value_and_jacobian)
+def _value_and_jacobian(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    holomorphic: bool = False,
+    **options: Any,
+) -> Any:
+    at = _at(tracer, f, (x, *args), kwargs, argnums, options)
+    _check_holomorphic(at, holomorphic=holomorphic)
+    recorder = tracer.recorder
+    try:
+        primals, lanes, tree = _basis_run(at, options)
+    except RowsNeededError:
+        if holomorphic or options.get("stack"):
+            raise
+        primals, blocks, tree = _rows(at)
+    else:
+        if options.get("stack"):
+            return at.answer(tree, primals, _stacked_columns(at, tree, primals, lanes))
+        blocks = [_columns(recorder, at, t, p) for t, p in zip(lanes, primals, strict=True)]
+
+    def jacobian_of(k: int) -> Any:
+        parts = [
+            at.trees[j][0].tangent([blocks[k][m] if at.trees[j][1].start <= m < at.trees[j][1].stop
+                            else None for m in range(len(at.leaves))][at.trees[j][1]])
+            for j in range(len(at.argnums))
+        ]  # fmt: skip
+        return parts[0] if at.single else tuple(parts)
+
+    blocks_of_y = [jacobian_of(k) for k in range(len(primals))]
+    return at.answer(tree, primals, at.tangent(tree, blocks_of_y))
+
+
+def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
+    """Values, and the Jacobian of each leaf of y with respect to each of x, by its way back."""
+    point = Point(at)
+    chosen = at.differentiated(point.tree, len(point.primals))
+    if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
+        message = "an rrule and complex numbers: call jacrev outside of jit, or vjp inside"
+        raise UntraceableError(message, at.tracer.location())
+    blocks = [
+        point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)
+        for k, p in enumerate(point.primals)
+    ]
+    return point.primals, blocks, point.tree
+
+
+def _stacked_columns(
+    at: Differentiated, tree: Tree, primals: list[Any], lanes: list[Any]
+) -> Symbol:
+    """All of y by all of x, as one matrix."""
+    recorder = at.tracer.recorder
+    chosen = at.differentiated(tree, len(primals))
+    rows = []
+    for k, (p, t) in enumerate(zip(primals, lanes, strict=True)):
+        if k in chosen and dtype_of(p).kind in "fc":
+            found = recorder.as_symbol(t)
+            rank = found.type.ndim - 1
+            last = found if not rank else found.transpose((*range(1, rank + 1), 0))
+            n = recorder.length(found, 0)
+            rows.append(recorder.apply(np.reshape, (last, (-1, n)), {}))
+    return rows[0] if len(rows) == 1 else recorder.apply(np.concatenate, (rows,), {})
+
+
+@builtin(api.jacobian)
+def _jacobian(tracer: Any, f: Any, x: Any, **options: Any) -> Any:
+    found = _value_and_jacobian(tracer, f, x, **options)
+    return found[1:] if options.get("has_aux") else found[1]
+
+
+def _columns(recorder: Any, at: Differentiated, lanes: Any, p: Any) -> list[Any]:
+    """The Jacobian of one leaf of y with respect to each leaf of x."""
+    lanes = recorder.as_symbol(lanes)
+    rank = lanes.type.ndim - 1
+    last = lanes if not rank else lanes.transpose((*range(1, rank + 1), 0))
+    made, start = [], 0
+    for k, x in enumerate(at.leaves):
+        if dtype_of(x).kind not in "fc" or dtype_of(p).kind not in "fc":
+            made.append(NoTangent)
+            continue
+        shape = at.shape(k)
+        size = math.prod(shape)
+        whole = size == (lanes.type.shape[0] if not isinstance(lanes.type.shape[0], Size) else -1)
+        own = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
+        start += size
+        made.append(_shaped(recorder, own, rank, shape, p))
+    return made
+
+
+def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) -> Any:
+    if len(shape) == 1:
+        return own
+    if not shape:
+        found = recorder.load(own, (Ellipsis, 0) if rank else 0)
+        python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
+        return recorder.apply(float, (found,), {}) if python and found.dtype.kind == "f" else found
+    lengths = tuple(recorder.length(own, axis) for axis in range(rank))
+    return recorder.apply(np.reshape, (own, (*lengths, *shape)), {})
+
+
+@builtin(run_on_duals)
+def _run_on_duals(tracer: Any, f: Any, args: Any, kwargs: Any) -> Any:
+    return tracer.call(f, args, kwargs)

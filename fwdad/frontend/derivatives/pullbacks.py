@@ -1,0 +1,302 @@
+"""``vjp`` inside traced programs: each call of the pullback writes a way back.
+
+The function is traced once; a way back stands on what its arguments, and all that it reads, were
+when ``vjp`` was called.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import NoOutputError, SeedError, returned_nothing
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.frontend.derivatives.pulled import cotangents
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.trees import flatten
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import Block, Program, Value, is_array, values_in
+from fwdad.ir.rewrite import all_inside, all_used, written_outside
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.seeds import check_one_array
+from fwdad.tangents.zero import ZERO, NoTangent, Zero
+from fwdad.transforms.forward import push_block
+from fwdad.transforms.passes import inline, optimise
+from fwdad.transforms.reverse.pull import pull_block, write_block
+
+
+class Point(OfTrace):
+    """A function at some arguments, traced.
+
+    Parameters
+    ----------
+    at : Differentiated
+        The function and its arguments.
+    """
+
+    def __init__(self, at: Differentiated) -> None:
+        self.at = at
+        recorder = self.recorder = at.tracer.recorder
+        outer, recorder.pulled_at = recorder.pulled_at, at.tracer.depth
+        try:
+            block, own, self.tree = at.traced()
+        finally:
+            recorder.pulled_at = outer
+        inline(Program("", block), adjoints=False)
+        optimise(Program("", block, own=True))  # what is computed twice would be kept twice
+        self.given = [self._copy(x) for x in at.apart(block, own)]
+        outside = written_outside(block)
+        self.block, own_copies = self._apart(block)
+        left: dict[Value, Value] = {}
+        given = [self._copy(x) for x in self.given]
+        first = len(recorder.block.ops)
+        found = write_block(recorder, self._block(), given, left)
+        copies = {v: left[own_copies[v]] for v in outside}
+        recorder.leave_outside(copies, at.stays, first)
+        self.primals: list[Any] = found
+        places = self.tree(list(range(len(found))))
+        at.differentiated(self.tree, len(found))  # raises if nothing comes beside y
+        self.y = places[0] if at.has_aux else places
+        self.leaves = flatten(self.y, records=True)[0]
+        if not self.leaves and self.y is None:
+            raise NoOutputError(returned_nothing(function_name(at.f)))
+
+    def _copy(self, x: Any) -> Any:
+        return self.recorder.apply(np.ndarray.copy, (x,), {}) if x.is_array else x
+
+    def _apart(self, block: Block) -> tuple[Block, dict[Value, Value]]:
+        """The block on copies of the arrays from outside that it uses, and these copies."""
+        cloner = Cloner({})
+        inside = all_inside(block)
+        used = [v for op in block.ops for v in all_used(op)] + list(values_in(block.results))
+        for v in dict.fromkeys(used):
+            if v not in inside and is_array(v):
+                cloner.mapping[v] = self._copy(Symbol(v, self.recorder)).value
+        ops = [cloner.op(op) for op in block.ops]
+        results = [cloner.operand(r) for r in block.results]
+        return Block([cloner.operand(p) for p in block.params], ops, results), cloner.mapping
+
+    def _block(self) -> Block:
+        """The block once more: what is written from it may be rewritten."""
+        cloner = Cloner({p: Value(p.type, p.name) for p in self.block.params})
+        params = [cloner.mapping[p] for p in self.block.params]
+        ops = [cloner.op(op) for op in self.block.ops]
+        return Block(params, ops, [cloner.operand(r) for r in self.block.results])
+
+    def value(self) -> Any:
+        """What ``vjp`` answers, without the pullback."""
+        return self.tree(self.primals)
+
+    def pull(self, y_bar: Any) -> Any:
+        """The cotangents of the arguments for one of the value, or for K of them."""
+        bars, count = self._bars(y_bar)
+        found = self._pulled(bars) if count is None else self._pulled_many(bars, count)
+        parts = cotangents(self.at, found) if count is None else self._stacked(found, count)
+        return made_of(self.at, parts[0] if self.at.single else tuple(parts))
+
+    def rows(self, k: int) -> list[Any]:
+        """The Jacobian of one leaf of y, of known lengths, with respect to each leaf of x."""
+        recorder, y = self.recorder, self.recorder.as_symbol(self.primals[k])
+        shape = tuple(recorder.known_length(y, axis) for axis in range(y.type.ndim))
+        count = math.prod(shape)
+        units = np.eye(count).reshape(count, *shape)
+        lanes = self._pulled_many({k: recorder.as_symbol(units)}, count) if count else None
+        made, at = [], iter(lanes or ())
+        for m, x in enumerate(self.at.leaves):
+            own = next(at) if lanes is not None and dtype_of(x).kind in "fc" else ZERO
+            made.append(self._row_block(own, x, shape, self.at.shape(m), y))
+        return made
+
+    def _row_block(
+        self, own: Any, x: Any, rows: tuple[int, ...], columns: tuple[int, ...], y: Symbol
+    ) -> Any:
+        """One leaf of y by one leaf of x, of the cotangents for each element of y."""
+        recorder = self.recorder
+        if dtype_of(x).kind not in "fc":
+            return NoTangent
+        if own is ZERO or isinstance(own, Zero):
+            dtype = np.result_type(dtype_of(x), y.dtype)
+            found = recorder.apply(np.zeros, ((*rows, *columns), dtype), {})
+        else:
+            found = recorder.apply(np.reshape, (recorder.as_symbol(own), (*rows, *columns)), {})
+        if rows or columns:
+            return found
+        python = isinstance(y.type, Number) and y.type.python
+        number = recorder.load(found, ())
+        return recorder.apply(float, (number,), {}) if python else number
+
+    # -- cotangents of y
+
+    def _bars(self, y_bar: Any) -> tuple[dict[int, Any], int | None]:
+        """Those of y's leaves that have one, as symbols; K of K of them, stacked in front."""
+        given = _leaf_by_leaf(self.y, y_bar)
+        bars, extra = {}, set()
+        for k, bar in zip(self.leaves, given, strict=True):
+            if dtype_of(self.primals[k]).kind not in "fc" or isinstance(bar, Zero):
+                continue
+            if bar is None or bar is NoTangent:
+                message = f"{bar} came as the cotangent of a part that has one: write ZERO"
+                raise SeedError(message)
+            check_one_array(bar, "cotangent")
+            if isinstance(bar, list):
+                bar = self.at.tracer.call(np.asarray, (bar,), {})
+            y, made = self.recorder.as_symbol(self.primals[k]), self.recorder.as_symbol(bar)
+            self._check_dtype(made, y)
+            bars[k] = made
+            extra.add(made.type.ndim - y.type.ndim)
+        if extra - {0, 1} or len(extra) > 1:
+            message = (
+                "one cotangent has the value's shape, K of them (K, *shape): ranks "
+                f"{[b.type.ndim for b in bars.values()]} came for "
+                f"{[self.recorder.as_symbol(self.primals[k]).type.ndim for k in bars]}"
+            )
+            raise SeedError(message)
+        if extra != {1}:
+            return bars, None
+        return bars, self.recorder.known_length(next(iter(bars.values())), 0)
+
+    @staticmethod
+    def _check_dtype(bar: Symbol, y: Symbol) -> None:
+        if bar.dtype.kind == "c" and y.dtype.kind != "c":
+            message = f"a complex cotangent came for a real value of dtype {y.dtype}"
+            raise SeedError(message)
+        if bar.dtype.kind not in "biufc":
+            message = f"a cotangent of dtype {bar.dtype} came; a float array is wanted"
+            raise SeedError(message)
+
+    def _own(self, bar: Symbol, like: Symbol, *, count: int | None = None) -> Symbol:
+        """A cotangent in its value's type, and in memory of its own; its lengths are compared."""
+        recorder = self.recorder
+        if not like.is_array and count is None:
+            return bar if bar.type == like.type else self._number(bar, like)
+        shape = tuple(recorder.length(like, axis) for axis in range(like.type.ndim))
+        for axis, n in enumerate(shape):
+            self._check_length(recorder.length(bar, axis + (count is not None)), n)
+        if count is not None:
+            shape = (count, *shape)
+        made = recorder.apply(np.empty, (shape, like.dtype), {})
+        recorder.store(made, Ellipsis, bar)
+        return made
+
+    def _check_length(self, given: Any, wanted: Any) -> None:
+        holds = self.at.tracer.call(operator.eq, (given, wanted), {})
+        message = "a length of a cotangent is not its value's"
+        if type(holds) is Symbol:
+            self.recorder.check(holds, SeedError, (message,), self.at.tracer.location())
+        elif not holds:
+            raise SeedError(message, self.at.tracer.location())
+
+    def _number(self, bar: Symbol, like: Symbol) -> Symbol:
+        python = isinstance(like.type, Number) and like.type.python
+        function = (complex if like.dtype.kind == "c" else float) if python else like.dtype.type
+        return self.recorder.apply(function, (bar,), {})
+
+    def _pulled(self, bars: dict[int, Any]) -> list[Any]:
+        def seeds(leaves: list[Any]) -> list[Any]:
+            return [
+                self._own(bars[k], self.recorder.as_symbol(y)) if k in bars else None
+                for k, y in enumerate(leaves)
+            ]
+
+        active = [dtype_of(x).kind in "fc" for x in self.at.leaves]
+        given = [self._copy(x) for x in self.given]
+        return pull_block(self.recorder, self._block(), given, active, seeds)[1]
+
+    def _pulled_many(self, bars: dict[int, Any], count: int) -> list[Any]:
+        """By pushing them, as tangents, through the way back of one: it is linear."""
+        recorder, block = self.recorder, Block()
+        likes = {k: recorder.as_symbol(self.primals[k]) for k in bars}
+        block.params = [Value(recorder.resolved(y.type)) for y in likes.values()]
+        mark = recorder.mark()
+        with recorder.region(block):
+            own = {k: Symbol(p, recorder) for k, p in zip(bars, block.params, strict=True)}
+            parts = cotangents(self.at, self._pulled(own))
+            leaves = flatten(tuple(parts), records=True)[0]
+            block.results = [recorder.operand(x) for x in leaves]
+        recorder.forget(mark)
+        inline(Program("", block))
+        given = []
+        for k, y in likes.items():
+            zero = recorder.apply(np.zeros_like, (y,), {}) if y.is_array else y.dtype.type(0)
+            mark_of = recorder.as_symbol(zero)
+            given.append((mark_of, self._own(bars[k], y, count=count)))
+        return push_block(recorder, block, count, given)[1]
+
+    def _stacked(self, lanes: list[Any], count: int) -> list[Any]:
+        """The cotangents of K of the value, in the structures of the arguments."""
+        recorder, found, at = self.recorder, [], iter(lanes)
+        for x in self.at.leaves:
+            if dtype_of(x).kind not in "fc":
+                found.append(NoTangent)
+                continue
+            own, symbol = next(at), recorder.as_symbol(x)
+            if own is ZERO or isinstance(own, Zero):
+                shape = [recorder.length(symbol, axis) for axis in range(symbol.type.ndim)]
+                own = recorder.apply(np.zeros, ((count, *shape), symbol.dtype), {})
+            found.append(own)
+        return [tree.tangent(found[part]) for tree, part in self.at.trees]
+
+
+def _leaf_by_leaf(y: Any, y_bar: Any) -> list[Any]:
+    """What a cotangent has for each leaf of a value."""
+    if isinstance(y, int):
+        return [y_bar]
+    if isinstance(y_bar, Zero):
+        return [y_bar] * len(flatten(y, records=True)[0])
+    if isinstance(y, (tuple, list, dict)):
+        if type(y) is not type(y_bar) or len(y) != len(y_bar):
+            message = f"a cotangent of the type and length of {type(y).__name__} is wanted"
+            raise SeedError(message)
+        if isinstance(y, dict) and set(y) != set(y_bar):
+            message = f"the cotangent has the keys {list(y_bar)}, the value {list(y)}"
+            raise SeedError(message)
+        keys: Any = y if isinstance(y, dict) else range(len(y))
+        return [leaf for key in keys for leaf in _leaf_by_leaf(y[key], y_bar[key])]
+    found, given = flatten(y, records=True)[0], flatten(y_bar, records=True)[0]
+    if len(found) != len(given):
+        message = f"the cotangent has {len(given)} leaves, the value {len(found)}"
+        raise SeedError(message)
+    return given
+
+
+def pull(point: Point, y_bar: Any) -> Any:
+    """What a pullback of a traced program answers."""
+    message = f"the pullback of {function_name(point.at.f)} was made while a program was traced"
+    raise RuntimeError(message)
+
+
+@builtin(pull)
+def _traced_pull(_tracer: Any, point: Point, y_bar: Any) -> Any:
+    return point.pull(y_bar)
+
+
+def traced_vjp(
+    tracer: Any,
+    f: Any,
+    x: Any,
+    *,
+    argnums: Any = 0,
+    args: tuple[Any, ...] = (),
+    kwargs: Any = None,
+    has_aux: bool = False,
+    outputs: str = "returned",
+    chunk: Any = "auto",
+) -> Any:
+    """:func:`fwdad.vjp` in a trace: the value, and a pullback to be called in the same trace."""
+    if outputs not in ("returned", "mutated", "both"):
+        message = f'outputs is "returned", "mutated" or "both", not {outputs!r}'
+        raise ValueError(message)
+    at = Differentiated(
+        tracer, f, (x, *args), dict(kwargs or {}), argnums, outputs, has_aux=has_aux
+    )
+    point = Point(at)
+    y = made_of(at, point.value())
+    pullback = functools.partial(pull, point)
+    return (y[0], pullback, y[1]) if has_aux else (y, pullback)

@@ -1,0 +1,224 @@
+"""Reverse mode inside traced programs: gradients, and values with their ways back."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.errors import NonScalarOutputError, SeedError, UntraceableError, type_in_words
+from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
+from fwdad.frontend.trees import Tree, flatten
+from fwdad.ir.ops import Value
+from fwdad.ir.primitives.stacks import bar_of
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number, Type
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents.zero import NoTangent
+from fwdad.transforms.reverse.pull import write_block
+from fwdad.transforms.reverse.split_passes import Cut
+
+_AT_ONCE: dict[str, Any] = {}
+
+
+def install(gradient: Any) -> None:
+    """Say what differentiates a function that is not being traced.
+
+    Parameters
+    ----------
+    gradient : callable
+        With the parameters of :func:`pulled_gradient`.
+    """
+    _AT_ONCE.update(gradient=gradient)
+
+
+def pulled_gradient(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """Value and gradient of a function whose value is one real number."""
+    return _AT_ONCE["gradient"](f, argnums, args, kwargs, options)
+
+
+def _refuse_outside(what: str, f: Any) -> NoReturn:
+    """Functions that stand for parts of a program have a meaning in a trace only."""
+    message = f"the {what} of {function_name(f)} is needed outside of a tape"
+    raise UntraceableError(message)
+
+
+def pulled_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """The cotangents of arguments, for that of the value, which is the last of ``args``."""
+    _refuse_outside("pullback", f)
+
+
+def value_and_pullback(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """A value and the cotangents of arguments, to be cut in two by ``split_passes``."""
+    _refuse_outside("pullback", f)
+
+
+def measured_value(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """:func:`pulled_value`, with a mark where the way back begins."""
+    _refuse_outside("pullback", f)
+
+
+def value_alone(f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """The value of a function that may write into its arguments: into copies of them."""
+    _refuse_outside("value", f)
+
+
+@builtin(value_alone)
+def _traced_value(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"])
+    block, own, tree = at.traced()
+    lent = at.lent(block)
+    left: dict[Value, Value] = {}
+    first = len(tracer.recorder.block.ops)
+    found = write_block(tracer.recorder, block, own, left)
+    tracer.recorder.leave_outside(left, at.stays, first)
+    return made_of(at, tree(at.in_own_memory(found, lent)))
+
+
+@builtin(pulled_gradient)
+def traced_gradient(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    """:func:`pulled_gradient` in a trace; without the value if that is not wanted."""
+    has_aux = options["has_aux"]
+    at = Differentiated(tracer, f, tuple(args), dict(kwargs), argnums, has_aux=has_aux)
+
+    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        at.differentiated(tree, len(leaves))  # raises if nothing comes beside it
+        places = tree(list(range(len(leaves))))
+        y = places[0] if has_aux else places
+        check_scalar(leaves[y] if isinstance(y, int) else y, f)
+        one = dtype_of(leaves[y]).type(1)
+        return [one if k == y else None for k in range(len(leaves))]
+
+    primals, bars, tree = at.pull(seeds)
+    gradient = cotangents(at, bars)
+    y = tree(primals) if options.get("value", True) else None
+    return made_of(at, (y, gradient[0] if at.single else tuple(gradient)))
+
+
+@builtin(pulled_value)
+def _traced_pullback(
+    tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any
+) -> Any:
+    *given, y_bar = args
+    bars_given, _ = flatten(y_bar, records=True)
+
+    def chosen_bars(chosen: list[Any]) -> list[Any]:
+        if len(chosen) != len(bars_given):
+            message = f"the cotangent has {len(bars_given)} leaves, the value {len(chosen)}"
+            raise SeedError(message)
+        return [b if dtype_of(b).kind in "fc" else None for b in bars_given]
+
+    _, parts = _value_and_pullback(tracer, f, argnums, (given, kwargs), options, chosen_bars)
+    return parts
+
+
+def _value_and_pullback(
+    tracer: Any, f: Any, argnums: Any, given: Any, options: Any, bars_of: Any
+) -> Any:
+    """A function's value and the cotangents of its arguments.
+
+    ``bars_of`` is called with the leaves of the value that have cotangents, and answers these.
+    """
+    args, kwargs = given
+    has_aux = options["has_aux"]
+    at = Differentiated(
+        tracer, f, tuple(args), dict(kwargs), argnums, options["outputs"], has_aux=has_aux
+    )
+
+    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        at.differentiated(tree, len(leaves))  # raises if nothing comes beside y
+        places = tree(list(range(len(leaves))))
+        y = places[0] if has_aux else places
+        chosen = [k for k in flatten(y, records=True)[0] if dtype_of(leaves[k]).kind in "fc"]
+        found: list[Any] = [None] * len(leaves)
+        for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):
+            found[k] = bar
+        return found
+
+    primals, bars, tree = at.pull(seeds, lends=True)
+    parts = cotangents(at, bars)
+    return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
+
+
+@builtin(value_and_pullback)
+def _traced_halves(tracer: Any, f: Any, argnums: Any, args: Any, kwargs: Any, options: Any) -> Any:
+    recorder = tracer.recorder
+    types: list[Type] = []
+
+    def bars_of(chosen: list[Any]) -> list[Any]:
+        types[:] = [recorder.as_symbol(leaf).type for leaf in chosen]
+        recorder.turns = True  # the next way back is that of f itself
+        return [recorder.apply_typed(bar_of, (k,), t) for k, t in enumerate(types)]
+
+    y, parts = _value_and_pullback(tracer, f, argnums, (args, kwargs), options, bars_of)
+    answers, _ = flatten(parts, records=True)
+    recorder.cut = Cut(types, sum(type(b) is Symbol for b in answers))
+    recorder.turns = False
+    return y, parts
+
+
+@builtin(measured_value)
+def _traced_measured(tracer: Any, *given: Any) -> Any:
+    tracer.recorder.turns = True
+    return _traced_pullback(tracer, *given)
+
+
+def check_scalar(y: Any, f: Any) -> None:
+    """Raise unless a value is one real number.
+
+    Parameters
+    ----------
+    y : object
+        A number, array or symbol, or anything else.
+    f : callable
+        For the message.
+    """
+    name = getattr(f, "__qualname__", function_name(f))
+    what = ""
+    if type(y) is not Symbol and not isinstance(
+        y, (bool, int, float, complex, np.generic, np.ndarray)
+    ):
+        what = type_in_words(y)
+    elif getattr(y, "ndim", 0):
+        known: Any = y
+        shape = known.shape
+        plain = all(type(n) is int for n in shape)
+        what = f"shape {shape}" if plain else f"an array of rank {known.ndim}"
+    if what:
+        message = (
+            f"a gradient needs a function that returns one real number; {name} returned {what}. "
+            "Use jacobian or jvp"
+        )
+        raise NonScalarOutputError(message)
+    if dtype_of(y).kind == "c":
+        message = f"a gradient needs a real value; {name} returned a complex number"
+        raise NonScalarOutputError(message)
+
+
+def cotangents(at: Differentiated, bars: list[Any]) -> list[Any]:
+    """The cotangents of the arguments in their structures, written out."""
+    recorder = at.tracer.recorder
+    found: list[Any] = []
+    for x, b in zip(at.leaves, bars, strict=True):
+        if dtype_of(x).kind not in "fc":
+            found.append(NoTangent)
+            continue
+        symbol = recorder.as_symbol(x)
+        if not symbol.is_array:
+            found.append(_as_number(recorder, symbol, b))
+        elif b is None:
+            found.append(recorder.apply(np.zeros_like, (symbol,), {}))
+        elif type(b) is Symbol and b.is_array:
+            found.append(b)
+        else:
+            found.append(recorder.apply(np.full_like, (symbol, b), {}))
+    return [tree.tangent(found[part]) for tree, part in at.trees]
+
+
+def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:
+    python = isinstance(x.type, Number) and x.type.python
+    if b is None or type(b) is not Symbol:
+        value = x.dtype.type(0 if b is None else b)
+        return value.item() if python else value
+    return recorder.apply(complex if x.dtype.kind == "c" else float, (b,), {}) if python else b

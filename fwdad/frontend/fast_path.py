@@ -1,0 +1,164 @@
+"""The shortest way from a call to its compiled code, for arguments that need no taking apart.
+
+What a tape assumes beside its arguments' types and shapes (functions that are not replaced) and
+what it reads (numbers and arrays of closures, modules and objects) is looked up by a function
+written for that tape: a call costs no loop and no object of ours.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.frontend.captures import COMPARED, fetch
+from fwdad.frontend.tape import Tape
+
+AGAIN = object()
+"""What a shortcut answers for other arguments, and where the tape does not hold any more."""
+
+# Arguments of these classes, and arrays, can be told apart without taking them apart.
+_PLAIN = (float, int, complex, np.float64)
+
+
+def key_of(args: tuple[Any, ...]) -> Any:
+    """What calls have in common that take the same shortcut."""
+    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
+
+
+def shortcut(
+    tape: Tape,
+    run: Callable[..., Any],
+    args: tuple[Any, ...],
+    hits: list[int],
+    *,
+    separate: bool = False,
+) -> Callable[..., Any] | None:
+    """A function of a tuple of arguments that answers f's value, or ``AGAIN``.
+
+    Parameters
+    ----------
+    tape : Tape
+        What is run.
+    run : callable
+        Its compiled code, of the leaves of the arguments and what the tape reads beside them.
+    args : tuple
+        Of a call that the tape serves.
+    hits : list of int
+        Whose only number counts the calls that took the shortcut.
+    separate : bool
+        Whether it is for arrays only that share no memory, also where the tape writes into none.
+
+    Returns
+    -------
+    callable or None
+        None where more has to be looked at, or put together, than a shortcut does.
+    """
+    if tape.value_guards or any(tape.program.written):
+        return None
+    if not all(type(a) is np.ndarray or type(a) in _PLAIN for a in args):
+        return None
+    captured = [c.fetch() for c in tape.captures]
+    if not all(type(x) is np.ndarray or type(x) in _PLAIN for x in captured):
+        return None
+    namespace: dict[str, Any] = {"hits": hits, "run": run, "again": AGAIN}
+    checks: list[str] = []
+    for k, (path, held) in enumerate(tape.object_guards):
+        place = _place(path, f"guard{k}", namespace)
+        if place is None:
+            return None
+        namespace[f"held{k}"] = held
+        differs = "!=" if path[0] in COMPARED else "is not"
+        checks += [f"if {place} {differs} held{k}:", "    return again"]
+    for k, pair in enumerate(tape.same_objects):
+        places = [_place(path, f"same{k}_{j}", namespace) for j, path in enumerate(pair)]
+        if None in places:
+            return None
+        checks += [f"if {places[0]} is not {places[1]}:", "    return again"]
+    for k, (capture, x) in enumerate(zip(tape.captures, captured, strict=True)):
+        place = _place(capture.path, f"capture{k}", namespace)
+        if place is None:
+            return None
+        test = _same(f"c{k}", x, namespace)
+        checks += [f"c{k} = {place}", f"if not ({test}):", "    return again"]
+    names = [f"x{k}" for k in range(len(args))]
+    inputs = [*names, *(f"c{k}" for k in range(len(captured)))]
+    arrays = [k for k, x in enumerate((*args, *captured)) if type(x) is np.ndarray]
+    for j, k in enumerate(arrays):
+        for m in arrays[j + 1 :]:
+            if separate or k in tape.alone or m in tape.alone:
+                namespace["share"] = np.may_share_memory
+                checks += [f"if share({inputs[k]}, {inputs[m]}):", "    return again"]
+    if tape.rows is not None:
+        rows = " and ".join(f"{inputs[k]}.flags.c_contiguous" for k in arrays) or "True"
+        checks += [f"if {'not ' if tape.rows else ''}({rows}):", "    return again"]
+        for k in tape.copied.intersection(arrays) if not tape.rows else ():
+            checks += [f"if not {inputs[k]}.flags.c_contiguous:", "    return again"]
+    same = [_same(name, a, namespace) for name, a in zip(names, args, strict=True)]
+    leaves = ", ".join(inputs)
+    lines = [f"made = run({leaves})"]
+    if hasattr(run, "direct"):  # one call of Python's less
+        namespace["kernel"], namespace["failed"] = run.direct
+        lines = ["try:", f"    made = kernel({leaves})", "except BaseException as error:",
+                 f"    made = failed(error, ({leaves}{',' if leaves else ''}))"]  # fmt: skip
+    answer = "made[0]"
+    if not tape.rebuild.single:
+        namespace["rebuild"] = tape.rebuild
+        answer = "rebuild(made, ())"
+    lines.append(f"return {answer}")
+    return _defined(tape.program.name, names, [" and ".join(same), *checks], lines, namespace)
+
+
+def _same(name: str, a: Any, namespace: dict[str, Any]) -> str:
+    """Whether an input is like that of the first call; as :func:`key_of` compares them."""
+    namespace.update({f"class_{name}": type(a)})
+    test = f"type({name}) is class_{name}"
+    if type(a) is not np.ndarray:
+        return test
+    namespace.update({f"dtype_{name}": a.dtype, f"shape_{name}": a.shape})
+    dtype = f"({name}.dtype is dtype_{name} or {name}.dtype == dtype_{name})"
+    return f"{test} and {dtype} and {name}.shape == shape_{name}"
+
+
+def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
+    """What stands in a place of the world outside, as an expression."""
+    kind, *where = path
+    namespace[name] = where[0]
+    if kind == "item" and type(where[0]) is dict:
+        return f"{name}[{where[1]!r}]"
+    if kind == "attribute":
+        return f"getattr({name}, {where[1]!r})"
+    if kind == "class" and isinstance(getattr(where[0], where[1], None), types.FunctionType):
+        return f"getattr({name}, {where[1]!r})"
+    if kind == "method":
+        return f"getattr({name}, {where[1]!r}).__func__"
+    if kind in (*COMPARED, "class", "asked"):
+        namespace["fetch"], namespace[name] = fetch, path
+        return f"fetch({name})"
+    return {"cell": f"{name}.cell_contents", "object": name}.get(kind)
+
+
+def _defined(
+    title: str, names: list[str], tests: list[str], last: list[str], namespace: dict[str, Any]
+) -> Callable[..., Any]:
+    same, *checks = tests
+    lines = ["def shortcut(args):", f"    if len(args) != {len(names)}:", "        return again"]
+    if names:
+        lines += [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = args"]
+        lines += [f"    if not ({same}):", "        return again"]
+    if checks:
+        lines += ["    try:", *(f"        {line}" for line in checks)]
+        # a name or an attribute that is gone, a cell that is empty
+        lines += ["    except (KeyError, ValueError, AttributeError):", "        return again"]
+    lines += ["    hits[0] += 1", *(f"    {line}" for line in last)]
+    text = "\n".join(lines) + "\n"
+    exec(compile(text, f"<fwdad shortcut of {title}>", "exec"), namespace)  # noqa: S102  (our own text)
+    made: Callable[..., Any] = namespace["shortcut"]
+    return made
+
+
+def never(_args: tuple[Any, ...]) -> Any:
+    """The shortcut where there is none yet."""
+    return AGAIN

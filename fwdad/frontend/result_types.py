@@ -1,0 +1,114 @@
+"""What a function with a rule returns, told from its source: nothing is called for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.calls.dispatch import python_inside
+from fwdad.errors import Location, RuleError, UntraceableError, type_in_words
+from fwdad.frontend.arguments import UNKNOWN
+from fwdad.frontend.captures import Captures
+from fwdad.frontend.retrace import until_traced
+from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.ir.abstract_eval.infer import tells_by_source
+from fwdad.ir.analysis.alias import memory_here
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Operand, is_array, map_values, values_in, walk
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType, CannotInferError, Size, number_type
+from fwdad.rules.core import containers
+from fwdad.rules.core.contract import memory_of_argument, undeclared_write
+from fwdad.rules.core.registry import Rule, find_rule, writer_of
+
+
+@tells_by_source
+def type_by_source(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int],
+    place: Callable[[], Location | None],
+) -> Any:
+    """The type of what a function returns, in its structure.
+
+    Raises
+    ------
+    CannotInferError
+        If its source cannot be read or traced.
+    """
+    writer = writer_of(function)
+    if writer is not None:
+        function = writer.function
+    rule = find_rule(function)
+    python: Any = python_inside(function) or function
+
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
+        recorder = Recorder()
+        recorder.known = dict(known)
+        tracer = Interpreter(recorder)
+        tracer.recursive, tracer.growing = recursive, lists
+        recorder.place = lambda: tracer.location() if tracer.frame is not None else None
+        captures = Captures(recorder, 0, UNKNOWN)
+        tracer.capture_value = captures.value
+        recorder.capture = captures.array
+        tracer.capture_container = captures.container
+        given, named = map_values(lambda value: Symbol(value, recorder), [args, kwargs])
+        returned = tracer.call_by_source(python, tuple(given), named)
+        y = _type(returned)
+        if rule is not None and rule.of_user:
+            _check_memory(rule, recorder, args, kwargs, returned, place)
+        if writer is None:
+            return y
+        primals, _ = writer.binder.bind(tuple(given), named)
+        return (y, *[_type(primals[k]) for k in writer.mutates])
+
+    try:
+        return until_traced(attempt)
+    except (UntraceableError, AlwaysRaises) as error:
+        raise CannotInferError(str(error)) from error
+
+
+def _check_memory(
+    rule: Rule,
+    recorder: Recorder,
+    args: Any,
+    kwargs: Any,
+    returned: Any,
+    place: Callable[[], Location | None],
+) -> None:
+    """Refuse a function that is seen to write or return memory that its rule does not tell."""
+    given = {v: at for at, x in [*enumerate(args), *kwargs.items()] for v in values_in(x)}
+    if rule.returns == "new":
+        arrays = {v for v in given if is_array(v)}
+        for _, x in containers.walk(returned):
+            if type(x) is Symbol and x.is_array and recorder.is_view(x.value, arrays):
+                raise RuleError(memory_of_argument(rule), place())
+    if rule.mutates:
+        return
+    roots = memory_here(recorder.block)
+    for op in walk(recorder.block):
+        for v in values_in(op.writes()):
+            owners = roots.get(v, {v})
+            written = owners & given.keys()
+            if written and (v in given or v not in owners):  # else it may be a copy
+                raise RuleError(undeclared_write(rule, given[written.pop()]), place())
+
+
+def _type(y: Any) -> Any:
+    """What stands for the result, as types."""
+    if type(y) is Symbol:
+        return y.recorder.resolved(y.type)
+    if isinstance(y, (tuple, list)):
+        parts = [_type(item) for item in y]
+        return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
+    if isinstance(y, np.ndarray):
+        return ArrayType(y.dtype, y.shape)
+    number = number_type(y)
+    if number is None and y is not None:
+        message = f"it returns {type_in_words(y)}"
+        raise CannotInferError(message)
+    return number

@@ -1,0 +1,251 @@
+"""What a traced function answers, and what it leaves in its arguments, from a program's results."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError, type_in_words
+from fwdad.frontend.arguments import new_object, refuse_attributes
+from fwdad.frontend.slots import attributes_of, delete_attribute, original, set_attributes
+from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.growing_tuples import Tuples
+from fwdad.frontend.syntax.iterators import CLASSES
+from fwdad.frontend.syntax.merge import container_of
+from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Operand
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
+
+
+class Run:
+    """One run's results: the program's values, the caller's containers, and what was made."""
+
+    def __init__(self, values: list[Any], containers: list[Any]) -> None:
+        self.values = values
+        self.containers = containers
+        self.made: dict[int, Any] = {}
+
+
+Take = Callable[[Run], Any]
+
+
+class Results:
+    """Collects the leaves of what a traced function leaves behind, and puts them together again.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows the program's values and its heap.
+    arguments : list
+        The containers among the traced arguments.
+    before : list
+        Their contents when the function was called.
+
+    Attributes
+    ----------
+    operands : list of operands
+        The program's results.
+    changes : bool
+        Whether containers of the caller's are changed.
+    single : bool
+        Whether the answer is the first result, and nothing else is left behind.
+    """
+
+    def __init__(self, recorder: Recorder, arguments: list[Any], before: list[Any]) -> None:
+        self.operands: list[Operand] = []
+        self._recorder = recorder
+        self._arguments = {id(container_of(x)): k for k, x in enumerate(arguments)}
+        self._memo: dict[int, Take] = {}
+        self._kept: list[Any] = []  # so that no other object gets its address
+        self._refers = False
+        self.single = False
+        self.place: Location | None = None  # of the `return`
+        self._answer: Take = lambda _: None
+        self._changes = [
+            (k, self._change(container_of(x), old))
+            for k, (x, old) in enumerate(zip(arguments, before, strict=True))
+            if not _same(container_of(x), old)
+        ]
+
+    @property
+    def changes(self) -> bool:
+        """Whether containers of the caller's are changed."""
+        return bool(self._changes)
+
+    def answer(self, y: Any) -> None:
+        """Collect what the function returns."""
+        self.single = not self._changes and (type(y) is Symbol or isinstance(y, np.ndarray))
+        self._answer = self._take(y)
+
+    @property
+    def needs_containers(self) -> bool:
+        """Whether the caller's containers are changed, or are part of the answer."""
+        return self.changes or self._refers
+
+    def __call__(self, values: list[Any], containers: list[Any] | None = None) -> Any:
+        """Change the caller's containers, and make what the function returns."""
+        if containers is None:
+            if self.needs_containers:
+                message = "the containers of the arguments are needed"
+                raise TypeError(message)
+            containers = []
+        run = Run(values, containers)
+        changes = [(containers[k], change(run)) for k, change in self._changes]
+        answer = self._answer(run)
+        for container, content in changes:
+            if isinstance(container, list):
+                container[:] = content
+                continue
+            changed = {key: x for key, x in content.items() if x is not UNBOUND}
+            if isinstance(container, dict):
+                for key in [key for key in container if key not in content]:
+                    del container[key]
+                container.update(changed)
+                continue
+            for key in [key for key in attributes_of(container) if key not in content]:
+                delete_attribute(container, key)
+            set_attributes(container, changed)
+        return answer
+
+    def _change(self, held: Any, old: Any) -> Take:
+        if isinstance(held, list):
+            items = [self._take(item) for item in held]
+            return lambda run: [item(run) for item in items]
+        same = {key for key in held if key in old and old[key] is held[key]}
+        parts = {key: self._take(item) for key, item in held.items() if key not in same}
+        return lambda run: {key: parts[key](run) if key in parts else UNBOUND for key in held}
+
+    def _take(self, x: Any) -> Take:
+        if isinstance(x, Poison):
+            message = f"the value that is returned cannot be traced: {x.reason}"
+            raise UntraceableError(message, self.place)
+        if isinstance(x, Items):
+            return self._listed(x)
+        if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
+            if isinstance(x, Closure):
+                what, wanted = "a function that is defined in a traced program", "what it computes"
+            else:
+                what = f"what is made in a traced program, {type_in_words(x)},"
+                wanted = "the numbers in it, or a list of them"
+            message = f"{what} cannot be returned: return {wanted}"
+            raise UntraceableError(message, self.place)
+        if isinstance(x, functools.partial):
+            f, args, kwargs = (self._take(part) for part in (x.func, x.args, dict(x.keywords)))
+            return lambda run: functools.partial(f(run), *args(run), **kwargs(run))
+        if type(x) is Symbol or isinstance(x, np.ndarray):
+            k = len(self.operands)
+            self.operands.append(self._recorder.as_symbol(x).value)
+            return lambda run: run.values[k]
+        if isinstance(x, UnknownText):
+            message = "a text of numbers that are not known yet cannot be returned"
+            raise UntraceableError(message, x.place)
+        if isinstance(x, Maybe):
+            message = "an attribute or name that is bound on some ways only cannot be returned"
+            raise UntraceableError(message, self.place)
+        if isinstance(x, Optional):
+            flag, value = self._take(x.flag), self._take(x.value)
+            return lambda run: value(run) if flag(run) else None
+        if isinstance(x, tuple):
+            refuse_attributes(x, self.place)
+            parts = [self._take(item) for item in x]
+            cls = type(x)
+            if hasattr(x, "_fields"):
+                return lambda run: cls(*(p(run) for p in parts))
+            return lambda run: cls(p(run) for p in parts)
+        held = container_of(x) if type(x) is not dict and not isinstance(x, list) else x
+        if held is None or not (self._recorder.is_own(held) or id(held) in self._arguments):
+            if _mentions_symbols(x):
+                message = f"{type_in_words(x)} that holds traced values cannot be returned"
+                raise UntraceableError(message, self.place)
+            return lambda _: x
+        if id(held) in self._arguments:
+            k = self._arguments[id(held)]
+            self._refers = True
+            return lambda run: run.containers[k]
+        if id(held) not in self._memo:
+            self._memo[id(held)] = lambda run: run.made[id(held)]
+            self._memo[id(held)] = self._made(x, held)
+        return self._memo[id(held)]
+
+    def _listed(self, x: Items) -> Take:
+        """A list that grows when the program runs: one object a run, as other lists are."""
+        if isinstance(x, Tuples):
+            return self._listed_tuples(x)
+        if id(x) not in self._memo:
+            take, key = self._take(x.rows()), id(x)
+            self._kept.append(x)
+
+            def fill(run: Run) -> Any:
+                if key not in run.made:
+                    rows = take(run)
+                    copied = rows.ndim > 1
+                    run.made[key] = (
+                        rows.tolist() if x.python else [r.copy() if copied else r for r in rows]
+                    )
+                return run.made[key]
+
+            self._memo[id(x)] = fill
+        return self._memo[id(x)]
+
+    def _listed_tuples(self, x: Tuples) -> Take:
+        """The same for a list of tuples, whose parts are on lists of their own."""
+        if id(x) not in self._memo:
+            columns, key = [self._listed(column) for column in x.columns], id(x)
+            self._kept.append(x)
+
+            def fill(run: Run) -> Any:
+                if key not in run.made:
+                    items = zip(*(column(run) for column in columns), strict=True)
+                    run.made[key] = [x.made(parts) for parts in items]
+                return run.made[key]
+
+            self._memo[id(x)] = fill
+        return self._memo[id(x)]
+
+    def _made(self, x: Any, held: Any) -> Take:
+        """A container that the traced program makes: one object a run, however often it is met."""
+        key = id(held)
+        if isinstance(held, list):
+            items = [self._take(item) for item in held]
+
+            def fill_list(run: Run) -> Any:
+                if key not in run.made:
+                    made = run.made[key] = []
+                    made.extend(item(run) for item in items)
+                return run.made[key]
+
+            return fill_list
+        parts = {name: self._take(item) for name, item in held.items()}
+        cls = original(type(x))
+
+        def fill(run: Run) -> Any:
+            if key not in run.made:
+                run.made[key] = made = {} if cls is dict else new_object(cls)
+                content = {name: part(run) for name, part in parts.items()}
+                made.update(content) if cls is dict else set_attributes(made, content)
+            return run.made[key]
+
+        return fill
+
+
+def _same(held: Any, old: Any) -> bool:
+    if isinstance(held, list):
+        return len(held) == len(old) and all(a is b for a, b in zip(held, old, strict=True))
+    return list(held) == list(old) and all(held[key] is old[key] for key in held)
+
+
+def _mentions_symbols(x: Any) -> bool:
+    if type(x) is Symbol:
+        return True
+    if isinstance(x, (list, tuple, set, frozenset, deque)):
+        return any(map(_mentions_symbols, x))
+    if isinstance(x, dict):
+        return any(map(_mentions_symbols, x.values()))
+    held = container_of(x)
+    return held is not None and any(type(item) is Symbol for item in held.values())

@@ -1,0 +1,34 @@
+"""A trace begins anew where it meets a function or a list that has to be written in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.recursion import RecursionFound
+from fwdad.frontend.syntax.control import NotOneBodyError
+from fwdad.frontend.syntax.growing import ListGrows
+
+
+def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any]], Any]) -> Any:
+    """What an attempt makes that knows the functions that recur, and the lists that grow."""
+    recursive: dict[int, Any] = {}
+    lists: dict[Any, Any] = {}
+    while True:
+        try:
+            return attempt(recursive, lists)
+        except (NotOneBodyError, ListGrows) as found:
+            if found.place is None or (found.place in lists and found.item is None):
+                raise
+            lists[found.place] = found.item
+        except RecursionFound as found:
+            if id(found.key) in recursive:
+                message = "calls are nested too deep to be traced"
+                raise UntraceableError(message) from found
+            recursive[id(found.key)] = found.key
+        except RecursionError as error:  # ours: what known code raises arrives as `AlwaysRaises`
+            message = (
+                "calls, or attributes that ask for each other, are nested too deep to be traced"
+            )
+            raise UntraceableError(message) from error

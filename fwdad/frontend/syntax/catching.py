@@ -1,0 +1,295 @@
+"""Exceptions that a value decides on and a ``try`` catches: they are branches of the tape.
+
+Where one side of a branch raises what is caught, a *point* is opened: what is traced from there
+on, to the end of the ``try``, is the side on which nothing was raised. When the ``try`` ends, its
+points are closed, the latest first: the handler is traced on the other side, from the state at the
+raise, and the sides are merged. A point inside of a branch or loop is closed where that ends: what
+was raised is bound in a namespace of the catcher's, merged or carried as any name is, and behind
+the branch or loop a point is opened again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Maybe
+from fwdad.ir.builder.heap_journal import Region, set_content
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Apply, Block
+from fwdad.ir.symbol import UNBOUND, Symbol
+
+
+@dataclass
+class Side:
+    """One side of a branch.
+
+    Attributes
+    ----------
+    block : Block
+        Its operations.
+    value : object
+        What it answers.
+    changes : list
+        Of the heap: ``(container, before, now)``.
+    raises : AlwaysRaises or None
+        What it ends in.
+    fresh : set of int
+        The containers that were made on it.
+    dead : bool
+        Whether each of its ways has raised something that is bound for a catcher.
+    """
+
+    block: Block
+    value: Any = None
+    changes: Any = ()
+    raises: AlwaysRaises | None = None
+    fresh: set[int] = field(default_factory=set)
+    dead: bool = False
+
+
+class Catcher:
+    """A ``try`` whose body is traced.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    wanted : tuple of type
+        What its handlers catch.
+    """
+
+    def __init__(self, recorder: Recorder, wanted: tuple[type[BaseException], ...]) -> None:
+        self.wanted = wanted
+        self.depth = len(recorder.regions)
+        self.held: dict[str, Any] = {}  # what was raised inside of branches and loops
+        self.exceptions: dict[str, Any] = {}
+        recorder.own(self.held, namespace=True)
+
+    def bind(self, recorder: Recorder, raised: AlwaysRaises) -> None:
+        """Note on the way that is traced that something was raised."""
+        exception = raised.exception
+        if isinstance(exception, type):
+            key = f"${exception.__name__}{id(exception)} {len(raised.arguments)}"
+        elif mentions_symbols((exception.args, vars(exception))):
+            message = (
+                f"a {type(exception).__name__} that was made before it is raised, and holds values "
+                "that are not known, is caught by a `try` around a branch or loop: raise it by its "
+                "class and arguments"
+            )
+            raise UntraceableError(message, raised.location)
+        else:
+            key = f"${id(exception)}"
+        self.exceptions[key] = exception
+        recorder.bind(self.held, key, raised.arguments)
+
+
+@dataclass
+class Point:
+    """Where something may have been raised."""
+
+    condition: Symbol  # whether it was
+    side: Side
+    raised: AlwaysRaises
+    catcher: Catcher
+    block: Block  # what is traced if not
+    here: Location | None
+
+
+Merge = Callable[[Recorder, Symbol, Side, Side, Location | None], Any]
+Join = Callable[[Recorder, Symbol, Side, Side, Location | None], tuple[Any, Any, bool]]
+
+
+@contextmanager
+def not_through(recorder: Recorder) -> Iterator[None]:
+    """Trace what no exception that a value decides on may leave: it is a check, and refused."""
+    outer, recorder.catchers = recorder.catchers, []
+    try:
+        yield
+    finally:
+        recorder.catchers = outer
+
+
+def find(recorder: Recorder, raised: AlwaysRaises) -> Catcher | None:
+    """The ``try`` that catches an exception, if all between here and there can be left."""
+    for catcher in reversed(recorder.catchers):
+        if raised.is_a(catcher.wanted):
+            between = recorder.regions[catcher.depth :]
+            return catcher if all(region.passes for region in between) else None
+    return None
+
+
+def open_point(
+    recorder: Recorder, condition: Symbol, side: Side, raised: AlwaysRaises, catcher: Catcher
+) -> None:
+    """Go on with the way on which nothing is raised."""
+    block, here = Block(), recorder.place()
+    raised.location = raised.location or here
+    region = recorder.enter(block)
+    region.passes = True
+    region.point = Point(condition, side, raised, catcher, block, here)
+
+
+def trailing(recorder: Recorder, depth: int) -> list[Point]:
+    """The points that are open inside of a region."""
+    found = [region.point for region in recorder.regions[depth:]]
+    assert all(point is not None for point in found)
+    return found
+
+
+def reapply(recorder: Recorder, changes: Any) -> None:
+    """Change the heap as a side does."""
+    for o, _, now in changes:
+        recorder.touch(o)
+        set_content(o, now)
+
+
+def trace_side(recorder: Recorder, run: Callable[[], Any], side: Side, join: Join) -> None:
+    """Trace a side, behind what it has done before; points that it opens are closed."""
+    with recorder.region(side.block) as region:
+        region.passes = True
+        depth = len(recorder.regions)
+        reapply(recorder, side.changes)
+        value, failed = None, None
+        try:
+            value = run()
+        except AlwaysRaises as raised:
+            failed = raised
+        side.value, side.raises, side.dead = close(recorder, depth, join, value, failed)
+        _keep(region, side)
+
+
+def _keep(region: Region, side: Side) -> None:
+    side.changes = region.changes()
+    side.fresh |= region.fresh
+    region.undo()
+
+
+def bind_raised(recorder: Recorder, side: Side, catcher: Catcher) -> None:
+    """Make a side that raises one that does not, and has bound what it would raise."""
+    raised = side.raises
+    assert raised is not None
+    with recorder.region(side.block) as region:
+        reapply(recorder, side.changes)
+        catcher.bind(recorder, raised)
+        _keep(region, side)
+    side.raises, side.value, side.dead = None, UNBOUND, True
+
+
+def close(
+    recorder: Recorder,
+    depth: int,
+    join: Join,
+    value: Any = None,
+    failed: AlwaysRaises | None = None,
+    catcher: Catcher | None = None,
+    handle: Callable[[AlwaysRaises], Any] | None = None,
+) -> tuple[Any, AlwaysRaises | None, bool]:
+    """Close the points that are open inside of a region, the latest first.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes.
+    depth : int
+        How many regions stay.
+    join : callable
+        Merges two sides.
+    value : object
+        What the way on which nothing was raised answers.
+    failed : AlwaysRaises, optional
+        What it ends in.
+    catcher : Catcher, optional
+        A ``try`` that ends here.
+    handle : callable, optional
+        Traces its handlers.
+
+    Returns
+    -------
+    value, AlwaysRaises or None, bool
+        The merged value, what is always raised, and whether all ways have raised something.
+    """
+    dead = False
+    while len(recorder.regions) > depth:
+        region = recorder.regions[-1]
+        point: Any = region.point
+        way = Side(point.block, value, raises=failed, dead=dead)
+        _keep(region, way)
+        recorder.leave(region)
+        side = point.side
+        if point.catcher is catcher and handle is not None:
+            trace_side(recorder, lambda: handle(point.raised), side, join)  # noqa: B023
+        else:
+            side.raises = point.raised
+        value, failed, dead = join(recorder, point.condition, side, way, point.here)
+    return value, failed, dead
+
+
+def again(recorder: Recorder, value: Any, *, dead: bool) -> Any:
+    """Open points for what was raised inside of a branch or loop that ends here."""
+    pending = [(c, key, x) for c in recorder.catchers for key, x in list(c.held.items())]
+    for k, (catcher, key, content) in enumerate(pending):
+        recorder.bind(catcher.held, key, UNBOUND)
+        flag: Any = content.flag if isinstance(content, Maybe) else True
+        given = content.value if isinstance(content, Maybe) else content
+        raised = AlwaysRaises(catcher.exceptions[key], given)
+        if flag is True or (dead and k == len(pending) - 1):
+            raise raised
+        open_point(recorder, flag, Side(Block()), raised, catcher)
+        _assume_not(recorder, flag)
+    return value.value if pending and isinstance(value, Maybe) else value
+
+
+def flags(recorder: Recorder) -> list[Any]:
+    """Whether something was raised on the ways that end here, for each that may have been."""
+    held = [x for c in recorder.catchers for x in c.held.values()]
+    return [x.flag if isinstance(x, Maybe) else True for x in held]
+
+
+def begin_iteration(recorder: Recorder) -> None:
+    """Nothing was raised where an iteration begins: the loop would have been left."""
+    for catcher in recorder.catchers:
+        for key in list(catcher.held):
+            recorder.bind(catcher.held, key, UNBOUND)
+
+
+def are_opposite(recorder: Recorder, a: Any, b: Any) -> bool:
+    """Whether one truth value is known to be the negation of another."""
+    if type(a) is bool and type(b) is bool:
+        return a is not b
+    if type(a) is not Symbol or type(b) is not Symbol:
+        return False
+    return _is_not(recorder, a, b) or _is_not(recorder, b, a)
+
+
+def _is_not(recorder: Recorder, a: Symbol, b: Symbol) -> bool:
+    op = recorder.made_by(a.value)
+    return isinstance(op, Apply) and op.function is operator.not_ and op.args[0] is b.value
+
+
+def _assume_not(recorder: Recorder, flag: Symbol) -> None:
+    """On the way on which a flag is not set, what hangs on it is known."""
+
+    def told(x: Any) -> Any:
+        if type(x) is not Symbol:
+            return x
+        if x.value is flag.value:
+            return False
+        return True if _is_not(recorder, x, flag) else x
+
+    for o in recorder.heap():
+        if not recorder.is_namespace(o):
+            continue
+        for key, content in list(o.items()):
+            if isinstance(content, Maybe):
+                known = told(content.flag)
+                if known is True or known is False:
+                    recorder.bind(o, key, content.value if known else UNBOUND)
+            elif told(content) is not content:
+                recorder.bind(o, key, told(content))

@@ -1,0 +1,113 @@
+"""Comprehensions, and sums of generators."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax import generators, iteration
+from fwdad.frontend.syntax.expressions import Expressions
+from fwdad.frontend.syntax.frame import FLOW, Frame
+from fwdad.frontend.syntax.iterators import Iterator
+from fwdad.ir.symbol import Symbol
+
+
+class Comprehensions(Expressions):
+    """Evaluates comprehensions."""
+
+    def eval_ListComp(self, node: ast.ListComp) -> Any:
+        return self.recorder.fresh(self._comprehended(node.generators, node.elt))
+
+    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        frame, run = self._comprehension(node.generators, node.elt)
+        return Iterator(self, generators.resumed(self, frame, None, run))
+
+    def eval_SetComp(self, node: ast.SetComp) -> Any:
+        return self.recorder.fresh(set(self._comprehended(node.generators, node.elt)))
+
+    def eval_DictComp(self, node: ast.DictComp) -> Any:
+        both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
+        pairs = self._comprehended(node.generators, both)
+        return self.recorder.fresh({self.known(key): value for key, value in pairs})
+
+    def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
+        frame, run = self._comprehension(clauses, element)
+        outer, self.frame = self.frame, frame
+        try:
+            return list(run)
+        finally:
+            self.frame = outer
+
+    def _frame_inside(self) -> Frame:
+        """A frame that sees the names of the one that is traced."""
+        frame = Frame(
+            self.frame.node,
+            self.frame.filename,
+            self.frame.globals,
+            outer=self.frame,
+            classes=self.frame.classes,
+        )
+        self.recorder.own(frame.locals, namespace=True)
+        return frame
+
+    def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
+        """The frame of a comprehension, and what evaluates its elements there."""
+        frame = self._frame_inside()
+        for clause in clauses:
+            for name in ast.walk(clause.target):
+                if isinstance(name, ast.Name):
+                    frame.names.own.add(name.id)
+        first = self.evaluate(clauses[0].iter)
+        return frame, self._nest(clauses, 0, first, element)
+
+    def _nest(
+        self, clauses: list[ast.comprehension], depth: int, values: Any, element: ast.expr
+    ) -> Any:
+        clause = clauses[depth]
+        for value in iteration.walk(self, values):
+            self.assign(clause.target, value)
+            conditions = [self.truth(self.evaluate(test)) for test in clause.ifs]
+            if any(type(c) is Symbol for c in conditions):
+                message = "a comprehension whose length depends on values cannot be traced"
+                raise UntraceableError(message, self.location())
+            if not all(conditions):
+                continue
+            if depth + 1 == len(clauses):
+                yield self.evaluate(element)
+            else:
+                inner = self.evaluate(clauses[depth + 1].iter)
+                yield from self._nest(clauses, depth + 1, inner, element)
+
+    def _is_sum_of_generator(self, node: ast.Call) -> bool:
+        return (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "sum"
+            and len(node.args) == 1
+            and not node.keywords
+            and isinstance(node.args[0], ast.GeneratorExp)
+            and self.lookup("sum") is sum
+        )
+
+    def _sum(self, node: ast.Call) -> Any:
+        """``sum(… for …)`` as the loop that it is, so that its length need not be known."""
+        generator = node.args[0]
+        assert isinstance(generator, ast.GeneratorExp)
+        names = {n.id for g in generator.generators for n in ast.walk(g.target)
+                 if isinstance(n, ast.Name)}  # fmt: skip
+        total = "$sum"
+        frame = self._frame_inside()
+        frame.names.own |= {*names, total}
+        frame.locals.update({total: 0, **dict.fromkeys((*FLOW, "$stop"), False)})
+        statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
+        for g in reversed(generator.generators):
+            for test in reversed(g.ifs):
+                statement = ast.If(test, [statement], [])
+            statement = ast.For(g.target, g.iter, [statement], [], None)
+        ast.fix_missing_locations(ast.copy_location(statement, node))
+        outer, self.frame = self.frame, frame
+        try:
+            self.run(statement)
+        finally:
+            self.frame = outer
+        return frame.locals[total]

@@ -1,0 +1,270 @@
+"""Conditions: truth, comparisons, `and` and `or`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.calls import Calls
+from fwdad.frontend.syntax import iteration, iterators
+from fwdad.frontend.syntax.control import branch, truth
+from fwdad.frontend.syntax.growing import Items
+from fwdad.frontend.syntax.symbols import Optional, Poison
+from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ir.types import BOOL, Number
+
+
+class Conditions(Calls):
+    """Evaluates conditions."""
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        x = self.evaluate(node.operand)
+        self.at(node)
+        if isinstance(node.op, ast.Not):
+            x = self.truth(x)
+            return self.recorder.apply(operator.not_, (x,), {}) if type(x) is Symbol else not x
+        function: Any = _UNARY[type(node.op)]
+        x = self.number(x)
+        method = self.python_method(x, f"__{function.__name__.strip('_')}__")
+        if method is not None:
+            return self.call(method, (x,), {})
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        if type(x) is Symbol:
+            return self.recorder.apply(function, (x,), {})
+        return self.native(function, x)
+
+    def truth(self, x: Any) -> Any:
+        """The truth of a value: a bool, or a symbol of one."""
+        if isinstance(x, Optional):
+            return branch(self.recorder, x.flag, lambda: self.truth(x.value), lambda: False)
+        method = self.python_method(x, "__bool__")
+        if method is not None:
+            return self.truth(self.call(method, (x,), {}))
+        method = self.python_method(x, "__len__")
+        if method is not None:
+            return self.truth(self.call(method, (x,), {}))
+        if type(x) is iterators.Range:
+            return self.truth(self.range_length(x.start, x.stop, x.step))
+        if isinstance(x, np.ndarray):
+            x = self.recorder.as_symbol(x)
+        if isinstance(x, Items):
+            x = x.length()
+        return truth(self.recorder, x)
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._chain(node.values, isinstance(node.op, ast.And))
+
+    def _chain(self, nodes: list[ast.expr], conjunction: bool) -> Any:
+        first = self.evaluate(nodes[0])
+        if len(nodes) == 1:
+            return first
+        held = self.truth(first)
+        if type(held) is not Symbol:
+            go_on = held if conjunction else not held
+            return self._chain(nodes[1:], conjunction) if go_on else first
+        rest = lambda: self._chain(nodes[1:], conjunction)  # noqa: E731
+        sides = (rest, lambda: first) if conjunction else (lambda: first, rest)
+        return branch(self.recorder, held, *sides)
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        return self._compared(left, list(zip(node.ops, node.comparators, strict=True)), node)
+
+    def _compared(self, left: Any, rest: list[Any], node: ast.AST) -> Any:
+        (op, right_node), later = rest[0], rest[1:]
+        right = self.evaluate(right_node)
+        self.at(node)
+        value = self.compare(op, left, right)
+        if not later:
+            return value
+        held = self.truth(value)
+        if type(held) is Symbol:
+            return branch(
+                self.recorder, held, lambda: self._compared(right, later, node), lambda: value
+            )
+        return self._compared(right, later, node) if held else value
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        """One comparison."""
+        if isinstance(a, UnknownText) or isinstance(b, UnknownText):
+            self.refuse_text()
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return self._is(a, b, isinstance(op, ast.Is))
+        if isinstance(op, (ast.In, ast.NotIn)):
+            found = self._contains(b, a)
+            return found if isinstance(op, ast.In) else self._negated(found)
+        function = _COMPARISONS[type(op)]
+        if function in (operator.eq, operator.ne) and Optional in (type(a), type(b)):
+            return self._equals_optional(op, *((a, b) if type(a) is Optional else (b, a)))
+        return self.binary(function, a, b)
+
+    def _equals_optional(self, op: ast.cmpop, a: Optional, b: Any) -> Any:
+        """``a == b`` where a may be None."""
+        if b is None:
+            return self._is(a, b, isinstance(op, ast.Eq))
+        sides = (lambda: self.compare(op, a.value, b)), (lambda: self.compare(op, None, b))
+        return branch(self.recorder, a.flag, *sides)
+
+    def _is(self, a: Any, b: Any, same: bool) -> Any:
+        a, b = (self.number(x) if type(x) is Poison else x for x in (a, b))
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Optional) and y is None:
+                present = x.flag
+                if not same:
+                    return present
+                return (
+                    self.recorder.apply(operator.not_, (present,), {})
+                    if type(present) is Symbol
+                    else not present
+                )
+            if type(x) is Symbol and isinstance(y, bool) and x.type == BOOL:
+                return x if y is same else self.recorder.apply(operator.not_, (x,), {})
+        found: Any = a is b
+        if type(a) is Symbol and type(b) is Symbol:
+            found = a.value is b.value
+            if not found and self._may_be_same(a, b):
+                message = "whether two values are one object cannot be told beforehand: use `==`"
+                raise UntraceableError(message, self.location())
+        return found if same else not found
+
+    def _may_be_same(self, a: Symbol, b: Symbol) -> bool:
+        """Whether two values may be one object: booleans, and arrays of several ways."""
+        if a.type != b.type:
+            return False
+        if a.type == BOOL:
+            return True
+        return a.is_array and any(self.recorder.is_merged(x.value) for x in (a, b))
+
+    def _contains(self, container: Any, item: Any) -> Any:
+        method = self.python_method(container, "__contains__")
+        if method is not None:
+            return self.python_bool(self.truth(self.call(method, (container, item), {})))
+        if iteration.is_lazy(self, container):
+            return self._is_met(container, item)
+        if isinstance(container, np.ndarray):
+            container = self.recorder.as_symbol(container)
+        if type(container) is Symbol and container.is_array:
+            met = self.call(np.any, (self.binary(operator.eq, container, item),), {})
+            return self.python_bool(met)
+        if isinstance(container, Items):
+            container.refused("`in` of")
+        open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
+        if type(container) is Symbol or type(item) in (Symbol, Optional) or open_items:
+            held = iteration.sequence(container)
+            if held is None or isinstance(container, (set, dict)):
+                message = "`in` of a value that is not known cannot be traced"
+                raise UntraceableError(message, self.location())
+            found: Any = False
+            for x in held:
+                same = self.truth(self.compare(ast.Eq(), item, x))
+                if found is False:
+                    found = same
+                elif type(found) is Symbol or type(same) is Symbol:
+                    found = self.recorder.apply(operator.or_, (found, same), {})
+                else:
+                    found = found or same
+            return self.python_bool(found)
+        return self.native(operator.contains, container, item)
+
+    def python_bool(self, x: Any) -> Any:
+        """A truth as Python's ``bool``, where a comparison of NumPy's numbers is of NumPy's."""
+        known = type(x) is not Symbol or x.type == BOOL
+        return x if known else self.recorder.apply(bool, (x,), {})
+
+    def _is_met(self, xs: Any, item: Any) -> bool:
+        """Whether an iterator answers something; it stands behind it then."""
+        for x in iteration.walk(self, xs):
+            same = self.truth(self.binary(operator.eq, item, x))
+            if type(same) is Symbol:
+                message = "`in` of an iterator of values cannot be traced: make a list of it"
+                raise UntraceableError(message, self.location())
+            if same:
+                return True
+        return False
+
+    def _in_order(self, function: Any, a: Any, b: Any) -> Any:
+        """``a < b`` and the like of two tuples or lists: the first items that differ decide."""
+        strict = operator.lt if function in (operator.lt, operator.le) else operator.gt
+        if not a or not b:
+            return function(len(a), len(b))
+        if len(a) == len(b) == 1:
+            return self.truth(self.binary(function, a[0], b[0]))
+        found = self.truth(self.binary(strict, a[0], b[0]))
+        same = self.truth(self.binary(operator.eq, a[0], b[0]))
+        if found is True or same is False:
+            return found
+        rest = self._in_order(function, a[1:], b[1:])
+        return self._either(found, self._both(same, rest))
+
+    def _both(self, a: Any, b: Any) -> Any:
+        if type(a) is Symbol and type(b) is Symbol:
+            return self.recorder.apply(operator.and_, (a, b), {})
+        known, other = (a, b) if type(a) is not Symbol else (b, a)
+        return other if known else False
+
+    def _either(self, a: Any, b: Any) -> Any:
+        if type(a) is Symbol and type(b) is Symbol:
+            return self.recorder.apply(operator.or_, (a, b), {})
+        known, other = (a, b) if type(a) is not Symbol else (b, a)
+        return True if known else other
+
+    def _same_items(self, a: Any, b: Any) -> Any:
+        """Whether two tuples or two lists are equal, shapes above all; None of anything else."""
+        if type(a) is not type(b) or not isinstance(a, (tuple, list)):
+            return None
+        if len(a) != len(b):
+            return False
+        found: Any = True
+        for x, y in zip(a, b, strict=True):
+            if _same_length(x, y):
+                continue
+            same = self.truth(self.binary(operator.eq, x, y))
+            if type(same) is not Symbol:
+                if not same:
+                    return False
+            elif found is True:
+                found = same
+            else:
+                found = self.recorder.apply(operator.and_, (found, same), {})
+        return found
+
+    def _negated(self, held: Any) -> Any:
+        if type(held) is not Symbol:
+            return not held
+        return self.recorder.apply(operator.not_, (held,), {})
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        condition = self.truth(self.evaluate(node.test))
+        self.at(node)
+        return branch(
+            self.recorder,
+            condition,
+            lambda: self.evaluate(node.body),
+            lambda: self.evaluate(node.orelse),
+        )
+
+
+def _same_length(x: Any, y: Any) -> bool:
+    """Whether two values are lengths that are known to be equal."""
+    if type(x) is not Symbol or type(y) is not Symbol:
+        return False
+    m, n = x.type, y.type
+    if not isinstance(m, Number) or not isinstance(n, Number):
+        return False
+    return m.size is not None and m.size is n.size
+
+
+_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+_COMPARISONS = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}

@@ -1,0 +1,298 @@
+"""Context managers: `with`, of the user's classes and generators, and of some of Python's."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.eager.lifting.source import find_source
+from fwdad.errors import UntraceableError, is_library_file, with_article
+from fwdad.frontend.calls.tables import CALLED, builtin
+from fwdad.frontend.syntax import catching, iterators
+from fwdad.frontend.syntax.attributes import class_attribute
+from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.raising import AlwaysRaises, exceptions_of, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.ir.ops import Block, Op
+
+_Leave = Callable[[AlwaysRaises | None], Any]
+
+
+class OfGenerator(OfTrace):
+    """What a function under ``contextlib.contextmanager`` answers.
+
+    Parameters
+    ----------
+    items : iterators.Iterator
+        The generator: it yields once.
+    """
+
+    def __init__(self, items: iterators.Iterator) -> None:
+        self.items = items
+
+
+@contextlib.contextmanager
+def entered(tracer: Any, item: ast.withitem, node: ast.AST) -> Iterator[None]:
+    """Enter and leave a manager around what is traced inside."""
+    manager = tracer.evaluate(item.context_expr)
+    tracer.at(item.context_expr)
+    value, leave, suppressed = _enter(tracer, manager, item)
+    if item.optional_vars is not None:
+        tracer.assign(item.optional_vars, value)
+    ops = tracer.recorder.block.ops
+    before = len(ops)
+    try:
+        with _around(tracer, manager):
+            yield
+    except AlwaysRaises as raised:
+        _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
+        if not _leave(tracer, leave, raised, before, node):
+            raise
+        return
+    _refuse_raising(tracer, manager, (leave, suppressed), ops[before:], node)
+    _leave(tracer, leave, None, before, node)
+
+
+def _leave(
+    tracer: Any, leave: _Leave, raised: AlwaysRaises | None, before: int, node: ast.AST
+) -> bool:
+    """Leave a manager; returns whether it suppresses the exception that its body has raised."""
+    ops, replaced, suppresses = tracer.recorder.block.ops, None, False
+    end = len(ops)
+    try:
+        suppresses = tracer.truth(leave(raised))
+    except AlwaysRaises as error:
+        replaced = error
+    place = tracer.place_of(node)
+    refuse_vanishing(
+        tracer.recorder, ops[before:end], ops[end:], place, replaces=replaced not in (None, raised)
+    )
+    if replaced is not None:
+        raise replaced
+    return suppresses
+
+
+def _around(tracer: Any, manager: Any) -> contextlib.AbstractContextManager[None]:
+    """What is around the body: where a manager does something at its end, exceptions meet it."""
+    if isinstance(manager, (np.errstate, warnings.catch_warnings, contextlib.nullcontext)):
+        return contextlib.nullcontext()
+    return catching.not_through(tracer.recorder)
+
+
+def _refuse_raising(
+    tracer: Any, manager: Any, leaving: tuple[_Leave, Any], ops: list[Op], node: ast.AST
+) -> None:
+    """Refuse operations that may raise what a manager may suppress."""
+    leave, suppressed = leaving
+    if isinstance(manager, Stack):
+        suppressed = manager.suppressed()
+    if suppressed and _may_suppress(tracer, leave, suppressed, ops):
+        message = (
+            f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
+            "operations that may raise when the program runs cannot be traced"
+        )
+        raise UntraceableError(message, tracer.place_of(node))
+
+
+def _may_suppress(
+    tracer: Any, leave: _Leave, wanted: tuple[type[BaseException], ...], ops: list[Op]
+) -> bool:
+    """Whether a manager may suppress what operations may raise: it is asked."""
+    found = {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}
+    for exception in found:
+        if exception is Exception:  # or any other one
+            return True
+        with tracer.recorder.region(Block()) as region:
+            try:
+                answer = tracer.truth(leave(AlwaysRaises(exception)))
+            except AlwaysRaises:
+                answer = True
+            region.undo()
+        if answer is not False:
+            return True
+    return False
+
+
+def _enter(tracer: Any, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tuple[Any, ...]]:
+    """What is entered, how it is left, and the exceptions that are then suppressed."""
+    if isinstance(manager, np.errstate) and any(
+        isinstance(k, ast.Constant) and k.value in ("raise", "call") for k in ast.walk(item)
+    ):
+        message = "floating-point errors that raise or call cannot be traced"
+        raise UntraceableError(message, tracer.location())
+    if isinstance(manager, np.errstate):
+        return None, lambda _: False, ()
+    if isinstance(manager, warnings.catch_warnings):
+        if manager._record:
+            message = "warnings that are recorded cannot be traced"
+            raise UntraceableError(message, tracer.location())
+        return None, lambda _: False, ()
+    if isinstance(manager, OfGenerator):
+        return _next(tracer, manager.items), _left(tracer, manager.items), ()
+    if isinstance(manager, Stack):
+        return manager, functools.partial(manager.leave, tracer), ()
+    if isinstance(manager, contextlib.nullcontext):
+        return manager.enter_result, lambda _: False, ()
+    if isinstance(manager, contextlib.suppress):
+        wanted = manager._exceptions
+        return None, lambda raised: raised is not None and raised.is_a(wanted), wanted
+    own_enter, own_leave = (class_attribute(type(manager), n) for n in ("__enter__", "__exit__"))
+    if not isinstance(own_enter, types.FunctionType) or not isinstance(
+        own_leave, types.FunctionType
+    ):
+        return _refuse(tracer, manager)
+    if any(is_library_file(f.__code__.co_filename) for f in (own_enter, own_leave)):
+        return _refuse(tracer, manager)
+
+    leave, suppressed = _by_call(tracer, own_leave, (manager,))
+    return tracer.call(own_enter, (manager,), {}), leave, suppressed
+
+
+def _by_call(
+    tracer: Any, function: Any, args: tuple[Any, ...]
+) -> tuple[_Leave, tuple[type[BaseException], ...]]:
+    """What calls an ``__exit__``, and the exceptions that it may suppress."""
+
+    def leave(raised: AlwaysRaises | None) -> Any:
+        given = (None, None, None) if raised is None else (*tracer.exception_of(raised), None)
+        return tracer.call(function, (*args, *given), {})
+
+    source = find_source(function) if isinstance(function, types.FunctionType) else None
+    node: Any = function.node if isinstance(function, Closure) else source and source.node
+    known = node is not None and not isinstance(node, ast.Lambda) and _answers_nothing(node)
+    return leave, () if known else (BaseException,)
+
+
+def _name(manager: Any) -> str:
+    return "ExitStack" if isinstance(manager, Stack) else type(manager).__name__
+
+
+def _refuse(tracer: Any, manager: Any) -> Any:
+    message = (
+        f"`with` of {with_article(_name(manager))} cannot be traced: enter it outside of "
+        "the function"
+    )
+    raise UntraceableError(message, tracer.location())
+
+
+def _answers_nothing(node: ast.AST) -> bool:
+    """Whether ``__exit__`` answers nothing that would suppress an exception."""
+    answers = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
+    return all(isinstance(v, ast.Constant) and not v.value for v in answers)
+
+
+class Stack(OfTrace):
+    """What ``contextlib.ExitStack()`` answers.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    """
+
+    def __init__(self, tracer: Any) -> None:
+        self.entered: list[tuple[_Leave, tuple[Any, ...]]] = tracer.recorder.fresh([])
+
+    def add(self, tracer: Any, leave: _Leave, suppressed: tuple[Any, ...] = ()) -> None:
+        """Note what is to be done when the stack is left."""
+        tracer.recorder.touch(self.entered)
+        self.entered.append((leave, suppressed))
+
+    def suppressed(self) -> tuple[Any, ...]:
+        """The exceptions that are suppressed by what has been entered."""
+        return tuple(e for _, wanted in self.entered for e in wanted)
+
+    def leave(self, tracer: Any, raised: AlwaysRaises | None) -> bool:
+        """Leave all, the latest first; whether an exception was suppressed."""
+        pending = raised
+        while self.entered:
+            tracer.recorder.touch(self.entered)
+            leave, _ = self.entered.pop()
+            try:
+                if tracer.truth(leave(pending)):
+                    pending = None
+            except AlwaysRaises as error:
+                pending = error
+        if pending is not None and pending is not raised:
+            raise pending
+        return pending is not raised
+
+
+@dataclasses.dataclass
+class OfStack(OfTrace):
+    """A method of a :class:`Stack`."""
+
+    stack: Stack
+    name: str
+
+
+def _call_stack(tracer: Any, f: OfStack, args: Any, kwargs: Any) -> Any:
+    stack, (first, *rest) = f.stack, args or (None,)
+    if f.name == "close":
+        stack.leave(tracer, None)
+        return None
+    if f.name == "enter_context":
+        value, leave, suppressed = _enter(tracer, first, tracer.node)
+        stack.add(tracer, leave, suppressed)
+        return value
+    if f.name == "callback":
+
+        def call_back(_raised: AlwaysRaises | None) -> bool:
+            tracer.call(first, tuple(rest), kwargs)
+            return False
+
+        stack.add(tracer, call_back)
+        return first
+    own = class_attribute(type(first), "__exit__")
+    if isinstance(own, types.FunctionType) and not is_library_file(own.__code__.co_filename):
+        stack.add(tracer, *_by_call(tracer, own, (first,)))
+    elif isinstance(first, (types.FunctionType, Closure, Method)):
+        stack.add(tracer, *_by_call(tracer, first, ()))
+    else:
+        _refuse(tracer, first)
+    return first
+
+
+CALLED[OfStack] = _call_stack
+
+
+@builtin(contextlib.ExitStack)
+def _stack(tracer: Any) -> Stack:
+    return Stack(tracer)
+
+
+def of_stack(tracer: Any, stack: Stack, name: str) -> OfStack:
+    """An attribute of a stack."""
+    if name in ("enter_context", "callback", "push", "close"):
+        return OfStack(stack, name)
+    message = f"`{name}` of an ExitStack cannot be traced"
+    raise UntraceableError(message, tracer.location())
+
+
+def _next(tracer: Any, items: iterators.Iterator) -> Any:
+    try:
+        return items.advance(tracer)
+    except iterators.Ended:
+        raise AlwaysRaises(RuntimeError, ("generator didn't yield",)) from None
+
+
+def _left(tracer: Any, items: iterators.Iterator) -> _Leave:
+    def leave(raised: AlwaysRaises | None) -> bool:
+        if raised is not None:
+            items.throw(tracer, raised)
+            return False
+        try:
+            items.advance(tracer)
+        except iterators.Ended:
+            return False
+        raise AlwaysRaises(RuntimeError, ("generator didn't stop",))
+
+    return leave

@@ -1,0 +1,170 @@
+"""``raise``, ``assert`` and ``try``."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax import catching
+from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
+from fwdad.frontend.syntax.frame import FLOW
+from fwdad.frontend.syntax.loops import Loops
+from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise, refuse_vanishing
+from fwdad.ir.ops import Op
+from fwdad.ir.symbol import UNBOUND, Symbol
+
+
+class Exceptions(Loops):
+    """Executes what raises, and what catches it."""
+
+    def run_Assert(self, node: ast.Assert) -> None:
+        condition = self.truth(self.evaluate(node.test))
+        arguments = () if node.msg is None else (self.evaluate(node.msg),)
+        self.at(node)
+        if type(condition) is Symbol:
+            raise_if(
+                self.recorder, negation(self.recorder, condition), AssertionError, arguments
+            ) if self.recorder.catchers else self.recorder.check(
+                condition, AssertionError, arguments
+            )
+        elif not condition:
+            raise AlwaysRaises(AssertionError, arguments)
+
+    def run_Raise(self, node: ast.Raise) -> None:
+        if node.exc is None:
+            if not self.handled:
+                raise AlwaysRaises(RuntimeError, ("No active exception to reraise",))
+            raise self.handled[-1]
+        if isinstance(node.exc, ast.Call) and not node.exc.keywords:
+            cls = self.evaluate(node.exc.func)
+            if isinstance(cls, type) and issubclass(cls, BaseException):
+                raise AlwaysRaises(cls, tuple(self.evaluate(a) for a in node.exc.args))
+        raise AlwaysRaises(self.evaluate(node.exc))
+
+    def run_Try(self, node: ast.Try) -> None:
+        depth, ops = len(self.recorder.regions), self.recorder.block.ops
+        before, failed, dead = len(ops), None, False
+        try:
+            self._try(node)
+        except AlwaysRaises as raised:
+            failed = raised
+        if not node.finalbody:
+            if failed is not None:
+                raise failed
+            return
+        _, failed, dead = catching.close(self.recorder, depth, join_sides, None, failed)
+        end, replaced = len(ops), None
+        try:
+            jumps = self._finally(node.finalbody, keeps=failed is None)
+        except AlwaysRaises as raised:
+            replaced, jumps = raised, True
+        last, place = self._since(end, ops, depth), self.place_of(node)
+        refuse_vanishing(self.recorder, ops[before:end], last, place, replaces=jumps)
+        if replaced is not None:
+            raise replaced
+        if failed is None:
+            catching.again(self.recorder, None, dead=dead)
+        elif self.stopped() is not True:  # a jump in `finally` swallows the exception
+            raise failed
+
+    def _since(self, before: int, ops: list[Op], depth: int) -> list[Op]:
+        """What was written into a block since then, also behind what may have been raised."""
+        points = catching.trailing(self.recorder, depth)
+        parts = [part for p in points for part in (p.block.ops, p.side.block.ops)]
+        return [*ops[before:], *[op for part in parts for op in part]]
+
+    def _try(self, node: ast.Try) -> None:
+        """``try`` without its ``finally``."""
+        recorder, ops = self.recorder, self.recorder.block.ops
+        before, failed = len(ops), None
+        catcher = catching.Catcher(recorder, self._caught(node))
+        recorder.catchers.append(catcher)
+        try:
+            self.run_block(node.body)
+        except AlwaysRaises as raised:
+            failed = raised
+        finally:
+            recorder.catchers.pop()
+        self._refuse_raising(node, catcher.wanted, self._since(before, ops, catcher.depth))
+        try:
+            if failed is not None:
+                met, failed = failed, None
+                self._handle(node, met)
+            else:
+                self._else(node)
+        except AlwaysRaises as raised:
+            failed = raised
+        recorder.disown(catcher.held)
+        _, failed, dead = catching.close(
+            recorder, catcher.depth, join_sides, None, failed, catcher,
+            functools.partial(self._handle, node),
+        )  # fmt: skip
+        if failed is not None:
+            raise failed
+        catching.again(recorder, None, dead=dead)
+
+    def _else(self, node: ast.Try) -> None:
+        stopped = self.stopped() if node.orelse else True
+        if stopped is False:
+            self.run_block(node.orelse)
+        elif stopped is not True:
+            branch(self.recorder, stopped, self.has_returned, lambda: self.run_block(node.orelse))
+
+    def _caught(self, node: ast.Try) -> tuple[type[BaseException], ...]:
+        """What the handlers of a ``try`` catch."""
+        wanted: list[Any] = []
+        for handler in node.handlers:
+            cls = BaseException if handler.type is None else self.evaluate(handler.type)
+            wanted.extend(cls if isinstance(cls, tuple) else (cls,))
+        return tuple(wanted)
+
+    def _refuse_raising(self, node: ast.Try, wanted: Any, ops: list[Op]) -> None:
+        """Refuse operations that may raise what is caught."""
+        if wanted and any(may_raise(op, wanted) for op in ops):
+            message = (
+                "a `try` around operations that may raise when the program runs cannot be traced"
+            )
+            raise UntraceableError(message, self.place_of(node))
+
+    def _finally(self, statements: list[ast.stmt], *, keeps: bool) -> bool:
+        """Execute ``finally``; returns whether it jumps. It puts off kept jumps."""
+        held = self.frame.locals
+        flags = {name: held[name] for name in FLOW}
+        value = held.get("$value")
+        if keeps:
+            for name in FLOW:
+                self.recorder.bind(held, name, False)
+        self.run_block(statements)
+        jumps = self.stopped() is not False
+        if keeps and not jumps:
+            for name, flag in flags.items():
+                self.recorder.bind(held, name, flag)
+            if value is not None:
+                self.recorder.bind(held, "$value", value)
+        return jumps
+
+    def exception_of(self, raised: AlwaysRaises) -> tuple[type, Any]:
+        """The class of an exception, and the exception itself."""
+        if isinstance(raised.exception, type):
+            return raised.exception, raised.exception(*raised.arguments)
+        return type(raised.exception), raised.exception
+
+    def _handle(self, node: ast.Try, raised: AlwaysRaises) -> None:
+        for handler in node.handlers:
+            wanted = self.evaluate(handler.type) if handler.type is not None else BaseException
+            if raised.is_a(wanted):
+                if handler.name:
+                    made = self.exception_of(raised)[1]
+                    self.recorder.own(vars(made), namespace=True)
+                    self.recorder.bind(self.frame.locals, handler.name, made)
+                self.handled.append(raised)
+                try:
+                    self.run_block(handler.body)
+                finally:
+                    self.handled.pop()
+                if handler.name:
+                    self.recorder.bind(self.frame.locals, handler.name, UNBOUND)
+                return
+        raise raised

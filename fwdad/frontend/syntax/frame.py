@@ -1,0 +1,173 @@
+"""Frames: the namespaces of the functions that are being traced."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import dataclass, field
+from types import CellType, FunctionType
+from typing import Any
+
+from fwdad.eager.lifting.source import Definition, children_of
+from fwdad.ir.symbol import UNBOUND
+
+WORLD = "__fwdad_world__"
+"""In the namespace of generated code: where a name of it stands in the user's world, or None."""
+
+FLOW = ("$break", "$continue", "$return")
+
+
+@dataclass(eq=False)
+class Frame:
+    """One call of a function.
+
+    Attributes
+    ----------
+    node : ast node
+        The function's definition.
+    filename : str
+        Its file.
+    globals : dict
+        Its module's names.
+    cells : dict
+        The cells of a real closure.
+    outer : Frame or None
+        The frame that a traced closure was made in.
+    locals : dict
+        Local names, and the flags of the control flow.
+    """
+
+    node: ast.AST
+    filename: str
+    globals: dict[str, Any]
+    cells: dict[str, CellType] = field(default_factory=dict)
+    outer: Frame | None = None
+    classes: tuple[str, ...] = ()
+    locals: dict[str, Any] = field(default_factory=dict)
+    names: Names = field(default_factory=lambda: Names())
+    owner: Any = None  # __class__ of a method, for super()
+    captured: bool = False  # by a function that was defined in it
+    statement: ast.stmt | None = None  # that is executed
+    caller: tuple[Frame | None, Any] = (None, None)  # and where it was called itself
+
+    def home(self, name: str) -> Frame | None:
+        """The frame in which a name is local, or None if it is a cell, global or builtin."""
+        if name in self.names.globals:
+            return None
+        if name in self.names.own:
+            return self
+        return self.outer.home(name) if self.outer is not None else None
+
+    def find_cell(self, name: str) -> CellType | None:
+        """The cell of a captured name."""
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.cells:
+                return frame.cells[name]
+            frame = frame.outer
+        return None
+
+    def find_builtin(self, name: str) -> Any:
+        """A builtin name, or UNBOUND."""
+        held = self.globals.get("__builtins__", builtins)
+        held = held if isinstance(held, dict) else vars(held)
+        return held.get(name, UNBOUND)
+
+
+@dataclass
+class Names:
+    """The names that belong to a function, and whether it yields."""
+
+    own: set[str] = field(default_factory=set)
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+    yields: bool = False
+
+
+@dataclass(eq=False)
+class Closure:
+    """A function that was defined while tracing.
+
+    Attributes
+    ----------
+    node : ast node
+        Its definition.
+    frame : Frame
+        The frame that it was defined in.
+    defaults, kw_defaults : tuple, dict
+        Defaults of its parameters.
+    """
+
+    in_words = "a function that the program defines"
+
+    node: Definition
+    frame: Frame
+    defaults: tuple[Any, ...]
+    kw_defaults: dict[str, Any]
+
+    held: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.node, "name", "<lambda>")
+
+
+@dataclass(eq=False)
+class Method:
+    """A function bound to an object of the user's."""
+
+    function: Any
+    owner: Any
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def names_of(node: Definition) -> Names:
+    """The names that a function binds, and those that it declares global or nonlocal."""
+    found = Names()
+    a = node.args
+    for parameter in [*a.posonlyargs, *a.args, *a.kwonlyargs]:
+        found.own.add(parameter.arg)
+    for extra in (a.vararg, a.kwarg):
+        if extra is not None:
+            found.own.add(extra.arg)
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    for statement in body:
+        _collect(statement, found, inside=False)
+    found.own -= found.globals | found.nonlocals
+    return found
+
+
+def _collect(node: ast.AST, found: Names, *, inside: bool) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        found.own.add(node.name)
+        return
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, (ast.Store, ast.Del)) and not inside:
+            found.own.add(node.id)
+        return
+    if isinstance(node, ast.Global):
+        found.globals.update(node.names)
+    elif isinstance(node, ast.Nonlocal):
+        found.nonlocals.update(node.names)
+    elif isinstance(node, ast.NamedExpr):
+        found.own.add(node.target.id)  # also out of a comprehension
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        found.own.update((a.asname or a.name).split(".")[0] for a in node.names)
+    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+        found.own.add(node.name)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        found.own.add(node.rest)
+    elif isinstance(node, (ast.Yield, ast.YieldFrom)):
+        found.yields = True
+    inside = inside or isinstance(node, _COMPREHENSIONS)
+    for child in children_of(node):
+        _collect(child, found, inside=inside)
+
+
+def cells_of(f: FunctionType) -> dict[str, CellType]:
+    """The cells of a function by name."""
+    return dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))

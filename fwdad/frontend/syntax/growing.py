@@ -1,0 +1,446 @@
+"""Lists that grow while the program runs: what is appended goes onto a stack of the tape.
+
+A list whose length is the same on all ways through a program is a list while it is traced. One that
+is not has been met by the trace, which began anew and was told where the list is made
+(:class:`ListGrows`): that display is a :class:`Growing` then. Its items are numbers of one type, or
+arrays of one dtype and shape; of tuples (``growing_tuples.py``) each part has a stack of its own.
+Where it is read, all of its items are taken off the stack into an array, right behind what changed
+the list last. One that grows at its front (`insert(0, x)`) grows there only.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Held, Maybe, OfTrace
+from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
+from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
+from fwdad.ir.rewrite import all_inside, all_used
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import INT, ArrayType, Number, Size, Type, join, number_type
+
+INSTEAD = "use an array of the full length, or read the list where it has stopped growing"
+
+
+_OUT_OF_RANGE = "list index out of range"
+
+
+class ListGrows(Exception):  # noqa: N818  (the trace begins anew, it does not fail)
+    """A list has another length on another way through the program, or items of a wider type.
+
+    Parameters
+    ----------
+    place : hashable
+        Where it is made.
+    item : Type, Shape or bool, optional
+        That of its items, if it is known; at ``(place, "front")`` whether it grows there.
+    """
+
+    def __init__(self, place: Any, item: Any = None) -> None:
+        super().__init__(place)
+        self.place = place
+        self.item = item
+
+
+class Items(OfTrace):
+    """A list whose items are those of an array, which nobody may change.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    rows : Symbol
+        The items.
+    python : bool
+        Whether they are Python's numbers.
+    """
+
+    def __init__(self, tracer: Any, rows: Symbol, *, python: bool) -> None:
+        self.tracer = tracer
+        self._rows = rows
+        self.python = python
+
+    def refused(self, what: str) -> NoReturn:
+        """Raise: something is done to the list of which a tape knows nothing."""
+        message = f"{what} a list that grows when the program runs cannot be traced: {INSTEAD}"
+        raise UntraceableError(message, self.tracer.location())
+
+    def _refused(self, *_args: Any) -> NoReturn:
+        """Python itself, or code in C, asks: it would take this for something else."""
+        self.refused("this use of")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refused
+    __eq__ = __ne__ = __lt__ = __add__ = __radd__ = __mul__ = __rmul__ = _refused
+    __array__ = __str__ = __repr__ = __format__ = _refused
+    __hash__ = object.__hash__
+
+    def rows(self) -> Symbol:
+        """The items, as an array that nobody may write into."""
+        return self._rows
+
+    def length(self) -> Any:
+        """How many there are."""
+        return self.tracer.recorder.length(self._rows, 0)
+
+    def item(self, index: Any) -> Any:
+        """The item at a place, or the items of a slice."""
+        tracer = self.tracer
+        if isinstance(index, slice):
+            return Items(tracer, tracer.recorder.load(self.rows(), index), python=self.python)
+        t = index.type if type(index) is Symbol else number_type(index)
+        if not isinstance(t, Number) or t.dtype.kind not in "biu":
+            self.refused("an index that is no integer into")
+        length = self.length()
+        for function, a, b in ((operator.ge, index, tracer.binary(operator.sub, 0, length)),
+                               (operator.lt, index, length)):  # fmt: skip
+            fits = tracer.truth(tracer.binary(function, a, b))
+            if type(fits) is Symbol:
+                tracer.recorder.check(fits, IndexError, (_OUT_OF_RANGE,))
+            elif not fits:
+                raise AlwaysRaises(IndexError, (_OUT_OF_RANGE,))
+        return self.at(index)
+
+    def at(self, place: Any) -> Any:
+        """The item at a place that is one of the list."""
+        found = self.tracer.subscript(self.rows(), place)
+        return _in_python(self.tracer, found) if self.python else found
+
+    def not_empty(self, message: str) -> None:
+        """Write that an empty list raises ``ValueError``."""
+        some = self.tracer.binary(operator.gt, self.length(), 0)
+        if type(some) is Symbol:
+            self.tracer.recorder.check(some, ValueError, (message,))
+        elif not some:
+            raise AlwaysRaises(ValueError, (message,))
+
+    def settled(self) -> None:
+        """Let all items be read here, outside of a loop that reads one after the other."""
+        self.rows()
+
+    def copied(self) -> Items:
+        """A list of the same items."""
+        return Items(self.tracer, self.rows(), python=self.python)
+
+    def append(self, _x: Any) -> None:
+        """Put an item behind the others."""
+        self.refused("changing a copy, or a slice, of")
+
+    def insert(self, _place: Any, _x: Any) -> None:
+        """Put an item between the others."""
+        self.refused("changing a copy, or a slice, of")
+
+    def array(self) -> Symbol:
+        """``np.array`` of the list."""
+        found: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
+        return found
+
+
+class Growing(Items):
+    """A list that grows when the program runs.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    head : list
+        What it is made with.
+    type_of_items : Type or None
+        That of its items, if an earlier trace has found it.
+    place : hashable
+        Where it is made.
+    """
+
+    def __init__(self, tracer: Any, head: list[Any], type_of_items: Any, place: Any) -> None:
+        self.tracer = tracer
+        self.place = place
+        self.front = tracer.growing.get((place, "front"), False)
+        self.type: Any = type_of_items
+        self.made: Op | None = None
+        for x in head:
+            self._take_type(self._operand(x))
+        self.head = [self._converted(self._operand(x)) for x in head]
+        recorder = tracer.recorder
+        stack = Value(stack_type(self.type or Number(np.dtype(float), python=True)), "items")
+        self.made = Apply(new_stack, (), outputs=(stack,))
+        recorder.emit(self.made)
+        recorder.lists.append(self)
+        self.stack = Symbol(stack, recorder)
+        self._unstacked: dict[Value, _Read] = {}
+        self._read: list[_Read] = []
+        latest = self.head[self._latest] if head else UNBOUND
+        self.held: dict[str, Any] = {"count": 0, "latest": latest}
+        recorder.own(self.held, namespace=True)
+
+    @property
+    def python(self) -> bool:  # type: ignore[override]
+        """Whether the items are Python's numbers."""
+        return isinstance(self.type, Number) and self.type.python
+
+    @property
+    def _latest(self) -> int:
+        """Where the item is that was put there last."""
+        return 0 if self.front else -1
+
+    # -- items
+
+    def _operand(self, x: Any) -> Any:
+        """What is put on the list: a number or an array."""
+        if isinstance(x, np.ndarray):
+            x = self.tracer.recorder.as_symbol(x)
+        if type(x) is not Symbol and number_type(x) is None:
+            shape = shape_of(x) if self.type is None else None
+            if shape is not None:
+                raise ListGrows(self.place, shape)
+            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
+            self.refused(f"{kind} as an item of")
+        return x
+
+    def _take_type(self, x: Any) -> None:
+        """Let the type of the items be wide enough for one more."""
+        t: Any = x.type if type(x) is Symbol else number_type(x)
+        if self.type is None:
+            self.type = t
+            if self.made is not None:
+                self.made.outputs[0].type = stack_type(t)
+            return
+        old = self.type
+        if isinstance(t, ArrayType) or isinstance(old, ArrayType):
+            alike = type(t) is type(old) and t.dtype == old.dtype and t.ndim == old.ndim
+            if not alike:
+                self.refused(f"items of different kinds ({old} and {t}) of")
+            return
+        wide = join(old, t)
+        if wide is None:
+            self.refused(f"items of different kinds ({old} and {t}) of")
+        if wide != old:
+            raise ListGrows(self.place, wide)  # what it holds by now is converted, too
+
+    def _converted(self, x: Any) -> Any:
+        t = self.type
+        if isinstance(t, ArrayType):
+            return x
+        if (x.type if type(x) is Symbol else number_type(x)) == t:
+            return x
+        kinds: dict[str, Any] = {"b": bool, "i": int, "f": float, "c": complex}
+        function = kinds[t.dtype.kind] if t.python else t.dtype.type
+        if type(x) is not Symbol:
+            return function(x)
+        return self.tracer.recorder.apply(function, (x,), {})
+
+    def append(self, x: Any) -> None:
+        """Put an item behind the others."""
+        if self.front:
+            self.refused("`append` and `insert` of one and the same, at both ends of")
+        self._put(x)
+
+    def insert(self, place: Any, x: Any) -> None:
+        """Put an item before the others."""
+        if type(place) is Symbol or place != 0:
+            self.refused("`insert` at another place than 0 of")
+        if not self.front:
+            raise ListGrows((self.place, "front"), item=True)
+        self._put(x)
+
+    def _put(self, x: Any) -> None:
+        recorder = self.tracer.recorder
+        x = self._operand(x)
+        if recorder.in_checkpoint or recorder.checkpoint is not None:
+            self.refused("what is run again (`checkpoint`) and appends to")
+        if self._level(recorder.blocks[recorder.first_block :]) is None:
+            self.refused("a function that calls itself, or is differentiated, and appends to")
+        self._take_type(x)
+        x = recorder.as_symbol(self._converted(x))
+        recorder.mutate(push, (self.stack, x), {})
+        count = recorder.apply_typed(operator.add, (self.held["count"], 1), INT)
+        recorder.bind(self.held, "count", count)
+        recorder.bind(self.held, "latest", x)
+
+    # -- reading
+
+    def length(self) -> Any:
+        """How many there are."""
+        return self.tracer.binary_add(self.held["count"], len(self.head))
+
+    def item(self, index: Any) -> Any:
+        """The item at a place, or the items of a slice; the latest one also while it grows."""
+        if type(self.held["count"]) is not Symbol and isinstance(index, int):
+            return self.tracer.native(operator.getitem, self.head, index)
+        if isinstance(index, slice) or type(index) is Symbol or index != self._latest:
+            return super().item(index)
+        latest = self.held.get("latest", UNBOUND)
+        if latest is UNBOUND:
+            raise AlwaysRaises(IndexError, (_OUT_OF_RANGE,))
+        if isinstance(latest, Maybe):
+            self.tracer.recorder.check(latest.flag, IndexError, (_OUT_OF_RANGE,))
+            return latest.value
+        return self.tracer.readable(latest, f"[{index}]", self.held)
+
+    def rows(self) -> Symbol:
+        """The items, as an array that nobody may write into."""
+        recorder, count = self.tracer.recorder, self.held["count"]
+        if type(count) is not Symbol:
+            return self._known_rows()
+        block = self._level(recorder.blocks)
+        if block is None:
+            self.refused("a function of its own that reads")
+        assert block is not None
+        at = next((k for k, op in enumerate(block.ops) if count.value in op.outputs), None)
+        if at is None:  # it has another length in each iteration, or on one side
+            self.refused("reading, where it grows, other than its latest item or length of")
+        assert at is not None
+        found = self._unstacked.get(count.value)
+        if found is None or found.allocated not in block.ops:
+            found = self._unstacked[count.value] = self._taken_off(block, at + 1, count)
+            self._read.append(found)
+        return found.rows
+
+    def read(self) -> list[tuple[Value, set[Op]]]:
+        """The arrays that the items were read from, and what fills these."""
+        return [(found.rows.value, found.own) for found in self._read]
+
+    def _known_rows(self) -> Symbol:
+        """Those of a list that nothing has been appended to."""
+        if not self.head:
+            found: Symbol = self.tracer.recorder.apply(np.zeros, (0,), {})
+            return found
+        made: Symbol = self.tracer.recorder.apply(np.array, (list(self.head),), {})
+        self._read.append(_Read(made, self.tracer.recorder.latest, set()))
+        return made
+
+    def _level(self, blocks: list[Block]) -> Block | None:
+        """The open block in which the list was made."""
+        return next((b for b in reversed(blocks) if self.made in b.ops), None)
+
+    def _taken_off(self, block: Block, at: int, count: Symbol) -> _Read:
+        """Write what takes the items off the stack, into an outer block, at a place in it."""
+        recorder = self.tracer.recorder
+        inner, recorder.block = recorder.block, Block()
+        mark = recorder.mark()
+        try:
+            t = self._type_of_all(block.ops[:at])
+            lengths = tuple(self._length(d) for d in t.shape)
+            head = len(self.head)
+            total = recorder.apply(operator.add, (count, head), {}) if head else count
+            rows = recorder.apply(np.zeros, ((total, *lengths), t.dtype), {})
+            allocated = recorder.block.ops[-1]
+            earlier = [r for r in self._unstacked.values() if r.allocated in block.ops[:at]]
+            if earlier:  # what was taken off then is not on the stack any more
+                before = earlier[-1]
+                end = recorder.length(before.rows, 0)
+                since = recorder.apply(operator.sub, (total, end), {})
+                there = slice(since, None) if self.front else slice(None, end)
+                recorder.store(rows, there, before.rows)
+            else:
+                since = count
+                for k, x in enumerate(self.head):
+                    at_end = recorder.apply(operator.add, (count, k), {}) if self.front else k
+                    recorder.store(rows, at_end, x)
+            self._take_one_by_one(rows, total, since, t)
+            found = recorder.block
+        finally:
+            recorder.block = inner
+            gone = recorder.forget(mark)
+        recorder.remember({d: p for d, p in gone.items() if p[0] is rows.value})
+        self._check_visible(found, block, at)
+        block.ops[at:at] = found.ops
+        return _Read(rows, allocated, set(walk(found)))
+
+    def _take_one_by_one(self, rows: Symbol, total: Any, count: Symbol, t: Type) -> None:
+        recorder, body = self.tracer.recorder, Block(params=[Value(INT)])
+        outer, recorder.block = recorder.block, body
+        k, item = Symbol(body.params[0], recorder), Value(t)
+        last = recorder.apply(operator.sub, (total, 1), {})
+        place = k if self.front else recorder.apply(operator.sub, (last, k), {})
+        recorder.emit(Apply(pop, (self.stack.value,), mutated=(0,), outputs=(item,)))
+        recorder.store(rows, place, Symbol(item, recorder))
+        recorder.block = outer
+        recorder.emit(Loop((0, count.value, 1), [], body))
+
+    def _type_of_all(self, ops: list[Op]) -> Type:
+        """The one type of all items; their lengths have to be equal."""
+        pushed = [
+            op.args[1].type for op in walk(Block(ops=ops))
+            if isinstance(op, Apply) and op.function is push and op.args[0] is self.stack.value
+        ]  # fmt: skip
+        types = [x.type if type(x) is Symbol else number_type(x) for x in self.head] + pushed
+        resolved = self.tracer.recorder.resolved
+        first, *others = [resolved(t) for t in types]
+        if any(t.shape != first.shape for t in others):
+            self.refused("arrays of which nothing says that they have the same shape as items of")
+        found: Type = first if isinstance(first, ArrayType) else self.type
+        return found
+
+    def _length(self, d: Any) -> Any:
+        """A length that all items have, as a number."""
+        recorder = self.tracer.recorder
+        if not isinstance(d, Size):
+            return d
+        of, by = d.shortened
+        if by > 0 and of is not d:
+            less = recorder.apply(operator.sub, (self._length(of), by), {})
+            return recorder.apply(max, (less, 0), {})
+        try:
+            return recorder.length_symbol(d)
+        except UntraceableError:
+            self.refused("arrays of a length that is not known behind the loop as items of")
+
+    def _check_visible(self, found: Block, block: Block, at: int) -> None:
+        """Whether all that is used is known where the list has stopped growing."""
+        recorder = self.tracer.recorder
+        depth = next(k for k, b in enumerate(recorder.blocks) if b is block)
+        inside = all_inside(block)
+        for b in recorder.blocks[depth:]:
+            inside |= all_inside(b)
+        before = {v for op in block.ops[:at] for v in (*op.outputs, *_counts(op))}
+        seen = before | all_inside(found) | set(block.params)
+        used = [v for op in found.ops for v in all_used(op)]
+        if any(v in inside and v not in seen for v in used):
+            self.refused("arrays of a length that is not known behind the loop as items of")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What items that are tuples are made of.
+
+    Attributes
+    ----------
+    kind : type
+        Their class.
+    parts : tuple
+        For each part of a tuple, which may be one itself, its shape; else None.
+    """
+
+    kind: type
+    parts: tuple[Shape | None, ...]
+
+
+def shape_of(x: Any) -> Shape | None:
+    """That of a tuple with items, which may be a named one."""
+    if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
+        return None
+    return Shape(type(x), tuple(map(shape_of, x)))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The items of a list in an array, its allocation, and the operations that fill it."""
+
+    rows: Symbol
+    allocated: Op | None
+    own: set[Op]
+
+
+def _counts(op: Op) -> list[Value]:
+    return [op.exec_count] if isinstance(op, Loop) else []
+
+
+def _in_python(tracer: Any, x: Symbol) -> Any:
+    """A number from an array as one of Python's."""
+    kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+    return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})

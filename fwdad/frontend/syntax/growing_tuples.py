@@ -1,0 +1,118 @@
+"""Lists of tuples that grow while the program runs: each part is on a list of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import type_in_words
+from fwdad.frontend.syntax.growing import Growing, Items, Shape
+from fwdad.frontend.syntax.symbols import Held
+from fwdad.ir.symbol import Symbol
+
+
+class Tuples(Items):
+    """A list of tuples of one class and length.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    kind : type
+        The class of the tuples.
+    columns : list of Items
+        Their first parts, their second parts and so on: lists of one length.
+    """
+
+    def __init__(self, tracer: Any, kind: type[Any], columns: list[Items]) -> None:
+        self.tracer = tracer
+        self.kind = kind
+        self.columns = columns
+
+    @classmethod
+    def growing(cls, tracer: Any, head: list[Any], shape: Shape, place: Any) -> Tuples:
+        """One that grows, with some items to begin with."""
+        self = cls(tracer, shape.kind, [])
+        parts = [self._parts(x, len(shape.parts)) for x in head]
+        self.columns.extend(
+            growing_list(tracer, [p[k] for p in parts], (place, k), part)
+            for k, part in enumerate(shape.parts)
+        )
+        return self
+
+    def _parts(self, x: Any, n: int) -> Any:
+        """Those of an item."""
+        if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
+            kind = x.in_words if isinstance(x, Held) else type_in_words(x)
+            alike = f" of {len(x)}" if isinstance(x, tuple) else ""
+            self.refused(f"{kind}{alike} beside a tuple of {n} as items of")
+        return x
+
+    def made(self, parts: Any) -> Any:
+        """An item."""
+        return self.kind(*parts) if hasattr(self.kind, "_fields") else tuple(parts)
+
+    def append(self, x: Any) -> None:
+        """Put an item behind the others."""
+        for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
+            column.append(part)
+
+    def insert(self, place: Any, x: Any) -> None:
+        """Put an item before the others."""
+        for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
+            column.insert(place, part)
+
+    # -- reading
+
+    def length(self) -> Any:
+        """How many there are."""
+        return self.columns[0].length()
+
+    def item(self, index: Any) -> Any:
+        """The item at a place, or the items of a slice."""
+        found = [column.item(index) for column in self.columns]
+        if isinstance(index, slice):
+            return Tuples(self.tracer, self.kind, found)
+        return self.made(found)
+
+    def at(self, place: Any) -> Any:
+        """The item at a place that is one of the list."""
+        return self.made([column.at(place) for column in self.columns])
+
+    def settled(self) -> None:
+        """Let all items be read here, outside of a loop that reads one after the other."""
+        for column in self.columns:
+            column.settled()
+
+    def copied(self) -> Items:
+        """A list of the same items."""
+        return Tuples(self.tracer, self.kind, [column.copied() for column in self.columns])
+
+    def rows(self) -> Symbol:
+        """The items, each as a row of an array that nobody may write into."""
+        parts = [column.rows() for column in self.columns]
+        if len({p.type.ndim for p in parts}) > 1:
+            self.refused("an array of tuples of numbers and arrays, which are no rows, of")
+        found: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
+        return found
+
+
+def growing_list(tracer: Any, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
+    """A list that grows when the program runs, made at a place.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    head : list
+        What it is made with.
+    place : hashable
+        Where it is made.
+    shape : Shape, optional
+        That of its items, if they are tuples; else what an earlier trace has found is asked.
+    """
+    known = tracer.growing.get(place) if shape is None else shape
+    if isinstance(known, Shape):
+        return Tuples.growing(tracer, head, known, place)
+    return Growing(tracer, head, known, place)

@@ -1,0 +1,122 @@
+"""What a program does with a list that grows: methods, operators, functions of sequences."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.growing import Growing, Items
+from fwdad.frontend.syntax.growing_tuples import Tuples
+from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.ir.symbol import Symbol
+
+
+def attribute(tracer: Any, o: Items, name: str) -> Any:
+    """``o.name``."""
+    if name not in METHODS:
+        o.refused(f"`{name}` of")
+    return Bound(tracer, o, name)
+
+
+class Bound(OfTrace):
+    """A method of such a list."""
+
+    def __init__(self, tracer: Any, owner: Items, name: str) -> None:
+        self.tracer = tracer
+        self.owner = owner
+        self.name = name
+
+
+def call_bound(tracer: Any, f: Bound, args: Any, kwargs: Any) -> Any:
+    """Call a method."""
+    if kwargs:
+        f.owner.refused("this call of a method of")
+    return METHODS[f.name](tracer, f.owner, *args)
+
+
+def _append(_tracer: Any, o: Items, x: Any) -> None:
+    o.append(x)
+
+
+def extend(tracer: Any, o: Items, xs: Any) -> None:
+    """``o.extend(xs)`` of items that are known one by one."""
+    for x in iteration.items(tracer, xs):
+        _append(tracer, o, x)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "append": _append,
+    "extend": extend,
+    "insert": lambda _tracer, o, place, x: o.insert(place, x),
+    "copy": lambda _tracer, o: o.copied(),
+    "__len__": lambda _tracer, o: o.length(),
+}
+
+
+# -- Python's functions of sequences
+
+
+def summed(xs: Any, start: Any) -> Any:
+    """``sum(xs, start)``."""
+    total = start
+    for x in xs:
+        total = total + x
+    return total
+
+
+def _best_by(is_better: Any, key: Any, xs: Any) -> Any:
+    best = xs[0]
+    reached = key(best)
+    for x in xs[1:]:
+        found = key(x)
+        if is_better(found, reached):
+            best, reached = x, found
+    return best
+
+
+def _greatest(xs: Any) -> Any:
+    best = xs[0]
+    for x in xs:
+        best = max(best, x)
+    return best
+
+
+def _least(xs: Any) -> Any:
+    best = xs[0]
+    for x in xs:
+        best = min(best, x)
+    return best
+
+
+def extreme(tracer: Any, f: Any, xs: Items, key: Any, options: Any) -> Any:
+    """``max(xs)`` or ``min(xs)``."""
+    if options:
+        xs.refused(f"`{f.__name__}` with options of")
+    xs.not_empty(f"{f.__name__}() arg is an empty sequence")
+    if key is not None:
+        is_better = operator.gt if f is max else operator.lt
+        return tracer.call(_best_by, (is_better, key, xs), {})
+    return tracer.call(_greatest if f is max else _least, (xs,), {})
+
+
+def _over(tracer: Any, x: Items) -> iteration.Steps:
+    """A loop over such a list, which it does not change."""
+    length = x.length()
+    x.settled()
+    return iteration.Steps(length, x.at, (0, length, 1), one_body=True)
+
+
+iteration.OVER[Items] = iteration.OVER[Growing] = iteration.OVER[Tuples] = _over
+
+
+def operated(tracer: Any, function: Any, a: Any, b: Any) -> Any:
+    """An operator on such a list and something else: beside an array it is one."""
+    own, other = (a, b) if isinstance(a, Items) else (b, a)
+    if isinstance(other, np.ndarray) or (type(other) is Symbol and other.is_array):
+        a, b = (x.array() if isinstance(x, Items) else x for x in (a, b))
+        return tracer.binary(function, a, b)
+    return own.refused(f"`{function.__name__.strip('_')}` with")

@@ -1,0 +1,359 @@
+"""What a loop runs over: how long it is, and its k-th item."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.numpy_sources.row_by_row import Flat
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.ir.ops import Check
+from fwdad.ir.symbol import Length, Symbol
+from fwdad.ir.types import Number
+
+if TYPE_CHECKING:
+    from fwdad.frontend.syntax.expressions import Expressions
+from fwdad.frontend.syntax.iterators import (
+    ITERATORS,
+    Count,
+    Ended,
+    Enumerated,
+    Iterator,
+    Range,
+    Repeated,
+    Reversed,
+    Zipped,
+)
+
+MOST = 100_000  # items of an iterator that are traced one by one
+ENDLESS = 1 << 40  # the length of what has no end
+
+
+@dataclass
+class Steps:
+    """How to run over something.
+
+    Attributes
+    ----------
+    length : int or Symbol
+        How many items there are.
+    item : callable
+        The item for a counter of ``span``, or for a position if not ``one_body``.
+    span : tuple
+        start, stop and step of the counter.
+    one_body : bool
+        Whether the items are alike, so that one body serves all.
+    more : callable, optional
+        Whether there is a k-th item, asked when its turn has come; else ``length`` tells.
+    """
+
+    length: Any
+    item: Callable[[Any], Any]
+    span: tuple[Any, Any, Any]
+    one_body: bool
+    more: Callable[[int], bool] | None = None
+
+
+def steps(tracer: Expressions, x: Any) -> Steps:
+    """How to run over an iterable.
+
+    Raises
+    ------
+    UntraceableError
+        If it is none that is known.
+    """
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return _one_by_one(tracer, x)
+    _use(tracer, x)
+    if isinstance(x, Repeated):
+        return Steps(x.times, lambda _: x.item, (0, x.times, 1), one_body=True)
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
+    if isinstance(x, range):
+        x = Range(x.start, x.stop, x.step)
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol and x.is_array:
+        return _over_array(tracer, x)
+    over: Callable[[Any, Any], Steps] = OVER.get(type(x), _over_items)
+    return over(tracer, x)
+
+
+def _over_range(_tracer: Expressions, x: Range) -> Steps:
+    ints = all(isinstance(b, int) for b in (x.start, x.stop, x.step))
+    return Steps(
+        len(range(x.start, x.stop, x.step)) if ints else None,
+        lambda k: k if type(k) is Symbol else x.start + k * x.step,
+        (x.start, x.stop, x.step),
+        one_body=True,
+    )
+
+
+def _over_array(tracer: Expressions, x: Symbol) -> Steps:
+    if not x.type.ndim:
+        message = "iteration over a 0-d array"
+        raise TypeError(message)
+    length = tracer.recorder.length(x, 0)
+    return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
+
+
+def _enumerated(tracer: Expressions, x: Enumerated) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    start = x.start
+    return Steps(
+        inner.length,
+        lambda k: (tracer.binary_add(k, start) if start != 0 else k, inner.item(k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _zipped(tracer: Expressions, x: Zipped) -> Steps:
+    parts = [_from_zero(tracer, p) for p in x.iterables]
+    length = tracer.shortest([p.length for p in parts]) if parts else 0
+    return Steps(
+        length,
+        lambda k: tuple(p.item(k) for p in parts),
+        (0, length, 1),
+        one_body=bool(parts) and all(p.one_body for p in parts),
+    )
+
+
+def _reversed(tracer: Expressions, x: Reversed) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    last = tracer.binary_sub(inner.length, 1)
+    return Steps(
+        inner.length,
+        lambda k: inner.item(tracer.binary_sub(last, k)),
+        (0, inner.length, 1),
+        one_body=inner.one_body,
+    )
+
+
+def _over_items(tracer: Expressions, x: Any) -> Steps:
+    """Over what holds its items one by one."""
+    held = sequence(x)
+    if held is None:
+        message = f"a loop over {type_in_words(x)} cannot be traced"
+        raise UntraceableError(message, tracer.location())
+    more = None
+    if isinstance(x, (list, dict, set, deque)):
+        more = functools.partial(_more, tracer, x, held)
+    return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False, more=more)
+
+
+OVER: dict[type, Callable[[Any, Any], Steps]] = {
+    Range: _over_range, Count: _over_range,
+    Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed,
+}  # fmt: skip
+
+
+def _more(tracer: Expressions, x: Any, held: list[Any], k: int) -> bool:
+    """Whether there is a k-th item of a container, which may have changed; it is put in place."""
+    if isinstance(x, list):
+        if k < len(x):
+            held[k:] = x[k:]
+        return k < len(x)
+    if len(x) != len(held):
+        kind = "deque mutated" if isinstance(x, deque) else f"{type(x).__name__} changed size"
+        tracer.raise_always(RuntimeError, f"{kind} during iteration")
+    return k < len(held)
+
+
+def _one_by_one(tracer: Expressions, x: Iterator) -> Steps:
+    held: list[Any] = []
+
+    def more(_: int) -> bool:
+        try:
+            held[:] = [x.advance(tracer)]
+        except Ended:
+            return False
+        return True
+
+    return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more)
+
+
+def _use(tracer: Expressions, x: Any) -> None:
+    """Note that an iterator is used; what would be left of it then is not followed."""
+    if not isinstance(x, ITERATORS):
+        return
+    if x.used:
+        message = "an iterator that is used a second time cannot be traced: make a list of it"
+        raise UntraceableError(message, tracer.location())
+    x.used = True
+
+
+def iterable(tracer: Expressions, x: Any) -> Any:
+    """What is iterated over: what an object of the user's answers when it is asked."""
+    if isinstance(x, ITERATORS) and x.begun is not None:
+        return x.begun
+    if isinstance(x, enum.EnumMeta):
+        return list(x)
+    method = tracer.python_method(x, "__iter__")
+    if method is None or isinstance(x, Flat):
+        _refuse_number(tracer, x)
+        return x
+    answer = tracer.call(method, (x,), {})
+    following = tracer.python_method(answer, "__next__")
+    if following is not None:
+        return Iterator(tracer, _calls(tracer, following, answer))
+    return iterable(tracer, answer)
+
+
+def _refuse_number(tracer: Expressions, x: Any) -> None:
+    """Raise what Python raises of a number, by which programs tell numbers from sequences."""
+    symbolic = type(x) is Symbol
+    if isinstance(x, (int, float, complex, np.number, np.bool_)) or x is None:
+        tracer.native(iter, x)
+    if type(x) is Length or (symbolic and isinstance(x.type, Number)):
+        tracer.native(iter, _like(x.type) if symbolic else 0)
+    if (symbolic and x.is_array and not x.type.ndim) or (type(x) is np.ndarray and not x.ndim):
+        tracer.raise_always(TypeError, "iteration over a 0-d array")
+
+
+def _like(t: Number) -> Any:
+    """A number of a type: what Python says of it is said of all of them."""
+    one = t.dtype.type(1)
+    return one.item() if t.python else one
+
+
+def _calls(tracer: Expressions, following: Any, x: Any) -> Any:
+    """The items that ``__next__`` answers."""
+    ops = tracer.recorder.block.ops
+    while True:
+        before = len(ops)
+        try:
+            item = tracer.call(following, (x,), {})
+        except AlwaysRaises as raised:
+            if raised.is_a(StopIteration):
+                return
+            raise
+        if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
+            message = "where an iterator ends depends on a value, which cannot be traced"
+            raise UntraceableError(message, tracer.location())
+        yield item
+
+
+def iterator(tracer: Expressions, x: Any) -> Iterator:
+    """``iter(x)``."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        return x
+    if not isinstance(x, ITERATORS):
+        return Iterator(tracer, walk(tracer, x))
+    x.begun = Iterator(tracer, walk(tracer, replace(x)))
+    return x.begun
+
+
+def is_lazy(tracer: Any, x: Any) -> bool:
+    """Whether the items of something are traced one by one."""
+    begun = isinstance(x, ITERATORS) and x.begun is not None
+    own = tracer.python_method(x, "__iter__") is not None and not isinstance(x, Flat)
+    return isinstance(x, Iterator) or begun or own
+
+
+def walk(tracer: Any, x: Any) -> Any:
+    """The items of an iterable, each traced when it is asked for."""
+    x = iterable(tracer, x)
+    if isinstance(x, Iterator):
+        while True:
+            try:
+                item = x.advance(tracer)
+            except Ended:
+                return
+            yield item
+    found = steps(tracer, x)
+    if found.more is not None:
+        k = 0
+        while found.more(k):
+            yield found.item(k)
+            k += 1
+        return
+    length = _number_of(tracer, found)
+    if isinstance(x, (range, Range)):
+        start, _, step = found.span
+        for k in range(length):
+            yield tracer.binary_add(start, tracer.binary_mul(k, step))
+        return
+    for k in range(length):
+        yield found.item(k)
+
+
+def _number_of(tracer: Expressions, found: Steps) -> int:
+    length = found.length
+    if length is None:
+        length = tracer.range_length(*found.span)
+    return tracer.force(length)
+
+
+def _from_zero(tracer: Expressions, x: Any) -> Steps:
+    """The same with a counter that starts at zero and counts by one."""
+    found = steps(tracer, x)
+    start, stop, step = found.span
+    if (isinstance(start, int) and start == 0) and (isinstance(step, int) and step == 1):
+        return Steps(stop, found.item, found.span, one_body=found.one_body)
+    length = found.length
+    if length is None:
+        length = tracer.range_length(start, stop, step)
+    return Steps(
+        length,
+        lambda k: tracer.binary_add(start, tracer.binary_mul(k, step)),
+        (0, length, 1),
+        one_body=True,
+    )
+
+
+def sequence(x: Any) -> list[Any] | None:
+    """The items of a container whose structure is known, or None."""
+    if isinstance(x, (list, tuple, str, bytes, dict, deque)):
+        return list(x)
+    if isinstance(x, (set, frozenset)):
+        return sorted(x, key=repr)
+    if isinstance(x, (type({}.keys()), type({}.values()), type({}.items()))):
+        return list(x)
+    return None
+
+
+def items(tracer: Expressions, x: Any) -> list[Any]:
+    """All items of an iterable whose length is known, or is assumed to be the traced one.
+
+    Raises
+    ------
+    UntraceableError
+        If the length depends on values.
+    """
+    x = iterable(tracer, x)
+    held = sequence(x)
+    if held is not None:
+        return held
+    if isinstance(x, Iterator):
+        held = []
+        for item in walk(tracer, x):
+            held.append(item)
+            if len(held) > MOST:
+                message = "an iterator without an end, or a very long one, cannot be traced"
+                raise UntraceableError(message, tracer.location())
+        return held
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
+    if isinstance(x, np.ndarray):
+        x = tracer.recorder.as_symbol(x)
+    if type(x) is Symbol and x.is_array:
+        return [tracer.recorder.load(x, k) for k in range(tracer.recorder.known_length(x, 0))]
+    found = steps(tracer, x)
+    length = _number_of(tracer, found)
+    if length >= ENDLESS:
+        message = "an iterator without an end cannot be traced here"
+        raise UntraceableError(message, tracer.location())
+    if isinstance(x, (range, Range)):
+        start, _, step = found.span
+        return [tracer.binary_add(start, tracer.binary_mul(k, step)) for k in range(length)]
+    return [found.item(k) for k in range(length)]

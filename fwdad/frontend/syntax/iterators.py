@@ -1,0 +1,179 @@
+"""What is iterated over where Python would ask C code: iterators, ranges, ``zip`` and its kin."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import OfTrace
+
+if TYPE_CHECKING:
+    pass
+
+
+class Ended(Exception):  # noqa: N818  (no error: there are no more items)
+    """An iterator has no more items.
+
+    Parameters
+    ----------
+    value : object
+        What a generator returns.
+    """
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Iterator(OfTrace):
+    """An iterator of the traced program: an item is traced when it is asked for.
+
+    How far it stands is known where it is used once: in the loop or branch in which it was made,
+    or inside of a branch that is the last to use it.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Traces the program.
+    run : generator or iterator
+        Traces the items.
+    """
+
+    def __init__(self, tracer: Any, run: Any) -> None:
+        self._run = run
+        regions = tracer.recorder.regions
+        self._place = regions[-1] if regions else None
+        self._busy = False
+
+    def advance(self, tracer: Any, sent: Any = None) -> Any:
+        """The next item.
+
+        Raises
+        ------
+        Ended
+            If there is none.
+        UntraceableError
+            If how far the iterator stands depends on a value.
+        """
+        self._move(tracer)
+        self._busy = True
+        try:
+            return next(self._run) if sent is None else self._run.send(sent)
+        except StopIteration as end:
+            raise Ended(end.value) from None
+        finally:
+            self._busy = False
+
+    def throw(self, tracer: Any, raised: AlwaysRaises) -> None:
+        """Raise an exception where a generator stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(raised)
+        except AlwaysRaises as again:
+            if again is not raised:
+                raise
+        except StopIteration:
+            tracer.raise_always(RuntimeError, "generator didn't stop after throw()")
+
+    def close(self, tracer: Any) -> None:
+        """Leave a generator where it stands."""
+        self._move(tracer)
+        try:
+            self._run.throw(AlwaysRaises(GeneratorExit))
+        except AlwaysRaises as raised:
+            if not raised.is_a(GeneratorExit):
+                raise
+        except StopIteration:
+            return
+        else:
+            tracer.raise_always(RuntimeError, "generator ignored GeneratorExit")
+
+    def _move(self, tracer: Any) -> None:
+        if self._busy:
+            tracer.raise_always(ValueError, "generator already executing")
+        regions = tracer.recorder.regions
+        here = regions[-1] if regions else None
+        if here is self._place:
+            return
+        depths = [k for k, r in enumerate(regions) if r is self._place]
+        since = None if self._place is not None and not depths else sum(depths) + bool(depths)
+        if since is None or any(r.repeats for r in regions[since:]):
+            message = (
+                "an iterator is used inside a loop or branch and was made, or is used again, "
+                "outside of it: how far it stands would depend on values. Make a list of it"
+            )
+            raise UntraceableError(message, tracer.location())
+        self._place = here
+
+
+@dataclass
+class Range:
+    """``range`` with symbolic bounds."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass
+class Count(Range):
+    """``itertools.count`` of ints."""
+
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Enumerated:
+    """``enumerate``."""
+
+    iterable: Any
+    start: Any
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Zipped:
+    """``zip``."""
+
+    iterables: tuple[Any, ...]
+    used: bool = False
+    begun: Iterator | None = None
+
+
+@dataclass
+class Reversed:
+    """``reversed``."""
+
+    iterable: Any
+    used: bool = False
+    begun: Iterator | None = None
+
+
+ITERATORS = (Count, Enumerated, Zipped, Reversed)
+"""Iterators that one body of a loop can run over, as long as nobody has asked for an item."""
+
+
+@dataclass
+class Repeated:
+    """``itertools.repeat``, perhaps without an end."""
+
+    item: Any
+    times: Any
+
+
+CLASSES: dict[type, tuple[type, ...]] = {
+    Range: (range,),
+    Count: (itertools.count,),
+    Enumerated: (enumerate,),
+    Zipped: (zip,),
+    Reversed: (reversed,),
+    Repeated: (itertools.repeat,),
+    Iterator: (types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain),
+}
+"""What stands for iterables of Python's, and the classes that these may have."""

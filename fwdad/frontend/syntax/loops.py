@@ -1,0 +1,239 @@
+"""Loops: one body where there can be one, else unrolled."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from fwdad.core.reentrant_context import EnteredTwice
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax import catching, iteration
+from fwdad.frontend.syntax.comprehensions import Comprehensions
+from fwdad.frontend.syntax.control import branch, join_sides, negation
+from fwdad.frontend.syntax.frame import FLOW
+from fwdad.frontend.syntax.one_body import TestChangesError, loop
+from fwdad.ir.symbol import Symbol
+
+UNROLLED_AT_MOST = 64
+
+
+class TraceWarning(UserWarning):
+    """A loop was unrolled, because its iterations are not one body."""
+
+
+class _Silent(threading.local):
+    on = False
+
+
+_SILENT = _Silent()
+
+
+class WithoutWarnings(EnteredTwice):
+    """Trace without a :class:`TraceWarning`: whoever did not ask for a tape is not told of it."""
+
+    def __init__(self) -> None:
+        self._before = _SILENT.on
+
+    def begin(self) -> None:
+        """See the class."""
+        _SILENT.on = True
+
+    def end(self) -> None:
+        """See the class."""
+        _SILENT.on = self._before
+
+
+class Loops(Comprehensions):
+    """Executes loops."""
+
+    def run_While(self, node: ast.While) -> None:
+        self.at(node)
+        self.start_loop()
+
+        def body(_: Any) -> Any:
+            self._start_iteration()
+            self.run_block(node.body)
+            return self.left()
+
+        def tested(counter: Any) -> Any:
+            self._start_iteration()
+            goes_on = self.truth(self.evaluate(node.test))
+            stops = negation(self.recorder, goes_on)
+            branch(self.recorder, stops, self._stop, lambda: self.run_block(node.body))
+            return self.left()
+
+        def run() -> None:
+            before = self.recorder.latest
+            try:
+                loop(self.recorder, None, lambda: self.truth(self.evaluate(node.test)), body)
+            except TestChangesError:
+                self.recorder.cut_behind(before)
+                self.recorder.bind(self.frame.locals, "$stop", False)
+                loop(self.recorder, None, lambda: True, tested)
+                self.recorder.bind(self.frame.locals, "$stop", False)
+
+        before = self.recorder.latest
+        try:
+            self._as_one_body(run, node)
+        except UntraceableError as error:
+            self.recorder.cut_behind(before)
+            self.start_loop()
+            self._tell(node, self._run_through(node, error), error)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if endless and self.frame.locals["$return"] is not False:
+            self.has_returned()  # what is left without a `break` is left by `return`
+        self._end_loop(node.orelse)
+
+    def _run_through(self, node: ast.While, error: UntraceableError) -> int:
+        """Trace the iterations of a ``while`` whose condition is known each time; how many."""
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            while True:
+                goes_on = self.truth(self.evaluate(node.test))
+                if type(goes_on) is Symbol or count > UNROLLED_AT_MOST:
+                    raise error
+                if not goes_on:
+                    return
+                count += 1
+                self.run_block(node.body)
+                leaving = self.leaving()
+                if leaving is True:
+                    return
+                if leaving is not False:
+                    branch(self.recorder, leaving, lambda: None, step)
+                    return
+
+        step()
+        return count
+
+    def _stop(self) -> None:
+        """The condition of a ``while`` does not hold: the loop ends as without a ``break``."""
+        self.recorder.bind(self.frame.locals, "$stop", True)
+
+    def run_For(self, node: ast.For) -> None:
+        iterable = self.evaluate(node.iter)
+        self.at(node)
+        self.start_loop()
+        steps = iteration.steps(self, iterable)
+        once = isinstance(steps.length, int) and steps.length == 1
+        if once or not steps.one_body:
+            self._unrolled(node, steps)
+        else:
+
+            def body(counter: Any) -> Any:
+                self._start_iteration()
+                self.assign(node.target, steps.item(counter))
+                self.run_block(node.body)
+                return self.left()
+
+            length = steps.length
+            known = length if isinstance(length, int) else None
+            self._as_one_body(
+                lambda: loop(self.recorder, steps.span, None, body),
+                node,
+                known,
+                lambda: self._unrolled(node, steps),
+            )
+        self._end_loop(node.orelse)
+
+    def start_loop(self) -> None:
+        """No jump has been made."""
+        for name in ("$break", "$continue"):
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def _start_iteration(self) -> None:
+        """No jump has been made where an iteration begins: the loop would have been left."""
+        for name in (*FLOW, "$stop"):
+            self.recorder.bind(self.frame.locals, name, False)
+
+    def leaving(self) -> Any:
+        """After the body: whether to leave the loop. ``continue`` has done its work."""
+        held = self.frame.locals
+        flags = [held["$break"], held["$return"], held["$stop"]]
+        self.recorder.bind(held, "$continue", False)
+        return self._any_of(flags)
+
+    def left(self) -> Any:
+        """After an iteration of a loop with one body: whether it was the last one."""
+        recorder = self.recorder
+        depth = len(recorder.regions)
+        while recorder.regions[depth - 1].point is not None:
+            depth -= 1
+        _, failed, _ = catching.close(recorder, depth, join_sides)
+        if failed is not None:
+            raise failed
+        return self._any_of([self.leaving(), *catching.flags(recorder)])
+
+    def _end_loop(self, orelse: list[ast.stmt]) -> None:
+        held = self.frame.locals
+        left = held["$break"]
+        self.recorder.bind(held, "$break", False)
+        if not orelse:
+            return
+        jumped = self._any_of([left, held["$return"]])
+        if jumped is False:
+            self.run_block(orelse)
+        elif jumped is not True:
+            returned = self.has_returned if left is False else lambda: None
+            branch(self.recorder, jumped, returned, lambda: self.run_block(orelse))
+
+    def _as_one_body(
+        self,
+        run: Callable[[], Any],
+        node: ast.stmt,
+        known: int | None = None,
+        unroll: Callable[[], None] | None = None,
+    ) -> None:
+        location = self.location_of(node)
+        before = self.recorder.latest
+        try:
+            run()
+        except UntraceableError as error:
+            if unroll is None or known is None or known > UNROLLED_AT_MOST:
+                if error.lineno is None:
+                    raise UntraceableError(error.msg, location) from error
+                raise
+            self.recorder.cut_behind(before)
+            self.start_loop()
+            unroll()
+            self._tell(node, known, error)
+
+    def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
+        """Warn that a loop is unrolled."""
+        location = self.location_of(node)
+        if not _SILENT.on:
+            warnings.warn(
+                f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
+                f"because its iterations are not one body: {error.msg}",
+                TraceWarning,
+                stacklevel=2,
+            )
+
+    def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
+        def run(k: int) -> None:
+            if k > 20 * UNROLLED_AT_MOST:
+                message = "a loop that has no end, or a very long one, cannot be traced"
+                raise UntraceableError(message, self.place_of(node))
+            self.at(node.iter)
+            if k == steps.length if steps.more is None else not steps.more(k):
+                return
+            self.assign(node.target, steps.item(k))
+            self.run_block(node.body)
+            leaving = self.leaving()
+            if leaving is False:
+                run(k + 1)
+            elif leaving is not True:
+                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
+
+        if steps.more is None:
+            steps.length = self.force(steps.length)  # beside an array, say, in a `zip`
+        known = steps.more is not None or isinstance(steps.length, int)
+        if not known or (steps.length or 0) > 20 * UNROLLED_AT_MOST:
+            message = "a loop over this cannot be traced: its length is not known, or too large"
+            raise UntraceableError(message, self.place_of(node))
+        run(0)

@@ -1,0 +1,135 @@
+"""``match``: structure and types are known when a program is traced, values are compared later."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.tables import BUILTINS
+from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Optional
+from fwdad.ir.symbol import Symbol
+
+_WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+class Matcher:
+    """Matches one subject against one pattern.
+
+    Parameters
+    ----------
+    tracer : Interpreter
+        Evaluates what patterns mention.
+
+    Attributes
+    ----------
+    names : dict
+        What the pattern binds.
+    """
+
+    def __init__(self, tracer: Any) -> None:
+        self.tracer = tracer
+        self.names: dict[str, Any] = {}
+
+    def match(self, pattern: ast.pattern, x: Any) -> Any:
+        """Whether a pattern fits: a bool, or a symbol of one."""
+        if isinstance(x, Optional) and not isinstance(pattern, ast.MatchAs):
+            if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
+                return self.tracer.compare(ast.Is(), x, None)
+            message = "`match` of a value that may be None cannot be traced: test `is None` first"
+            raise UntraceableError(message, self.tracer.place_of(pattern))
+        return getattr(self, f"_{type(pattern).__name__}")(pattern, x)
+
+    def _all(self, pairs: list[tuple[ast.pattern, Any]]) -> Any:
+        found: Any = True
+        for pattern, x in pairs:
+            fits = self.match(pattern, x)
+            if fits is False:
+                return False
+            if fits is not True:
+                both = (found, fits)
+                found = fits if found is True else self._apply(operator.and_, both)
+        return found
+
+    def _apply(self, function: Any, args: tuple[Any, ...]) -> Any:
+        return self.tracer.recorder.apply(function, args, {})
+
+    def _MatchValue(self, pattern: ast.MatchValue, x: Any) -> Any:
+        value = self.tracer.evaluate(pattern.value)
+        return self.tracer.truth(self.tracer.binary(operator.eq, x, value))
+
+    def _MatchSingleton(self, pattern: ast.MatchSingleton, x: Any) -> Any:
+        return self.tracer.compare(ast.Is(), x, pattern.value)
+
+    def _MatchAs(self, pattern: ast.MatchAs, x: Any) -> Any:
+        fits = True if pattern.pattern is None else self.match(pattern.pattern, x)
+        if pattern.name is not None:
+            self.names[pattern.name] = x
+        return fits
+
+    def _MatchOr(self, pattern: ast.MatchOr, x: Any) -> Any:
+        found: Any = False
+        before = dict(self.names)
+        for k, one in enumerate(pattern.patterns):
+            fits = self.match(one, x)
+            if fits is True and found is False:
+                return True
+            if fits is False:
+                self.names = dict(before)
+                continue
+            if self.names != before and k + 1 < len(pattern.patterns):
+                message = "alternatives that bind names and compare values cannot be traced"
+                raise UntraceableError(message, self.tracer.place_of(pattern))
+            found = fits if found is False else self._apply(operator.or_, (found, fits))
+        return found
+
+    def _MatchSequence(self, pattern: ast.MatchSequence, x: Any) -> Any:
+        if not isinstance(x, (tuple, list)):
+            return False
+        patterns = pattern.patterns
+        starred = [k for k, p in enumerate(patterns) if isinstance(p, ast.MatchStar)]
+        if not starred:
+            return len(x) == len(patterns) and self._all(list(zip(patterns, x, strict=True)))
+        (k,) = starred
+        after = len(patterns) - k - 1
+        if len(x) < len(patterns) - 1:
+            return False
+        star = patterns[k]
+        assert isinstance(star, ast.MatchStar)
+        if star.name is not None:
+            rest = list(x[k : len(x) - after])
+            self.names[star.name] = self.tracer.recorder.fresh(rest)
+        heads, tails = (
+            zip(patterns[:k], x, strict=False),
+            zip(patterns[k + 1 :], x[len(x) - after :], strict=True),
+        )
+        return self._all([*heads, *tails])
+
+    def _MatchMapping(self, pattern: ast.MatchMapping, x: Any) -> Any:
+        if not isinstance(x, dict):
+            return False
+        keys = [self.tracer.known(self.tracer.evaluate(key)) for key in pattern.keys]
+        if any(key not in x for key in keys):
+            return False
+        if pattern.rest is not None:
+            rest = {key: item for key, item in x.items() if key not in keys}
+            self.names[pattern.rest] = self.tracer.recorder.fresh(rest)
+        return self._all([(p, x[key]) for p, key in zip(pattern.patterns, keys, strict=True)])
+
+    def _MatchClass(self, pattern: ast.MatchClass, x: Any) -> Any:
+        cls = self.tracer.evaluate(pattern.cls)
+        if not BUILTINS[isinstance](self.tracer, x, cls):
+            return False
+        if pattern.patterns and cls in _WHOLE:
+            return self.match(pattern.patterns[0], x)
+        names = [*getattr(cls, "__match_args__", ())[: len(pattern.patterns)], *pattern.kwd_attrs]
+        patterns = [*pattern.patterns, *pattern.kwd_patterns]
+        if len(names) < len(patterns):
+            message = f"{cls.__name__}() accepts fewer positional sub-patterns"
+            raise AlwaysRaises(TypeError, (message,))
+        if type(x) is not Symbol and any(not hasattr(x, name) for name in names):
+            return False
+        pairs = [(p, self.tracer.attribute(x, n)) for p, n in zip(patterns, names, strict=True)]
+        return self._all(pairs)

@@ -1,0 +1,348 @@
+"""Making one value out of what several ways through a program leave in one place."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fwdad.errors import UntraceableError, type_in_words
+from fwdad.frontend.arguments import new_object, refuse_attributes
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Missing
+from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import BOOL, Type, join, number_type
+from fwdad.tangents.namespaces import namespace_of
+
+Build = Callable[[list[Any]], Any]
+
+
+@dataclass
+class Leaf:
+    """One value of the tape that differs between two ways: what each has, and the joined type."""
+
+    first: Any
+    second: Any
+    type: Type
+    guards: tuple[Any, Any] = (None, None)  # whether each is there, where that is not known
+
+
+class Merger:
+    """Merges pairs of contents; what differs is collected in ``leaves``.
+
+    Two lists (dicts, objects) are one new one only where nobody else can see that they were two:
+    each was made on its way, or is what the place held before and no other place does.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Knows how to capture arrays.
+    first, second : set of int
+        The containers that were made on either way.
+    """
+
+    def __init__(self, recorder: Recorder, first: set[int], second: set[int]) -> None:
+        self.recorder = recorder
+        self.leaves: list[Leaf] = []
+        self._fresh = (first, second)
+        self._memo: dict[tuple[int, int], Build] = {}
+        self._partners: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self._before: set[int] = set()
+        self._counts: Counter[int] | None = None
+        self._guards: tuple[Any, Any] = (None, None)
+
+    def place(self, before: Any, a: Any, b: Any) -> Build:
+        """As ``pair``, for the contents of a place that held ``before``."""
+        self._before = set(mutables(before))
+        try:
+            return self.pair(a, b)
+        finally:
+            self._before = set()
+
+    def pair(self, a: Any, b: Any) -> Build:
+        """Answer how to build the merged value from the symbols of the leaves."""
+        if a is b:
+            return lambda _: a
+        key = (id(a), id(b))
+        if key not in self._memo:
+            self._kept.append((a, b))
+            made: list[Any] = []
+            # a container that is met again inside itself, or twice, is one container
+            self._memo[key] = lambda symbols: made[0] if made else _late(made, build, symbols)
+            build = self._merged(a, b)
+            self._memo[key] = _once(build) if container_of(a) is not None else build
+        return self._memo[key]
+
+    def _may_be_one(self, a: Any, b: Any) -> bool:
+        """Whether two containers of the same kind can become one new container."""
+        for x, partner, fresh in ((a, b, self._fresh[0]), (b, a, self._fresh[1])):
+            held = id(container_of(x))
+            if held not in fresh and not (held in self._before and self._references(held) <= 1):
+                return False
+            if self._partners.setdefault(held, id(container_of(partner))) != id(
+                container_of(partner)
+            ):
+                return False
+        return True
+
+    def _references(self, held: int) -> int:
+        """How many places of the program's own heap hold a container."""
+        if self._counts is None:
+            self._counts = Counter()
+            for o in self.recorder.heap():
+                for item in o.values() if isinstance(o, dict) else o:
+                    self._counts.update(shallow(item))
+        return self._counts[held]
+
+    def _leaf(self, a: Any, b: Any, t: Type) -> Build:
+        k = len(self.leaves)
+        self.leaves.append(Leaf(a, b, t, self._guards))
+        return lambda symbols: symbols[k]
+
+    def _merged(self, a: Any, b: Any) -> Build:
+        if isinstance(a, Poison) or isinstance(b, Poison):
+            poison = a if isinstance(a, Poison) else b
+            return lambda _: poison
+        if a is UNBOUND or b is UNBOUND or isinstance(a, Maybe) or isinstance(b, Maybe):
+            return self._flagged(a, b, UNBOUND, Maybe)
+        if a is None or b is None or isinstance(a, Optional) or isinstance(b, Optional):
+            return self._flagged(a, b, None, Optional)
+        s, t = self._type(a), self._type(b)
+        if s is not None and t is not None:
+            return self._numbers(a, b, s, t)
+        if type(a) is type(b):
+            made = self._alike(a, b)
+            if made is not None:
+                return made
+        reason = (
+            f"it is {_kind(a)} on one way through the program and {_kind(b)} on another, which "
+            "cannot be one value of a tape"
+        )
+        return lambda _: Poison(reason)
+
+    def _alike(self, a: Any, b: Any) -> Build | None:
+        """Two contents of the same class."""
+        if isinstance(a, tuple) and len(a) == len(b):
+            refuse_attributes(a, self.recorder.place())
+            parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
+            return lambda symbols: _sequence(a, [part(symbols) for part in parts])
+        if isinstance(a, slice):
+            bounds = self.pair((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+            return lambda symbols: slice(*bounds(symbols))
+        if container_of(a) is not None and not _frozen(a) and not self._may_be_one(a, b):
+            reason = (
+                f"it is one {type(a).__name__} or another, and which one depends on a value: "
+                "return both sides' numbers instead"
+            )
+            return lambda _: Poison(reason)
+        fresh = self.recorder.fresh
+        if type(a) is list and len(a) == len(b):
+            parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
+            return lambda symbols: fresh([part(symbols) for part in parts])
+        if type(a) is dict and list(a) == list(b):
+            items = {key: self.pair(a[key], b[key]) for key in a}
+            return lambda symbols: fresh({key: part(symbols) for key, part in items.items()})
+        if is_object(a) and list(vars(a)) == list(vars(b)):
+            held = {key: self.pair(vars(a)[key], vars(b)[key]) for key in vars(a)}
+            return lambda symbols: self._instance(type(a), held, symbols)
+        return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
+
+    def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
+        made = new_object(cls)
+        vars(made).update({key: part(symbols) for key, part in held.items()})
+        self.recorder.own(vars(made), namespace=True)
+        return made
+
+    def _type(self, x: Any) -> Type | None:
+        if type(x) is Symbol:
+            return x.type
+        if isinstance(x, Missing):
+            return x.type
+        return number_type(x)
+
+    def _numbers(self, a: Any, b: Any, s: Type, t: Type) -> Build:
+        if not isinstance(a, (Symbol, Missing)) and not isinstance(b, (Symbol, Missing)):
+            if s == t and _equal(a, b):
+                return lambda _: a
+        joined = join(s, t)
+        if joined is None:
+            reason = f"it is a {s} on one way through the program and a {t} on another"
+            return lambda _: Poison(reason)
+        return self._leaf(a, b, joined)
+
+    def _flagged(self, a: Any, b: Any, absent: Any, cls: Any) -> Build:
+        """Present on some ways only: a flag, and the value where it is present."""
+        flags = [_flag(x, absent, cls) for x in (a, b)]
+        values = [x.value if isinstance(x, cls) else x for x in (a, b)]
+        values = [UNBOUND if x is absent else x for x in values]
+        if values[0] is UNBOUND and values[1] is UNBOUND:
+            return lambda _: absent
+        known = values[1] if values[0] is UNBOUND else values[0]
+        outer = self._guards
+        now = [x if type(x) is Symbol else old for x, old in zip(flags, outer, strict=True)]
+        self._guards = (now[0], now[1])
+        value = (
+            self.pair(*values)
+            if UNBOUND not in [v for v in values if v is UNBOUND]
+            else self._one_sided(known, first=values[1] is UNBOUND)
+        )
+        self._guards = outer
+        flag = flags[0] if flags[0] is flags[1] else None
+        if flag is None:
+            k = len(self.leaves)
+            self.leaves.append(Leaf(flags[0], flags[1], BOOL))
+            return lambda symbols: cls(symbols[k], value(symbols))
+        return lambda symbols: cls(flag, value(symbols))
+
+    def _one_sided(self, x: Any, *, first: bool) -> Build:
+        """A value that only one way has."""
+        t = self._type(x)
+        if t is not None:
+            return self._leaf(x, Missing(t), t) if first else self._leaf(Missing(t), x, t)
+        if isinstance(x, tuple):
+            refuse_attributes(x, self.recorder.place())
+            parts = [self._one_sided(item, first=first) for item in x]
+            return lambda symbols: _sequence(x, [part(symbols) for part in parts])
+        if isinstance(x, slice):
+            bounds = self._one_sided((x.start, x.stop, x.step), first=first)
+            return lambda symbols: slice(*bounds(symbols))
+        if isinstance(x, (Maybe, Optional)):
+            return self._one_sided_flagged(x, first=first)
+        if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
+            reason = f"it is {_kind(x)} that is made on one way through the program only"
+            return lambda _: Poison(reason)
+        held = container_of(x)
+        if held is None or id(held) not in self._fresh[0 if first else 1]:
+            return lambda _: x  # it was there before, and is itself
+        if self._partners.setdefault(id(held), 0) != 0:
+            reason = f"it is {type_in_words(x)} that is another one on another way"
+            return lambda _: Poison(reason)
+        memo = (id(held), 0)
+        if memo not in self._memo:
+            self._kept.append(x)
+            self._memo[memo] = _once(self._copied(x, first=first))
+        return self._memo[memo]
+
+    def _one_sided_flagged(self, x: Maybe | Optional, *, first: bool) -> Build:
+        """What only one way has, and that not always."""
+        outer = self._guards
+        flag = x.flag if type(x.flag) is Symbol else None
+        self._guards = (flag, outer[1]) if first else (outer[0], flag)
+        value = self._one_sided(x.value, first=first)
+        self._guards = outer
+        k = len(self.leaves)
+        self.leaves.append(Leaf(x.flag, False, BOOL) if first else Leaf(False, x.flag, BOOL))
+        cls: Any = type(x)
+        return lambda symbols: cls(symbols[k], value(symbols))
+
+    def _copied(self, x: Any, *, first: bool) -> Build:
+        """A container that was made on one way only."""
+        if isinstance(x, list):
+            items = [self._one_sided(item, first=first) for item in x]
+            return lambda symbols: self.recorder.fresh([item(symbols) for item in items])
+        held = x if isinstance(x, dict) else vars(x)
+        parts = {key: self._one_sided(item, first=first) for key, item in held.items()}
+        if isinstance(x, dict):
+            return lambda symbols: self.recorder.fresh({k: p(symbols) for k, p in parts.items()})
+        return lambda symbols: self._instance(type(x), parts, symbols)
+
+
+_NOT_OBJECTS = (
+    type, types.ModuleType, types.FunctionType, types.MethodType, Symbol, Poison, Maybe, Optional
+)  # fmt: skip
+
+
+def is_object(x: Any) -> bool:
+    """Whether a content is an object whose attributes are its content."""
+    if isinstance(x, _NOT_OBJECTS):
+        return False
+    ours = type(x).__module__.startswith("fwdad.") and not hasattr(type(x), "__fwdad_record__")
+    if ours or type(x).__module__.startswith(("numpy", "functools", "builtins")):
+        return False
+    return isinstance(namespace_of(x), dict) and not isinstance(x, (list, dict, tuple))
+
+
+def container_of(x: Any) -> Any:
+    """What holds the contents of something that can change: itself, or an object's ``__dict__``."""
+    if type(x) in (list, dict):
+        return x
+    return vars(x) if is_object(x) else None
+
+
+def shallow(x: Any) -> Iterator[int]:
+    """The containers that a content refers to without another container between."""
+    if isinstance(x, tuple):
+        for item in x:
+            yield from shallow(item)
+    elif isinstance(x, (Maybe, Optional)):
+        yield from shallow(x.value)
+    else:
+        held = container_of(x)
+        if held is not None:
+            yield id(held)
+
+
+def mutables(x: Any, seen: set[int] | None = None) -> set[int]:
+    """All containers that can be reached from a content."""
+    seen = set() if seen is None else seen
+    if isinstance(x, tuple):
+        for item in x:
+            mutables(item, seen)
+    elif isinstance(x, (Maybe, Optional)):
+        mutables(x.value, seen)
+    else:
+        held = container_of(x)
+        if held is not None and id(held) not in seen:
+            seen.add(id(held))
+            for item in held.values() if isinstance(held, dict) else held:
+                mutables(item, seen)
+    return seen
+
+
+def _frozen(x: Any) -> bool:
+    parameters = getattr(type(x), "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
+
+
+def _once(build: Build) -> Build:
+    """Build a mutable container one time for one set of symbols."""
+    made: list[Any] = []
+
+    def shared(symbols: list[Any]) -> Any:
+        if not made or made[0] is not symbols:
+            made[:] = [symbols, build(symbols)]
+        return made[1]
+
+    return shared
+
+
+def _late(made: list[Any], build: Build, symbols: list[Any]) -> Any:
+    made.append(build(symbols))
+    return made[0]
+
+
+def _flag(x: Any, absent: Any, cls: Any) -> Any:
+    if x is absent:
+        return False
+    return x.flag if isinstance(x, cls) else True
+
+
+def _sequence(like: Any, items: list[Any]) -> Any:
+    return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b) or repr(a) == repr(b)
+    except (TypeError, ValueError, UntraceableError):
+        return False
+
+
+def _kind(x: Any) -> str:
+    return "None" if x is None else type_in_words(x)

@@ -1,0 +1,152 @@
+"""Exceptions: ways that end in one, and operations that may, as far as ``try`` has to know."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.ir.analysis.effects import Risk, risk
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Apply, Block, Check, Effect, Load, Op, Store, Update, Value
+from fwdad.ir.types import Number, Size, number_type
+
+_TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
+          operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
+_RAISED: dict[Any, tuple[type[BaseException], ...]] = {
+    operator.truediv: (ZeroDivisionError, OverflowError),
+    operator.floordiv: (ZeroDivisionError,),
+    operator.mod: (ZeroDivisionError,),
+    operator.pow: (ZeroDivisionError, OverflowError),
+}
+
+
+class AlwaysRaises(Exception):  # noqa: N818  (it is a way through the program, not an error)
+    """The traced way ends in an exception.
+
+    Parameters
+    ----------
+    exception : type or Exception
+        What the program raises.
+    arguments : tuple
+        Of the exception, perhaps symbols.
+    """
+
+    def __init__(
+        self, exception: Any, arguments: tuple[Any, ...] = (), location: Location | None = None
+    ) -> None:
+        super().__init__(exception)
+        if isinstance(exception, BaseException):  # it is the program that raises it
+            exception.__traceback__ = None
+        self.exception = exception
+        self.arguments = arguments
+        self.location = location
+
+    def is_a(self, wanted: Any) -> bool:
+        """Whether the exception is of a class, or of one of several."""
+        cls = self.exception if isinstance(self.exception, type) else type(self.exception)
+        return issubclass(cls, wanted)
+
+
+class BodyRaises(Exception):  # noqa: N818  (like `AlwaysRaises`)
+    """The first iteration of a loop always raises: it is the last one, too.
+
+    Parameters
+    ----------
+    raised : AlwaysRaises
+        What it raises.
+    block : Block
+        What it does before; the counter is its parameter.
+    """
+
+    def __init__(self, raised: AlwaysRaises, block: Block) -> None:
+        super().__init__(raised)
+        self.raised = raised
+        self.block = block
+
+
+def exceptions_of(op: Op) -> set[type[BaseException]]:
+    """The exceptions that an operation may raise when it runs; ``Exception`` stands for any."""
+    inside = {e for b in op.blocks() for o in b.ops for e in exceptions_of(o)}
+    return inside | set(_own(op))
+
+
+def _own(op: Op) -> tuple[type[BaseException], ...]:
+    if isinstance(op, Check):
+        return (op.exception if isinstance(op.exception, type) else type(op.exception),)
+    if isinstance(op, Apply):
+        may = risk(op)
+        if may <= Risk.WARNS:
+            return ()
+        if may == Risk.SHAPES and isinstance(op.function, np.ufunc):
+            return (ValueError,)
+        numbers = all(isinstance(v.type, Number) for v in op.outputs)
+        if isinstance(op.function, np.ufunc) or (numbers and op.function in _TOTAL):
+            return ()
+        return _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
+    if isinstance(op, Load):
+        return () if _is_inside(op) else (IndexError,)
+    if isinstance(op, (Store, Update)):
+        held = op.value.type if isinstance(op.value, Value) else number_type(op.value)
+        return (IndexError,) if isinstance(held, Number) else (IndexError, ValueError, TypeError)
+    return ()
+
+
+def _is_inside(op: Load) -> bool:
+    """Whether an index is one of the array: an unknown length of an input is at least two."""
+    index, shape = op.index, op.array.type.shape
+    if len(index) > len(shape) or not all(type(i) is int for i in index):
+        return False
+    lengths = [2 if isinstance(n, Size) and n.origin is not None else n for n in shape]
+    return all(isinstance(n, int) and -n <= i < n for i, n in zip(index, lengths, strict=False))
+
+
+def may_raise(op: Op, wanted: tuple[Any, ...] = (BaseException,)) -> bool:
+    """Whether an operation may raise one of some exceptions when it runs."""
+    return any(
+        issubclass(e, wanted) or (e is Exception and issubclass(w, e))
+        for e in exceptions_of(op)
+        for w in wanted
+    )
+
+
+def refuse_vanishing(
+    recorder: Recorder,
+    body: list[Op],
+    end: list[Op],
+    place: Location | None,
+    *,
+    replaces: bool = False,
+) -> None:
+    """Refuse an end that is seen from outside, of a body that the program may leave by ``raise``.
+
+    ``end`` is what is done when a ``try`` or ``with`` around ``body`` is left. A check in the body
+    ends the program at once: what is put out or stored there would be missing, as would an
+    exception or a jump that ``replaces`` the body's.
+    """
+    if not _holds(body, lambda op: isinstance(op, Check)):
+        return
+    if replaces or _holds(end, lambda op: isinstance(op, Check)):
+        what = "an exception, `return`, `break` or `continue`"
+    elif _holds(end, lambda op: isinstance(op, Effect) or _writes_outside(recorder, op)):
+        what = "what is put out, or stored into an array from outside,"
+    else:
+        return
+    message = (
+        f"{what} at the end of a `try` or `with` would be missing where its body raises an "
+        "exception under a condition that is known when the program runs only, and cannot be "
+        "traced: put it behind the statement, or raise behind it"
+    )
+    raise UntraceableError(message, place)
+
+
+def _writes_outside(recorder: Recorder, op: Op) -> bool:
+    owners = {root for v in op.writes() for root in recorder.owners(v)}
+    return any(recorder.made_by(root) is None for root in owners)
+
+
+def _holds(ops: list[Op], wanted: Callable[[Op], bool]) -> bool:
+    return any(wanted(op) or any(_holds(b.ops, wanted) for b in op.blocks()) for op in ops)

@@ -1,0 +1,182 @@
+"""``Tape``: a traced function, and whether what it assumes holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.frontend.arguments import Flattened, leaf_key
+from fwdad.frontend.captures import COMPARED, Capture, fetch
+from fwdad.frontend.results import Results
+from fwdad.ir.drawing.graph import dot_source
+from fwdad.ir.drawing.picture import draw_program
+from fwdad.ir.ops import Op, Program
+from fwdad.ir.printer import show_program
+from fwdad.ir.symbol import UNBOUND
+
+
+@dataclass(eq=False)
+class Tape:
+    """A traced function: prints as readable lines, and can be called.
+
+    Attributes
+    ----------
+    program : Program
+        The operations.
+    captures : list of Capture
+        What it reads beside its arguments.
+    length_guards : list of tuple
+        ``(input, axis, length)``: lengths that it assumes.
+    equal_lengths : list of tuple
+        ``(input, axis, input, axis)``: lengths that it assumes to be equal.
+    value_guards : dict
+        Inputs whose values it assumes.
+    rows : bool or None
+        Whether it assumes that all arrays among its inputs lie row by row, or that not all do.
+    object_guards : list of tuple
+        ``(place, object)``: functions that it assumes not to be replaced.
+    rebuild : callable
+        The value that f returns, from the program's results and the arguments' containers, which
+        it changes as f does.
+    key : hashable
+        The structure and types of the arguments.
+    split : int
+        How many small arrays in loops became numbers.
+    prints : bool
+        Whether the function prints: output is not part of the tape.
+    alone : frozenset of int
+        Inputs that the program writes into, or of which a function that it differentiates writes
+        into a copy: an array that shares memory with one would be another one, too.
+    copied : frozenset of int
+        Of these the inputs of which it would be seen if their copies did not lie as they do.
+    cut : Cut or None
+        Of a value and its way back: what is needed to run them one after the other.
+    same_objects : list of tuple
+        ``(place, place)``: places that it assumes to hold one array.
+    """
+
+    program: Program
+    captures: list[Capture]
+    length_guards: list[tuple[int, int, int]]
+    equal_lengths: list[tuple[int, int, int, int]]
+    value_guards: dict[int, Any]
+    object_guards: list[tuple[Any, Any]]
+    rebuild: Results
+    key: Any
+    split: int = 0
+    prints: bool = False
+    alone: frozenset[int] = frozenset()
+    copied: frozenset[int] = frozenset()
+    cut: Any = None
+    rows: bool | None = None
+    same_objects: list[tuple[Any, Any]] = field(default_factory=list)
+    _run: Callable[..., Any] | None = None
+
+    def __str__(self) -> str:
+        return show_program(self.program)
+
+    def leaves(self, arguments: list[Any]) -> list[Any]:
+        """The program's inputs: leaves of the arguments, and what is captured now."""
+        return [*arguments, *(c.fetch() for c in self.captures)] if self.captures else arguments
+
+    def holds(self, leaves: list[Any]) -> bool:
+        """Whether the tape's assumptions hold for its inputs now."""
+        first = len(leaves) - len(self.captures)
+        for c, leaf in zip(self.captures, leaves[first:], strict=True):  # what is there may change
+            if leaf is UNBOUND or c.key != leaf_key(leaf):
+                return False
+        for k, axis, n in self.length_guards:
+            if leaves[k].shape[axis] != n:
+                return False
+        for k, axis, other, at in self.equal_lengths:
+            if leaves[k].shape[axis] != leaves[other].shape[at]:
+                return False
+        for k, value in self.value_guards.items():
+            if leaves[k] != value:
+                return False
+        if self.rows is not None and self.rows is not lie_by_rows(leaves):
+            return False
+        return self.stands()
+
+    def stands(self) -> bool:
+        """Whether the functions that it calls, and names of one array, are those of the trace."""
+        for path, held in self.object_guards:
+            now = fetch(path)
+            if now is not held and not (path[0] in COMPARED and now == held):
+                return False
+        return all(fetch(a) is fetch(b) for a, b in self.same_objects)
+
+    def entangled(self, leaves: list[Any]) -> bool:
+        """Whether the program writes into one of two inputs that share memory: it may not then.
+
+        Or into the copy of an input that does not lie as its copy does, where that is seen.
+        """
+        if self.lies_otherwise(leaves):
+            return True
+        written = [leaves[k] for k in self.alone if isinstance(leaves[k], np.ndarray)]
+        arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)] if written else []
+        return any(sum(np.may_share_memory(a, b) for b in arrays) > 1 for a in written)
+
+    def lies_otherwise(self, leaves: list[Any]) -> bool:
+        """Whether an input that is copied, and written, lies as its copy does not."""
+        return not lie_by_rows([leaves[k] for k in self.copied])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tape, without tracing again.
+
+        Raises
+        ------
+        TypeError
+            If the arguments have another structure or other types than the example, or do not
+            fulfil what the tape assumes.
+        """
+        flat = Flattened(args, kwargs)
+        leaves = self.leaves(flat.leaves)
+        if flat.key != self.key or not self.holds(leaves):
+            head = str(self).partition("\n")[0].removeprefix("tape ").rstrip(":")
+            message = (
+                f"the tape {head} was written for arguments of other types, lengths or static "
+                "values than these: trace the function with these"
+            )
+            raise TypeError(message)
+        if self.entangled(leaves):
+            message = (
+                "the tape was written for arrays that do not share memory, and writes into one"
+            )
+            raise TypeError(message)
+        if self._run is None:
+            self._run = compiled(numpy_source(self.program))
+        return self.rebuild(self._run(*leaves), flat.containers)
+
+    def draw(self, format: str = "dot", *, ax: Any = None) -> Any:  # noqa: A002
+        """A picture of the tape: loops, branches and called programs as frames.
+
+        Parameters
+        ----------
+        format : {"dot", "matplotlib"}
+            Text in Graphviz's language, or a picture.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the picture (``"matplotlib"`` is then meant); else a figure is made.
+
+        Returns
+        -------
+        str or matplotlib.axes.Axes
+        """
+        if format not in ("dot", "matplotlib"):
+            raise ValueError(f'format is "dot" or "matplotlib", not {format!r}')
+        if ax is None and format == "dot":
+            return dot_source(self.program)
+        return draw_program(self.program, ax)
+
+    def count(self, kind: Any = Op) -> int:
+        """How many operations of a kind there are, those inside loops and branches once."""
+        return self.program.count(kind)
+
+
+def lie_by_rows(leaves: list[Any]) -> bool:
+    """Whether all arrays lie row by row, without gaps."""
+    return all(x.flags.c_contiguous for x in leaves if isinstance(x, np.ndarray))

@@ -1,0 +1,292 @@
+"""``trace``: a function and example arguments make a tape."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.core.fallbacks import for_programs
+from fwdad.core.tracebacks import public
+from fwdad.eager.duals.dual import was_left
+from fwdad.eager.memory import stale
+from fwdad.errors import UnsupportedTypeError, UntraceableError, note_place, type_in_words
+from fwdad.frontend import result_types  # noqa: F401  (installs itself)
+from fwdad.frontend.appended import check_items
+from fwdad.frontend.arguments import UNKNOWN, Flattened, Lengths, leaf_type
+from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
+    array_methods,
+    builtins,
+    caches,
+    containers,
+    draws,
+    grids,
+    iterables,
+    itertools_calls,
+    numbers,
+    numpy_helpers,
+    objects,
+    outputs,
+    vectorize,
+    writers,
+)
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.captures import Capture, Captures
+from fwdad.frontend.derivatives import evaluators  # noqa: F401  (installs itself)
+from fwdad.frontend.results import Results
+from fwdad.frontend.retrace import until_traced
+from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.merge import container_of
+from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise
+from fwdad.frontend.syntax.texts import known_part
+from fwdad.frontend.tape import Tape, lie_by_rows
+from fwdad.ir.analysis.alias import written_parameters
+from fwdad.ir.builder.array_contents import may_be_option
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.ops import Program, Value, walk
+from fwdad.ir.rewrite import give_types
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number, Size
+from fwdad.rules.core.registry import function_name
+from fwdad.transforms.passes.copies import told_orders
+from fwdad.transforms.passes.dead import drop_unread
+
+
+@public
+def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+    """Write a function down as a tape.
+
+    Parameters
+    ----------
+    f : callable
+        A Python function whose source can be read.
+    *args, **kwargs
+        Example arguments: types, ranks and structure count, numbers do not.
+
+    Returns
+    -------
+    Tape
+
+    Raises
+    ------
+    UntraceableError
+        If a value would have to be known beforehand; with the user's line and the reason.
+    UnsupportedTypeError
+        If f is no function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def f(x):
+    ...     return np.sum(x**2)
+    >>> print(trace(f, np.ones(3)))
+    tape f(x: float64[?]):
+        return np.sum(x**2)
+    """
+    if not callable(f):
+        message = f"trace takes a function; {type_in_words(f)} came"
+        raise UnsupportedTypeError(message)
+    return trace_flat(f, Flattened(args, kwargs))
+
+
+def trace_flat(
+    f: Callable[..., Any],
+    flat: Flattened,
+    lengths: Lengths = UNKNOWN,
+    *,
+    equal: bool = False,
+    threads: int = 1,
+    rows: bool = False,
+) -> Tape:
+    """:func:`trace` for arguments that are taken apart already.
+
+    Some ``lengths`` are taken as those of the example; other lengths of arguments that are
+    ``equal`` there are assumed to be so. Columns of Jacobians are
+    written in chunks for several ``threads``. Where that is seen, arrays are assumed to lie by
+    ``rows`` if those of the example do.
+    """
+    by_rows, equal = rows and lie_by_rows(flat.leaves), equal and flat.examples
+
+    def attempt(recursive: dict[int, Any], lists: dict[Any, Any]) -> Tape:
+        nonlocal by_rows
+        while True:
+            tape = _trace(f, flat, (recursive, lists), lengths, threads, equal=equal, rows=by_rows)
+            if rows and told_orders(tape.program) is not None:
+                tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
+            if tape.rows is None or tape.rows is by_rows:
+                return tape
+            by_rows = False  # what is captured lies otherwise
+
+    return until_traced(attempt)
+
+
+def _inputs(recorder: Recorder, flat: Flattened, lengths: Lengths, *, equal: bool) -> list[Value]:
+    """A value for each leaf of the arguments."""
+    inputs = []
+    shared: dict[int, Size] | None = {} if equal else None
+    for k, leaf in enumerate(flat.leaves):
+        value = Value(leaf_type(leaf, k, example=flat.examples, lengths=lengths, shared=shared))
+        inputs.append(value)
+        recorder.measure_input(value)
+        if flat.examples and (isinstance(value.type, Number) or may_be_option(leaf)):
+            recorder.examples[value] = (k, leaf)
+    return inputs
+
+
+def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
+    """What has been recorded, as a program with f's name."""
+    program = Program(function_name(f).split(".")[-1], recorder.block)
+    drop_unread(program)
+    code = getattr(f, "__code__", None)
+    program.filename = code.co_filename if code is not None else ""
+    program.quiet = recorder.derives
+    program.written = written_parameters(program)
+    return program
+
+
+def _trace(
+    f: Callable[..., Any],
+    flat: Flattened,
+    found: tuple[dict[int, Any], dict[Any, Any]],
+    lengths: Lengths,
+    threads: int,
+    *,
+    equal: bool,
+    rows: bool,
+) -> Tape:
+    recorder = Recorder()
+    recorder.rows = rows
+    recorder.threads = threads
+    recorder.assumes = True
+    tracer = Interpreter(recorder)
+    tracer.recursive, tracer.growing = found
+    recorder.place = lambda: tracer.location() if tracer.frame is not None else None
+    inputs = _inputs(recorder, flat, lengths, equal=equal)
+    same_lengths = _equal_lengths(inputs)  # now: a length that becomes known is no `Size` any more
+    recorder.block.params = inputs
+    captures = Captures(recorder, len(inputs), lengths)
+    tracer.capture_value = captures.value
+    recorder.capture = captures.array
+    tracer.capture_container = captures.container
+    call_args, call_kwargs, arguments = flat.rebuild([Symbol(v, recorder) for v in inputs])
+    for x in arguments:
+        recorder.own(container_of(x), namespace=not isinstance(x, (list, dict)))
+    before = [copy.copy(container_of(x)) for x in arguments]
+    try:
+        y = tracer.call(f, call_args, call_kwargs)
+    except AlwaysRaises as raised:
+        if not any(may_raise(op) or op.writes() for op in walk(recorder.block)):
+            _raise(raised)
+        recorder.check(False, raised.exception, raised.arguments, raised.location)
+        y = None
+    recorder.check_assumed()
+    rebuild = Results(recorder, arguments, before)
+    rebuild.place = tracer.returned
+    rebuild.answer(y)
+    check_items(recorder.block, recorder.lists)
+    caches.check_answers(recorder)
+    recorder.block.params = [*inputs, *(c.value for c in captures.found)]
+    recorder.block.results = rebuild.operands
+    _settle_lengths(recorder)
+    program = _program(f, recorder)
+    if program.quiet:
+        _refuse_left(captures.found, program)
+    alone = frozenset(
+        k
+        for k, (p, held) in enumerate(zip(program.block.params, program.written, strict=True))
+        if held or p in recorder.alone
+    )
+    _check_read_whole(tracer, captures, alone, len(inputs))
+    return Tape(
+        program,
+        captures.found,
+        [*recorder.length_guards, *captures.assumed(flat.leaves)],
+        same_lengths,
+        recorder.value_guards,
+        [*_unique(tracer.guards), *captures.structures],
+        rebuild,
+        flat.key,
+        recorder.split,
+        recorder.prints,
+        alone,
+        frozenset(k for k, p in enumerate(program.block.params) if p in recorder.copied),
+        recorder.cut,
+        same_objects=captures.same,
+    )
+
+
+def _check_read_whole(tracer: Any, captures: Captures, alone: Any, first: int) -> None:
+    """Refuse to write into what code without a source has read through an object."""
+    for k in alone:
+        written = captures.found[k - first].fetch() if k >= first else None
+        if not isinstance(written, np.ndarray):
+            continue
+        kind, *_ = captures.found[k - first].path
+        kept = kind == "object" and not any(written is a for a in tracer.bound_arrays)
+        if kept or any(np.may_share_memory(a, written) for a in tracer.made_arrays):
+            message = (
+                "an array is written that a library's object holds, which is made when the "
+                "function is traced: the next call would find what this one has left. Make the "
+                "object before the call, or write into a copy"
+            )
+            ops = walk(captures.recorder.block)
+            places = (op.location for op in ops if captures.found[k - first].value in op.writes())
+            raise UntraceableError(message, next(places, tracer.returned))
+        for a in tracer.read_arrays:
+            if np.may_share_memory(a, written):
+                message = (
+                    "an array is written that an object from outside holds, too, and code without "
+                    "a source has read that object: a tape cannot follow that. Pass the array on, "
+                    "or make the object of it inside the function"
+                )
+                raise UntraceableError(message, tracer.returned)
+
+
+def _refuse_left(found: list[Capture], program: Program) -> None:
+    """Refuse a derivative that reads what an earlier one has left outside, and does not write."""
+    first = len(program.block.params) - len(found)
+    for c, written in zip(found, program.written[first:], strict=True):
+        if not written and stale.is_left(c.fetch()):
+            raise UntraceableError(was_left(f"`{c.value.name}`"))
+
+
+def _settle_lengths(recorder: Recorder) -> None:
+    """Give values the lengths that are assumed by now."""
+    if not recorder.known:
+        return
+    give_types(recorder.block, recorder.resolved)
+
+
+def _equal_lengths(inputs: list[Value]) -> list[tuple[int, int, int, int]]:
+    """Which lengths of inputs are one ``Size`` with that of another axis."""
+    return [
+        (k, axis, *d.origin)
+        for k, value in enumerate(inputs)
+        for axis, d in enumerate(value.type.shape)
+        if isinstance(d, Size) and d.origin is not None and d.origin != (k, axis)
+    ]
+
+
+def _unique(guards: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Each place once; what calls of our own and of libraries met is not the user's to replace."""
+    found = {}
+    for path, x in guards:
+        place = tuple(p if isinstance(p, str) else id(p) for p in path)
+        name = path[1].get("__name__", "") if path[0] == "item" else ""
+        name = name if isinstance(name, str) else ""
+        if not name.startswith(("fwdad.", "numpy", "scipy")):
+            found[place] = (path, x)
+    return list(found.values())
+
+
+@for_programs
+def _raise(raised: AlwaysRaises) -> NoReturn:
+    """The program raises whatever its arguments are."""
+    exception = raised.exception
+    if isinstance(exception, type):
+        known = [known_part(a) if mentions_symbols(a) else a for a in raised.arguments]
+        exception = exception(*known)
+    note_place(exception, raised.location)
+    raise exception

@@ -1,0 +1,81 @@
+"""The types of elementwise results: shapes broadcast, and one element tells the dtype."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import type_in_words
+from fwdad.ir.abstract_eval.samples import concrete, reason_of, run_on_sample, sample_of
+from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
+from fwdad.ir.ops import Operand, Value
+from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Number, Size, number_type
+
+ELEMENTWISE = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.neg, operator.pos, operator.invert, operator.and_, operator.or_,
+    operator.xor, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    abs,
+}  # fmt: skip
+
+# Functions whose arguments broadcast against each other; others say so by adding themselves.
+BROADCASTING: set[Any] = {*ELEMENTWISE, np.clip}
+
+_ELEMENTS: dict[Any, Any] = {}
+_ELEMENTS_KEPT = 4096
+
+
+def broadcast(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """An elementwise function: shapes broadcast, and one element tells the dtype."""
+    made = _element(function, args, kwargs)
+    shapes = [shape_of(a, known) for a in (*args, *kwargs.values())]
+    return _with_shape(made, joined_shapes(shapes))
+
+
+def _element(function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]) -> Any:
+    """What an elementwise function answers for one element; what has been tried is known."""
+
+    def single(value: Value) -> Any:
+        t = value.type
+        return sample_of(t, {}) if isinstance(t, Number) else np.ones((1,) * t.ndim, t.dtype)
+
+    key = None if kwargs else (function, *map(_element_key, args))
+    made = _ELEMENTS.get(key) if key is not None and None not in key else None
+    if made is not None:
+        return made
+    try:
+        made = run_on_sample(function, concrete(single, args), concrete(single, kwargs))
+    except CannotInferError:
+        raise
+    except Exception as error:  # whatever a rule's function raises
+        raise CannotInferError(reason_of(error)) from error
+    if key is not None and None not in key:
+        if len(_ELEMENTS) >= _ELEMENTS_KEPT:
+            _ELEMENTS.clear()
+        _ELEMENTS[key] = made
+    return made
+
+
+def _element_key(operand: Operand) -> Any:
+    """Equal for operands that stand for equal samples; None where that is not sure."""
+    if isinstance(operand, Value):
+        t = operand.type
+        return (t.dtype, t.python) if isinstance(t, Number) else (t.dtype, t.ndim, "array")
+    return (type(operand), operand) if type(operand) in (int, float, bool) else None
+
+
+def _with_shape(made: Any, shape: tuple[Dimension, ...]) -> Any:
+    if isinstance(made, tuple):
+        return tuple(_with_shape(part, shape) for part in made)
+    if isinstance(made, np.ndarray):
+        return ArrayType(made.dtype, shape)
+    found = number_type(made)
+    if found is None:
+        message = f"it answers {type_in_words(made)}"
+        raise CannotInferError(message)
+    return found

@@ -1,0 +1,341 @@
+"""What type a function's result has, found by calling it on small samples of the same types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, type_in_words
+from fwdad.ir.abstract_eval.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
+from fwdad.ir.abstract_eval.purity import is_pure
+from fwdad.ir.abstract_eval.samples import (
+    ANY_NUMBER,
+    NOT_PURE,
+    assignments,
+    call_on_sample,
+    known_lengths,
+    reason_of,
+)
+from fwdad.ir.abstract_eval.shape_rules import BY_NAME, BY_SHAPE
+from fwdad.ir.abstract_eval.ufunc_loops import type_by_loops, ufunc_of
+from fwdad.ir.ops import Operand, Value, values_in
+from fwdad.ir.types import (
+    ArrayType,
+    CannotInferError,
+    Dimension,
+    Number,
+    Size,
+    number_type,
+    smallest,
+)
+from fwdad.rules.core.registry import find_rule
+
+# The length of the result depends on values.
+_DATA_SHAPED = {
+    np.unique, np.nonzero, np.flatnonzero, np.argwhere, np.compress, np.extract, np.trim_zeros,
+    np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.bincount, np.unique_all,
+    np.unique_counts, np.unique_inverse, np.unique_values,
+}  # fmt: skip
+
+# Matrices must be square: their two lengths are one.
+_OF_SQUARES = {
+    np.linalg.eigh, np.linalg.eigvalsh, np.linalg.cholesky, np.linalg.inv, np.linalg.det,
+    np.linalg.slogdet, np.linalg.solve, np.linalg.matrix_power,
+}  # fmt: skip
+# The smaller length of a matrix is one of the result's.
+_OF_RECTANGLES = {np.linalg.qr, np.linalg.svd, np.linalg.svdvals}
+
+_DATA_SHAPED_BY_NAME = {"numpy.linalg.lstsq", "scipy.linalg.lstsq"}
+
+# The dtype of the result depends on values.
+_DATA_TYPED = {np.roots, np.real_if_close}
+# The same, of real numbers.
+_DATA_TYPED_IF_REAL = {
+    np.linalg.eig, np.linalg.eigvals,
+    np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.logn, np.emath.power,
+    np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
+}  # fmt: skip
+_DATA_TYPED_IF_REAL_BY_NAME = {"scipy.linalg.eig", "scipy.linalg.eigvals"}
+
+
+_BY_SOURCE: list[Callable[..., Any]] = []
+
+
+def tells_by_source(tell: Callable[..., Any]) -> Callable[..., Any]:
+    """Install what tells from a function's source what type it returns."""
+    _BY_SOURCE.append(tell)
+    return tell
+
+
+def _by_source(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int],
+    place: Callable[[], Location | None],
+) -> Any:
+    """The type of what a function returns that is not called on samples."""
+    if find_rule(function) is None:  # its source would be traced in line if that could be done
+        raise CannotInferError(NOT_PURE)
+    try:
+        return _BY_SOURCE[0](function, args, kwargs, known, place)
+    except CannotInferError as error:
+        message = f"{NOT_PURE} (its source cannot be traced: {error})"
+        raise CannotInferError(message) from error
+
+
+def infer(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    known: dict[Size, int] | None = None,
+    place: Callable[[], Location | None] = lambda: None,
+) -> Any:
+    """The type of ``function(*args, **kwargs)``.
+
+    Parameters
+    ----------
+    function : callable
+        Without side effects.
+    args, kwargs
+        Operands.
+    known : dict, optional
+        Lengths that are assumed.
+    place : callable, optional
+        Tells where the user calls it.
+
+    Returns
+    -------
+    Number, ArrayType, or a tuple or list of these
+        A constant (None, a string) is returned as it is.
+
+    Raises
+    ------
+    CannotInferError
+        If the function raises for every sample, or its type depends on values.
+    """
+    broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
+    if ufunc_of(function) is not None and not is_pure(function):
+        return type_by_loops(function, args, kwargs, known or {})
+    if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
+        return broadcast(function, args, kwargs, known or {})
+    if function in _DATA_TYPED or (_is_data_typed_if_real(function) and _is_real([args, kwargs])):
+        message = "the dtype of its result depends on values"
+        raise CannotInferError(message)
+    special = BY_SHAPE.get(function) or BY_NAME.get(_full_name(function))
+    if special is not None:
+        return special(args, kwargs)
+    known = known or {}
+    if not is_pure(function):
+        return _by_source(function, args, kwargs, known, place)
+    sizes: list[Size] = []
+    for value in values_in([args, kwargs]):
+        own = value.type.size if isinstance(value.type, Number) else None
+        for d in (*value.type.shape, own):
+            if isinstance(d, Size) and d not in sizes and d not in known:
+                sizes.append(d)
+    lengths = known_lengths(args, kwargs, known)
+    reason: Exception | None = None
+    for samples in assignments(sizes, lengths):
+        full = [{**known, **s} for s in samples]
+        try:
+            first, second = (call_on_sample(function, args, kwargs, s) for s in full)
+        except Exception as error:  # noqa: BLE001  (whatever it is, other lengths are tried)
+            reason = reason or error
+            continue
+        break
+    else:
+        assert reason is not None
+        raise CannotInferError(reason_of(reason)) from reason
+    samples = full
+    guess = function in ELEMENTWISE or isinstance(function, np.ufunc) or function in _OF_SQUARES
+    if _is_data_shaped(function, args, kwargs):
+        return _type(first, second, None)
+    key = _key(function, [args, kwargs])
+    dimensions = _Dimensions(samples, sizes, key, guess=guess)
+    if function in _OF_RECTANGLES and isinstance(args[0], Value):
+        rows, columns = args[0].type.shape[-2:]
+        dimensions.rectangle = (rows, columns)
+    if sizes and not guess:
+        dimensions.chance = _by_chance(function, args, kwargs, samples, first, second)
+    return _type(first, second, dimensions)
+
+
+def _is_real(operands: Operand) -> bool:
+    return all(value.type.dtype.kind != "c" for value in values_in(operands))
+
+
+def _by_chance(
+    function: Callable[..., Any],
+    args: Operand,
+    kwargs: dict[str, Operand],
+    samples: list[dict[Size, int]],
+    first: Any,
+    second: Any,
+) -> dict[int, tuple[int, ...]]:
+    """The lengths of a result that are alike in two samples, and not in another one.
+
+    By their places among all lengths of the result, with those of the other samples.
+
+    The difference of two lengths may be the same number twice (``np.convolve(…, "valid")``), and
+    so may the smaller of two (``np.diagonal``): a computed length may turn out to be 1 or 0.
+    """
+    a, b = samples
+    others = [{s: a[s] if a[s] == b[s] else a[s] * b[s] % 31 + 2 for s in a}]
+    if any(s.may_be_one for s in a if s is not ANY_NUMBER):
+        others += [
+            {s: least if s is not ANY_NUMBER and s.may_be_one else n for s, n in a.items()}
+            for least in (1, 0)
+        ]
+    pairs = list(zip(_shapes(first), _shapes(second), strict=False))
+    seen: list[list[int]] = []
+    for sizes in others if any(m == n for m, n in pairs) else ():
+        try:
+            found = list(_shapes(call_on_sample(function, args, kwargs, sizes)))
+        except Exception:  # noqa: BLE001, S112  (these lengths do not go together)
+            continue
+        if len(found) == len(pairs):
+            seen.append(found)
+    lengths = {at: tuple(found[at] for found in seen) for at in range(len(pairs))}
+    return {
+        at: ks
+        for at, ks in lengths.items()
+        if pairs[at][0] == pairs[at][1] and {*ks} - {pairs[at][0]}
+    }
+
+
+def _shapes(x: Any) -> Iterator[int]:
+    """The lengths of all arrays in a result, one after another."""
+    if isinstance(x, (tuple, list)):
+        for item in x:
+            yield from _shapes(item)
+    elif isinstance(x, np.ndarray):
+        yield from x.shape
+
+
+def _is_data_shaped(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand]
+) -> bool:
+    if function is np.where:
+        return len(args) == 1
+    if function in (np.repeat, np.delete, np.insert):  # by an array of counts, or of places
+        given = (*args[1:2], *(kwargs[key] for key in ("repeats", "obj") if key in kwargs))
+        return any(True for _ in values_in(given))
+    # the residuals of least squares are there where the matrix has full rank
+    return function in _DATA_SHAPED or _full_name(function) in _DATA_SHAPED_BY_NAME
+
+
+def _full_name(function: Callable[..., Any]) -> str:
+    home = (getattr(function, "__module__", None) or "").partition("._")[0]
+    return f"{home}.{getattr(function, '__name__', '')}"
+
+
+def _is_data_typed_if_real(function: Callable[..., Any]) -> bool:
+    by_name = _full_name(function) in _DATA_TYPED_IF_REAL_BY_NAME
+    return by_name or function in _DATA_TYPED_IF_REAL
+
+
+def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
+    if isinstance(first, (tuple, list)):
+        if getattr(first, "__dict__", None):
+            message = f"it answers {type_in_words(first)}, which holds more than its items"
+            raise CannotInferError(message)
+        if len(first) != len(second):
+            message = "the number of its results depends on a length that is not known"
+            raise CannotInferError(message)
+        parts = [_type(a, b, dimensions) for a, b in zip(first, second, strict=True)]
+        if hasattr(first, "_fields"):
+            return type(first)(*parts)
+        return type(first)(parts)
+    if isinstance(first, np.ndarray):
+        if first.ndim != np.ndim(second):
+            message = "the rank of its result depends on values, or on a length that is not known"
+            raise CannotInferError(message)
+        pairs = zip(first.shape, second.shape, strict=True)
+        dims = tuple(Size() if dimensions is None else dimensions.of(m, n) for m, n in pairs)
+        return ArrayType(first.dtype, dims)
+    number = number_type(first)
+    if number is not None:
+        return number
+    if first is None or isinstance(first, (str, bytes, np.dtype, type)):
+        return first
+    message = f"it answers {type_in_words(first)}"
+    raise CannotInferError(message)
+
+
+class _Dimensions:
+    """Lengths of a result, told from two samples.
+
+    Parameters
+    ----------
+    samples : list of dict
+        The lengths that were assumed.
+    sizes : list of Size
+        Those of the arguments.
+    key : tuple
+        What the result's lengths depend on, beside the sizes.
+    guess : bool
+        Whether of several lengths that were assumed alike any will do.
+    """
+
+    def __init__(
+        self,
+        samples: list[dict[Size, int]],
+        sizes: list[Size],
+        key: tuple[Any, ...],
+        *,
+        guess: bool,
+    ) -> None:
+        self.samples = samples
+        self.sizes = sizes
+        self.key = key
+        self.guess = guess
+        self.chance: dict[int, tuple[int, ...]] = {}  # alike by chance: what they are else
+        self._at = -1  # of the length that is asked for, among all of the result
+        self.rectangle: tuple[Dimension, ...] = ()  # the lengths of a matrix that is factorised
+
+    def of(self, m: int, n: int) -> Dimension:
+        """The length that is m in one sample and n in the other."""
+        self._at += 1
+        others = self.chance.get(self._at, ())
+        if m == n and not others:
+            return m
+        first, second = self.samples
+        alike = [
+            s for s in first if s is not ANY_NUMBER and m != n and (first[s], second[s]) == (m, n)
+        ]  # of one that is known both samples have the same
+        if len(alike) == 1 or (alike and self.guess):
+            return alike[0]
+        if self.rectangle and (m, n) == tuple(
+            min(own[d] if isinstance(d, Size) else d for d in self.rectangle)
+            for own in self.samples
+        ):
+            return smallest(*self.rectangle)
+        # the same call has the same lengths, and so have several results of one call
+        return self.sizes[0].derive((*self.key, m, n, *others)) if self.sizes else Size()
+
+
+def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...]:
+    """What the lengths of a result depend on."""
+    frozen = function, _frozen(operands)
+    try:
+        hash(frozen)
+    except TypeError:
+        return ("call", object())
+    return frozen
+
+
+def _frozen(x: Operand) -> Any:
+    """An operand as a key: floating-point arrays by their shapes, other values by themselves."""
+    if isinstance(x, Value):
+        plain = isinstance(x.type, ArrayType) and x.type.dtype.kind in "fc"
+        return ("array", x.type.shape) if plain else x
+    if isinstance(x, (tuple, list)):
+        return (type(x), *map(_frozen, x))
+    if isinstance(x, dict):
+        return (dict, *((key, _frozen(item)) for key, item in x.items()))
+    if isinstance(x, slice):
+        return (slice, *map(_frozen, (x.start, x.stop, x.step)))
+    return (type(x), x)

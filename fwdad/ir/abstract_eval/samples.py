@@ -1,0 +1,160 @@
+"""Small values of given types, on which a function is tried."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.abstract_eval.purity import are_plain, is_pure
+from fwdad.ir.ops import Missing, Operand, Value, map_values, values_in
+from fwdad.ir.types import CannotInferError, Number, Size, Type
+from fwdad.tangents.quiet import quietly
+
+ANY_NUMBER = Size()  # numbers that are not lengths
+# Unknown lengths get two sets of small, distinct numbers: what varies with them is unknown too.
+_FIRST = (2, 3, 5, 7, 11, 13, 17, 19)
+_SECOND = (16, 15, 14, 10, 9, 8, 6, 4)  # falling: the smaller of two is not the same one
+
+_MOST_SIZES = 5
+_MOST_PATTERNS = 400
+
+# Not everything is defined at one, nor is an array of ones regular when it is made a matrix (None).
+_OTHER_SCALES: dict[str, tuple[float | None, ...]] = {
+    "math": (0.5,), "cmath": (0.5,), "scipy.special": (8.0,), "numpy.linalg": (None,),
+}  # fmt: skip
+
+NOT_PURE = (
+    "it is not known to be without effects, so it is not called on made-up values. Say "
+    "fwdad.pure(f) if it changes nothing, and reads nothing but its arguments"
+)
+
+
+def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any:
+    """A harmless value of a type: ones, and well-conditioned matrices.
+
+    Parameters
+    ----------
+    t : Number or ArrayType
+        The type.
+    sizes : dict
+        Lengths for the unknown dimensions; 2 for those that are not in it.
+    scale : float or None, default 1
+        What floating-point numbers are multiplied by; None makes arrays of numbers of all kinds.
+    """
+    if isinstance(t, Number):
+        if t.python and t.dtype.kind == "i":
+            return sizes.get(t.size or ANY_NUMBER, sizes.get(ANY_NUMBER, 1))
+        if t.dtype.kind in "iu":  # of which an array's length may be made
+            return t.dtype.type(sizes.get(ANY_NUMBER, 1))
+        one = np.ones((), t.dtype)[()] if t.dtype.kind not in "fc" else t.dtype.type(scale or 1.0)
+        return one.item() if t.python else one
+    shape = tuple(sizes.get(d, 2) if isinstance(d, Size) else d for d in t.shape)
+    made = np.ones(shape, t.dtype)
+    if not shape and t.dtype.kind in "iu":
+        made[()] = sizes.get(ANY_NUMBER, 1)
+    if t.dtype.kind in "fc" and scale is None:
+        return np.cos(1.0 + np.arange(made.size) ** 2).astype(t.dtype).reshape(shape)
+    if t.dtype.kind in "fc" and scale != 1.0:
+        made *= scale
+    if len(shape) >= 2 and t.dtype.kind in "fc" and shape[-1] == shape[-2]:
+        made = np.broadcast_to(np.eye(shape[-1], dtype=t.dtype) * 2 + 0.25, shape).astype(t.dtype)
+    return made
+
+
+def concrete(example: Callable[[Value], Any], operand: Operand) -> Any:
+    """An operand with an example of each value in its place."""
+    made = map_values(example, operand)
+    if isinstance(made, tuple):
+        return tuple(
+            sample_of(item.type, {}) if isinstance(item, Missing) else item for item in made
+        )
+    return made
+
+
+def run_on_sample(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function with values that nobody passed, which no other function does.
+
+    Raises
+    ------
+    CannotInferError
+        If it is not known that nothing of that is seen anywhere.
+    """
+    if not is_pure(function):
+        raise CannotInferError(NOT_PURE)
+    if not are_plain((args, kwargs)):
+        message = "it is given an object whose methods it may call"
+        raise CannotInferError(message)
+    return quietly(lambda: function(*args, **kwargs))
+
+
+def call_on_sample(
+    function: Callable[..., Any], args: Operand, kwargs: dict[str, Operand], sizes: dict[Size, int]
+) -> Any:
+    """What a function answers for samples of its arguments' types, at one scale or another."""
+    home = (getattr(function, "__module__", None) or "").partition("._")[0]
+    reason: Exception | None = None
+    for scale in (1.0, *_OTHER_SCALES.get(home, ())):
+
+        def example(value: Value, scale: float | None = scale) -> Any:
+            return sample_of(value.type, sizes, scale)
+
+        given, named = concrete(example, args), concrete(example, kwargs)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return run_on_sample(function, given, named)
+        except CannotInferError:
+            raise
+        # a function may fail where it words its ValueError (SciPy 1.13's multigammaln: TypeError)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            reason = reason or error
+    assert reason is not None
+    raise reason
+
+
+def reason_of(error: Exception) -> str:
+    """An exception in words."""
+    return f"{type(error).__name__}: {error}"
+
+
+def known_lengths(args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]) -> list[int]:
+    """The lengths, other than 1, that operands are known to have."""
+    found = {known.get(d, d) if isinstance(d, Size) else d for v in values_in([args, kwargs])
+             for d in v.type.shape}  # fmt: skip
+    return sorted(d for d in found if isinstance(d, int) and d > 1)
+
+
+def assignments(sizes: list[Size], lengths: list[int]) -> Iterator[list[dict[Size, int]]]:
+    """Two samples of the unknown lengths at a time, all free first.
+
+    Then some of them must agree, with each other or with a known length, for the function to
+    run; what has to agree is tried, the fewest agreements first. A third way keeps the numbers that
+    are no lengths alike.
+    """
+    for k in (2, 1):
+        yield [
+            {**dict(zip(sizes, numbers, strict=False)), ANY_NUMBER: m}
+            for m, numbers in ((1, _FIRST), (k, _SECOND))
+        ]
+    if not sizes or len(sizes) > _MOST_SIZES:
+        return
+    choices = []
+    for k, _ in enumerate(sizes):
+        free: list[Any] = [("free", k)]
+        choices.append([*free, *(("same", j) for j in range(k)), *(("is", n) for n in lengths)])
+    patterns = sorted(
+        itertools.product(*choices), key=lambda p: sum(kind != "free" for kind, _ in p)
+    )
+    for pattern in patterns[1:_MOST_PATTERNS]:
+        yield [_sampled(sizes, pattern, numbers) for numbers in (_FIRST, _SECOND)]
+
+
+def _sampled(sizes: list[Size], pattern: Any, numbers: tuple[int, ...]) -> dict[Size, int]:
+    made: dict[Size, int] = {ANY_NUMBER: 1}
+    for size, (kind, k), number in zip(sizes, pattern, numbers, strict=False):
+        made[size] = number if kind == "free" else made[sizes[k]] if kind == "same" else k
+    return made

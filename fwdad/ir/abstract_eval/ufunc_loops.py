@@ -1,0 +1,101 @@
+"""The types of what anybody's ufuncs return, told by their loops; none of these is run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.abstract_eval.samples import reason_of
+from fwdad.ir.abstract_eval.shapes import joined_shapes, shape_of
+from fwdad.ir.ops import Operand, Value
+from fwdad.ir.types import ArrayType, CannotInferError, Dimension, Number, Size, Type, number_type
+
+_WEAK: dict[str, Any] = {"b": np.dtype(bool), "i": int, "f": float, "c": complex}
+
+
+def ufunc_of(function: Any) -> np.ufunc | None:
+    """A ufunc, or that inside one of Numba's; None of anything else."""
+    if isinstance(function, np.ufunc):
+        return function
+    by_numba = type(function).__module__.startswith("numba.") and hasattr(function, "nin")
+    inside = getattr(function, "ufunc", None) if by_numba else None
+    return inside if isinstance(inside, np.ufunc) else None
+
+
+def type_by_loops(
+    function: Any, args: Operand, kwargs: dict[str, Operand], known: dict[Size, int]
+) -> Any:
+    """The type of what a ufunc returns, or a tuple of these."""
+    ufunc: Any = ufunc_of(function)
+    if kwargs or len(args) != ufunc.nin:
+        message = "the type of what a ufunc with options returns is not told by its loops"
+        raise CannotInferError(message)
+    types = [_type_of(a) for a in args]
+    given: list[Any] = [t.dtype for t in types]
+    if ufunc is not function:  # Numba's compiles a loop for those it gets, and has no weak types
+        _compile(function, ufunc, given)
+    else:
+        given = [_WEAK[t.dtype.kind] if getattr(t, "python", False) else t.dtype for t in types]
+    try:
+        found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))[ufunc.nin :]
+    except TypeError as error:
+        raise CannotInferError(reason_of(error)) from error
+    if any(t.kind not in "biufc" for t in found):
+        message = f"it returns {', '.join(map(str, found))}"
+        raise CannotInferError(message)
+    shapes = _result_shapes(ufunc, [shape_of(a, known) for a in args])
+    numbers = all(isinstance(t, Number) for t in types)
+    made = tuple(
+        Number(t, python=False) if numbers and not shape else ArrayType(t, shape)
+        for t, shape in zip(found, shapes, strict=True)
+    )
+    return made if ufunc.nout > 1 else made[0]
+
+
+def _type_of(x: Operand) -> Type:
+    return x.type if isinstance(x, Value) else number_type(x) or ArrayType(
+        np.asarray(x).dtype, np.shape(x)
+    )  # fmt: skip
+
+
+def _compile(function: Any, ufunc: np.ufunc, dtypes: list[np.dtype]) -> None:
+    """Have Numba compile the loop of some types, as a call with them does."""
+    codes = "".join(t.char for t in dtypes)
+    if ufunc.signature or any(types.startswith(f"{codes}->") for types in ufunc.types):
+        return
+    numba = sys.modules["numba"]
+    try:
+        function.add(tuple(numba.from_dtype(t) for t in dtypes))
+    except Exception as error:  # whatever Numba says of the source, or of one that is frozen
+        raise CannotInferError(reason_of(error)) from error
+
+
+def _result_shapes(
+    ufunc: np.ufunc, shapes: list[tuple[Dimension, ...]]
+) -> list[tuple[Dimension, ...]]:
+    """The shapes of the results: of a generalised ufunc, its core dimensions by their names."""
+    if ufunc.signature is None:
+        return [joined_shapes(shapes)] * ufunc.nout
+    takes, _, gives = ufunc.signature.partition("->")
+    cores = [_names(part) for part in re.findall(r"\((.*?)\)", takes)]
+    named: dict[str, Dimension] = {}
+    outer = []
+    for shape, core in zip(shapes, cores, strict=True):
+        if len(shape) < len(core) or any(not name.isidentifier() for name in core):
+            message = f"the lengths that {ufunc.signature} names are not told"
+            raise CannotInferError(message)
+        split = len(shape) - len(core)
+        outer.append(shape[:split])
+        for name, n in zip(core, shape[split:], strict=True):
+            if isinstance(named.setdefault(name, n), Size):
+                named[name] = n
+    batch = joined_shapes(outer)
+    results = [_names(part) for part in re.findall(r"\((.*?)\)", gives)]
+    return [(*batch, *(named.get(name) or Size() for name in core)) for core in results]
+
+
+def _names(part: str) -> list[str]:
+    return [name.strip() for name in part.split(",") if name.strip()]

@@ -1,0 +1,244 @@
+"""Which memory a value may be: the arrays that it may share elements with.
+
+Two parameters of a program are taken to be apart where the program writes into one of them, unless
+it says that they may lie together: whoever calls it makes sure of that.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.leaves import Leaves
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Load,
+    Loop,
+    Operand,
+    Program,
+    Value,
+    values_in,
+    walk,
+)
+from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.types import ArrayType
+from fwdad.rules.core.registry import find_rule
+
+Roots = dict[Value, set[Value]]
+
+# Functions of NumPy whose result may be a window on an argument, by name: what is not there in
+# the oldest NumPy is simply not met.
+_WINDOWS = {
+    "array", "array_split", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
+    "asfortranarray", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+    "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims", "fix", "flip", "fliplr",
+    "flipud", "frombuffer", "hsplit", "imag", "lib", "matrix_transpose", "meshgrid", "moveaxis",
+    "permute_dims", "ravel", "real", "real_if_close", "require", "reshape", "resize",
+    "rollaxis", "rot90", "split", "squeeze", "swapaxes", "transpose", "trim_zeros", "unstack",
+    "vsplit",
+}  # fmt: skip
+# Functions of ours, by name: the tape's layer does not see those that write them.
+_OWN = {
+    "_identity", "length_if_any", "length_of", "range_length", "scale_lanes", "load_lanes",
+    "zero_lanes", "unit_lanes", "place_lanes", "new_stack", "push", "pop", "top", "thin", "bar_of",
+    "default_snapshots", "snapshots_in", "leaf_of_numbers", "next_stop", "next_snapshot",
+    "most_of_unknown", "places_beside", "trips", "with_derivative_of", "is_window",
+    "element_place", "lie_apart",
+}  # fmt: skip
+_FIRST = {"window_or_copy", "window_or_zeros"}  # may answer their first argument, of all
+_LAYERS = ("fwdad.tangents.", "fwdad.ir.", "fwdad.transforms.", "fwdad.frontend.")
+_COPYING_FUNCTIONS = {("fwdad.evaluation.evaluators", "stop_gradient")}  # in a layer above
+_COPYING_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
+
+
+def windows(op: Apply) -> list[Operand]:
+    """The arguments whose memory an array that a call answers may be.
+
+    Of functions that are not known, all.
+
+    Parameters
+    ----------
+    op : Apply
+        The call.
+    """
+    if _copies(op) or makes_its_own(op.function):
+        return []
+    if getattr(op.function, "__name__", "") in _FIRST and _is_own(op.function):
+        return [op.args[0]]
+    return [*op.args, *op.kwargs.values()]
+
+
+def _copies(op: Apply) -> bool:
+    """Whether a call of what may answer a window answers a copy."""
+    if op.kwargs.get("copy") is True and _is_of_numpy(op.function):
+        return True
+    if op.function is np.array:
+        return op.kwargs.get("copy", True) is True
+    if op.function is np.einsum:  # of one operand it may be a diagonal or a transpose
+        arrays = sum(type(v.type) is ArrayType for v in values_in(op.args))
+        return arrays > 1 or _letters(op) == "summed"
+    if op.function is np.diag:  # of a vector it is a matrix of its own
+        return op.outputs[0].type.ndim == 2
+    if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
+        return all(v.type.dtype.kind != "c" for v in values_in(op.args))
+    if op.function is np.ndarray.astype:
+        casts = op.outputs[0].type.dtype != op.args[0].type.dtype
+        return casts or op.kwargs.get("copy", True) is True
+    return False
+
+
+def is_rearranged(op: Apply) -> bool:
+    """Whether a call is an ``einsum`` that answers a window: a diagonal, axes in another order."""
+    return op.function is np.einsum and _letters(op) == "kept"
+
+
+def _letters(op: Apply) -> str:
+    """Whether an ``einsum`` of one array keeps all its letters, or sums; else an empty string."""
+    if len(op.args) != 2 or op.kwargs or not isinstance(op.args[0], str):
+        return ""
+    terms, arrow, answered = op.args[0].replace(" ", "").partition("->")
+    if not arrow or not (terms + answered).isalpha() or type(op.args[1]) is not Value:
+        return ""
+    return "kept" if set(terms) == set(answered) else "summed"
+
+
+def may_be_window(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of NumPy's whose result may be a window on an argument."""
+    return getattr(function, "__name__", "") in _WINDOWS and _is_of_numpy(function)
+
+
+def own_name(function: Callable[..., Any]) -> str:
+    """The name of a function that tracing or a transform writes by itself, else an empty string."""
+    name = getattr(function, "__name__", "")
+    return name if name in _OWN and _is_own(function) else ""
+
+
+def _is_own(function: Callable[..., Any]) -> bool:
+    return (getattr(function, "__module__", None) or "").startswith(_LAYERS)
+
+
+def makes_its_own(function: Callable[..., Any]) -> bool:
+    """Whether a function's result is never a window on an argument."""
+    if own_name(function) not in ("", "_identity"):
+        return True
+    name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    if name in _COPYING_FUNCTIONS or isinstance(function, np.ufunc):
+        return True
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return True
+    if getattr(operator, getattr(function, "__name__", ""), None) is function or function is abs:
+        return True
+    if isinstance(function, types.MethodDescriptorType):
+        return function in _COPYING_METHODS
+    if isinstance(function, Whole):
+        return function.makes_its_own or makes_its_own(function.function)
+    rule = find_rule(function.function if isinstance(function, Leaves) else function)
+    if rule is not None and rule.of_user:
+        return rule.returns == "new"  # which is checked whenever it runs
+    if (getattr(function, "__module__", None) or "").startswith("scipy."):
+        return find_rule(function) is not None
+    return _is_of_numpy(function) and not may_be_window(function)
+
+
+def _is_of_numpy(function: Callable[..., Any]) -> bool:
+    name = getattr(function, "__name__", "")
+    return any(getattr(module, name, None) is function for module in (np, np.linalg, np.fft))
+
+
+def memory_of(program: Program, roots: Roots | None = None) -> Roots:
+    """For each array value the parameters and allocations that it may be a window on.
+
+    Parameters
+    ----------
+    program : Program
+        What to analyse.
+    roots : dict, optional
+        Filled in; parameters may be given.
+
+    Returns
+    -------
+    dict
+        Value to the set of values that own its memory. An allocation inside a loop is one value
+        and stands for the arrays of all iterations.
+    """
+    roots = {} if roots is None else roots
+    params = program.block.params
+    for k, p in enumerate(params):
+        roots.setdefault(p, {params[program.together[k]] if k < len(program.together) else p})
+    _block(program.block, roots)
+    return roots
+
+
+def memory(operand: Operand, roots: Roots) -> set[Value]:
+    """The memory that the arrays in a structure of operands may be."""
+    arrays = [v for v in values_in(operand) if type(v.type) is ArrayType]
+    return set().union(*(roots.get(v) or {v} for v in arrays)) if arrays else set()
+
+
+def memory_here(block: Block) -> Roots:
+    """As :func:`memory_of`, where what a loop carries is memory of its own: of one iteration."""
+    roots: Roots = {p: {p} for p in block.params}
+    _block(block, roots, here=True)
+    return roots
+
+
+def _block(block: Block, roots: Roots, *, here: bool = False) -> None:
+    for op in block.ops:
+        if isinstance(op, Apply):
+            arrays = [v for v in op.outputs if type(v.type) is ArrayType]
+            if arrays:
+                shared = memory(windows(op), roots)
+                roots.update((v, {v} | shared) for v in arrays)
+        elif isinstance(op, Load) and op.view:
+            roots[op.outputs[0]] = memory(op.array, roots)
+        elif isinstance(op, Branch):
+            _block(op.then, roots, here=here)
+            _block(op.other, roots, here=here)
+            for v, a, b in zip(op.outputs, op.then.results, op.other.results, strict=True):
+                roots[v] = memory([a, b], roots)
+        elif isinstance(op, Loop) and here:
+            roots.update((v, {v}) for v in (*op.carried, *op.outputs))
+            for inner in op.blocks():
+                _block(inner, roots, here=True)
+        elif isinstance(op, Loop):
+            _loop(op, roots)
+        elif isinstance(op, Call):
+            shared = memory(op.args, roots)
+            roots.update((v, {v} | shared) for v in op.outputs if type(v.type) is ArrayType)
+        else:
+            for v in op.outputs:
+                roots[v] = {v}
+
+
+def _loop(op: Loop, roots: Roots) -> None:
+    carried = op.carried
+    for p, a in zip(carried, op.initial, strict=True):
+        roots[p] = memory(a, roots)
+    while True:
+        before = [set(roots[p]) for p in carried]
+        if op.test is not None:
+            _block(op.test, roots)
+        _block(op.body, roots)
+        for p, r in zip(carried, op.body.results, strict=False):
+            roots[p] = roots[p] | memory(r, roots)
+        if before == [roots[p] for p in carried]:
+            break
+    for v, p in zip(op.outputs, carried, strict=True):
+        roots[v] = set(roots[p])
+
+
+def written_parameters(program: Program) -> list[bool]:
+    """For each parameter, whether the program writes into it, by itself or through a view."""
+    targets = [v for op in walk(program.block) for v in op.writes()]
+    if not targets:
+        return [False] * len(program.block.params)
+    roots = memory_of(program)
+    written: set[Value] = set().union(*(roots.get(v, {v}) for v in targets))
+    return [bool(roots[p] & written) for p in program.block.params]

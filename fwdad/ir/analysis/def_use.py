@@ -1,0 +1,63 @@
+"""How often the values of a program are used, and which of them once, where they are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Load,
+    Loop,
+    Op,
+    Value,
+    values_in,
+    walk,
+)
+
+
+def count_uses(block: Block) -> Counter[Value]:
+    """How often each value is used; inside a loop's blocks a value from outside counts double."""
+    used: list[Value] = []
+    for op in walk(block):
+        used += values_in(op.operands())
+        if op.nests:
+            used += values_in([inner.results for inner in op.blocks()])
+        if isinstance(op, Loop):
+            defined = {v for b in op.blocks() for i in walk(b) for v in i.outputs}
+            used += [v for b in op.blocks() for i in walk(b) for v in values_in(i.operands())
+                     if v not in defined]  # fmt: skip
+    used += values_in(block.results)
+    return Counter(used)
+
+
+def used_in_own_block(
+    block: Block, uses: Counter[Value], *, named: bool = False
+) -> dict[Value, Op]:
+    """The operations of values that are used once, later in the block that they are in.
+
+    Parameters
+    ----------
+    block : Block
+        Where they are; blocks inside it, too.
+    uses : Counter
+        How often each value is used.
+    named : bool
+        Whether values that have a name of the user's are among them.
+    """
+    found: dict[Value, Op] = {}
+    made: dict[Value, Op] = {}
+    for op in block.ops:
+        for v in values_in(op.operands()):
+            if v in made:
+                found[v] = made[v]
+        for inner in op.blocks() if op.nests else ():
+            found.update(used_in_own_block(inner, uses, named=named))
+        if len(op.outputs) == 1 and isinstance(op, (Apply, Load)) and op.pure:
+            (value,) = op.outputs
+            if (named or value.name is None) and uses[value] == 1:
+                made[value] = op
+    for v in values_in(block.results):
+        if v in made:
+            found[v] = made[v]
+    return found

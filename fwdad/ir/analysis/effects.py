@@ -1,0 +1,294 @@
+"""What an operation may do beside defining its outputs: raise, warn, read and write memory."""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import types
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory, own_name
+from fwdad.ir.ops import (
+    Apply,
+    Branch,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+)
+from fwdad.ir.types import ArrayType, Number, number_type
+from fwdad.tangents.symbolic import defined
+
+
+class Risk(enum.IntEnum):
+    """What an operation may do to the program that runs it, whatever the values of its operands.
+
+    ``QUIET`` nothing, ``WARNS`` a warning of NumPy's, ``SHAPES`` an exception about shapes or
+    indices, ``RAISES`` an exception about values. Types are right: tracing has seen to that.
+    Integers are taken to fit into 64 bits.
+    """
+
+    QUIET = 0
+    WARNS = 1
+    SHAPES = 2
+    RAISES = 3
+
+
+_COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
+_BITS = {operator.and_, operator.or_, operator.xor, operator.invert}
+_EXACT = {operator.neg, operator.pos, operator.not_, operator.is_, operator.is_not, abs}
+_RINGS = {operator.add, operator.sub, operator.mul}
+_DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
+_SHIFTS = {operator.lshift, operator.rshift}
+_QUIET_OPERATORS = _COMPARISONS | _BITS | _EXACT
+_OPERATORS = {*_COMPARISONS, *_BITS, *_EXACT, *_RINGS, *_DIVISIONS, *_SHIFTS,
+              operator.pow, operator.matmul}  # fmt: skip
+
+_QUIET_UFUNCS = {
+    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and",
+    "logical_or", "logical_not", "logical_xor", "isnan", "isinf", "isfinite", "signbit",
+    "copysign", "negative", "positive", "conjugate", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "invert",
+}  # fmt: skip
+_QUIET_MATH = {
+    math.atan, math.atan2, math.tanh, math.erf, math.erfc, math.fabs, math.copysign, math.isnan,
+    math.isinf, math.isfinite, math.asinh, math.degrees, math.radians,
+}  # fmt: skip
+_QUIET_METHODS: set[Any] = {np.ndarray.copy, np.ndarray.flatten}
+_QUIET_FUNCTIONS = {
+    np.zeros_like, np.ones_like, np.empty_like, np.ravel, np.real, np.imag, np.copy, np.any, np.all,
+}  # fmt: skip
+_WARNING_FUNCTIONS = {
+    np.sum, np.prod, np.mean, np.var, np.std, np.cumsum, np.cumprod,
+}  # fmt: skip
+
+_OF_ONE = _QUIET_FUNCTIONS | _WARNING_FUNCTIONS
+
+# Of NumPy's own namespace: what raises because of a value.
+_RAISING = {
+    "asarray_chkfinite", "bincount", "choose", "digitize", "fromstring", "histogram", "histogram2d",
+    "histogramdd", "interp", "percentile", "poly", "polyfit", "quantile", "roots", "linspace",
+    "nanpercentile", "nanquantile", "ravel_multi_index", "unravel_index", "repeat", "arange",
+}  # fmt: skip
+
+# Only the shape of the argument counts.
+_OF_SHAPES = {np.zeros_like, np.ones_like, np.empty_like}
+
+
+def own_function(op: Op) -> str:
+    """The name of a function of ours that an operation calls, else an empty string."""
+    return own_name(op.function) if isinstance(op, Apply) else ""
+
+
+def risk(op: Op) -> Risk:
+    """What may happen when an operation runs.
+
+    Parameters
+    ----------
+    op : Op
+        Any; that of a branch or a loop is the greatest of those inside.
+    """
+    if isinstance(op, Apply):
+        return _of_call(op)
+    if isinstance(op, Load):
+        return Risk.QUIET if all(_slices_all(i) for i in op.index) else Risk.SHAPES
+    if isinstance(op, (Store, Update)):
+        return Risk.SHAPES
+    if isinstance(op, (Branch, Loop)):
+        found = [risk(inner) for block in op.blocks() for inner in block.ops]
+        if isinstance(op, Loop) and op.span is not None and not is_nonzero(op.span[2]):
+            found.append(Risk.RAISES)
+        return max(found, default=Risk.QUIET)
+    return Risk.RAISES
+
+
+def _slices_all(i: Operand) -> bool:
+    if isinstance(i, slice):
+        return i.step is None or is_nonzero(i.step)
+    return i is None or i is Ellipsis
+
+
+def is_nonzero(x: Operand) -> bool:
+    """Whether an operand is a number other than zero, whatever runs."""
+    return not isinstance(x, Value) and number_type(x) is not None and bool(x)
+
+
+def _is_natural(x: Operand) -> bool:
+    return isinstance(x, (int, np.integer)) and bool(x >= 0)
+
+
+def type_of_operand(x: Operand) -> Any:
+    """The type of a value or a number; None of anything else."""
+    return x.type if isinstance(x, Value) else number_type(x)
+
+
+def _of_call(op: Apply) -> Risk:
+    f = op.function
+    if op.mutated:
+        return Risk.RAISES
+    if f is defined:  # asked of derivatives only: it raises where one is used
+        return Risk.SHAPES
+    own = own_function(op)
+    if own:
+        if own == "range_length":
+            return Risk.QUIET if is_nonzero(op.args[2]) else Risk.RAISES
+        if own == "element_place":
+            return Risk.RAISES
+        return Risk.SHAPES if own == "load_lanes" else Risk.QUIET
+    kinds = [type_of_operand(a) for a in op.args]
+    if f in _OPERATORS:
+        return _of_operator(op, kinds)
+    if isinstance(f, np.ufunc):
+        return _of_ufunc(op, kinds)
+    if isinstance(f, type):
+        return _of_conversion(f, kinds)
+    if getattr(f, "__module__", None) == "math":
+        return Risk.QUIET if f in _QUIET_MATH else Risk.RAISES
+    if isinstance(f, types.MethodDescriptorType):
+        return Risk.QUIET if f in _QUIET_METHODS else Risk.SHAPES
+    if f in _OF_ONE and len(op.args) == 1 and not op.kwargs:
+        return Risk.QUIET if f in _QUIET_FUNCTIONS else Risk.WARNS
+    name = getattr(f, "__name__", "")
+    if isinstance(getattr(f, "__self__", None), np.ufunc):
+        return Risk.SHAPES
+    if getattr(np, name, None) is f and name not in _RAISING:
+        return Risk.SHAPES
+    return Risk.RAISES
+
+
+def _of_operator(op: Apply, kinds: list[Any]) -> Risk:
+    f, args = op.function, op.args
+    if f is operator.pow:
+        return _of_power(args, kinds)
+    if f in _SHIFTS and not _is_natural(args[1]):
+        return Risk.RAISES
+    if all(isinstance(t, Number) and t.python for t in kinds):
+        if f in _DIVISIONS and not is_nonzero(args[1]):
+            return Risk.RAISES
+        if f is abs and kinds[0].dtype.kind == "c":
+            return Risk.RAISES  # OverflowError
+        return Risk.QUIET
+    if f is operator.matmul:
+        return Risk.SHAPES
+    found = Risk.QUIET if f in _QUIET_OPERATORS else Risk.WARNS
+    return max(found, _of_operands(kinds))
+
+
+def _of_power(args: Any, kinds: list[Any]) -> Risk:
+    base, exponent = kinds
+    if base is None or exponent is None:
+        return Risk.RAISES
+    python = all(isinstance(t, Number) and t.python for t in kinds)
+    if base.dtype.kind in "biu" and exponent.dtype.kind in "biu":
+        if not _is_natural(args[1]):
+            return Risk.RAISES
+        return Risk.QUIET if python else max(Risk.WARNS, _of_operands(kinds))
+    return Risk.RAISES if python else max(Risk.WARNS, _of_operands(kinds))
+
+
+def _of_operands(kinds: list[Any]) -> Risk:
+    """Operands of an elementwise operation: shapes that may not fit, integers out of bounds."""
+    if any(t is None for t in kinds):
+        return Risk.RAISES
+    narrow = any(not _is_python(t) and t.dtype.kind in "iu" and t.dtype != np.int64 for t in kinds)
+    if narrow and any(_is_python(t) and t.dtype.kind == "i" for t in kinds):
+        return Risk.RAISES  # OverflowError: Python integer out of bounds
+    shapes = {t.shape for t in kinds if isinstance(t, ArrayType) and t.shape}
+    return Risk.SHAPES if len(shapes) > 1 else Risk.QUIET
+
+
+def _is_python(t: Any) -> bool:
+    return isinstance(t, Number) and t.python
+
+
+def _of_ufunc(op: Apply, kinds: list[Any]) -> Risk:
+    f: Any = op.function
+    if f is np.matmul and not op.kwargs:
+        return Risk.SHAPES
+    if op.kwargs or f.signature is not None:
+        return Risk.RAISES
+    if f is np.power:
+        return max(Risk.WARNS, _of_power(op.args, kinds))
+    found = Risk.QUIET if f.__name__ in _QUIET_UFUNCS else Risk.WARNS
+    return max(found, _of_operands(kinds))
+
+
+def _of_conversion(f: type, kinds: list[Any]) -> Risk:
+    if len(kinds) != 1 or not isinstance(kinds[0], Number):
+        return Risk.RAISES
+    kind = kinds[0].dtype.kind
+    if f is bool or (f in (float, complex) and kind != "c") or (f is complex and kind == "c"):
+        return Risk.QUIET
+    if f is int:
+        return Risk.QUIET if kind in "biu" else Risk.RAISES
+    if issubclass(f, (np.bool_, np.inexact)):
+        return Risk.WARNS
+    return Risk.RAISES
+
+
+# -- memory
+
+
+def reads(op: Op, roots: Roots) -> set[Value]:
+    """The memory whose content an operation may read, with all that is inside it.
+
+    Parameters
+    ----------
+    op : Op
+        Any.
+    roots : dict
+        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+    """
+    if isinstance(op, (Branch, Loop)):
+        return set().union(*(reads(inner, roots) for b in op.blocks() for inner in b.ops))
+    if isinstance(op, Load):
+        return memory(op.index if op.view else [op.array, op.index], roots)
+    if isinstance(op, Store):
+        return memory([op.index, op.value], roots)
+    if own_function(op) in ("length_of", "length_if_any", "zero_lanes"):
+        return set()
+    if isinstance(op, Apply) and op.function in _OF_SHAPES:
+        return set()
+    return memory(op.operands(), roots)
+
+
+def writes(op: Op, roots: Roots) -> set[Value]:
+    """The memory that an operation may write, with all that is inside it.
+
+    Parameters
+    ----------
+    op : Op
+        Any.
+    roots : dict
+        As :func:`fwdad.ir.analysis.alias.memory_of` answers.
+    """
+    found = memory(op.writes(), roots)
+    if op.nests:
+        for block in op.blocks():
+            for inner in block.ops:
+                found |= writes(inner, roots)
+    return found
+
+
+def commute(first: Op, second: Op, roots: Roots) -> bool:
+    """Whether two neighbouring operations may change places; values apart.
+
+    An exception stays the same exception: of two that may raise, the first keeps its place.
+    """
+    if writes(first, roots) & (reads(second, roots) | writes(second, roots)):
+        return False
+    if writes(second, roots) & reads(first, roots):
+        return False
+    one, two = risk(first), risk(second)
+    if min(one, two) >= Risk.SHAPES:
+        return False
+    visible = (one >= Risk.SHAPES and writes(second, roots)) or (
+        two >= Risk.SHAPES and writes(first, roots)
+    )
+    return not visible

@@ -1,0 +1,281 @@
+"""Which places of an array an index means, as far as that can be told.
+
+An index is read as ``counter + constant`` for the counter of a loop around it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, Protocol
+
+from fwdad.ir.analysis.alias import windows
+from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.ops import Apply, Block, Load, Loop, Op, Operand, Program, Value, is_array
+from fwdad.ir.rewrite import blocks_of, defined_by
+
+
+class Definitions(Protocol):
+    """Where the values of a program come from."""
+
+    @property
+    def definition(self) -> Mapping[Value, Op]:
+        """The operation that answers a value."""
+
+    @property
+    def home(self) -> Mapping[Value, Block]:
+        """The block in which a value is defined."""
+
+    @property
+    def holder(self) -> Mapping[int, Op]:
+        """By the id of a block: the operation that it is in."""
+
+    @property
+    def natural(self) -> AbstractSet[Value]:
+        """Numbers from outside that are not negative."""
+
+
+class Places:
+    """The same of a program as it is.
+
+    Parameters
+    ----------
+    program : Program
+        Any; it is not changed while this is asked.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.definition: dict[Value, Op] = {}
+        self.home: dict[Value, Block] = dict.fromkeys(program.block.params, program.block)
+        self.holder: dict[int, Op] = {}
+        self.natural: set[Value] = set()
+        for block in blocks_of(program.block):
+            for op in block.ops:
+                for inner in op.blocks():
+                    self.holder[id(inner)] = op
+                    self.home.update(dict.fromkeys(inner.params, inner))
+                made = defined_by(op)
+                self.definition.update(dict.fromkeys(made, op))
+                self.home.update(dict.fromkeys(made, block))
+                self.natural.update(v for v in made if getattr(v.type, "size", None) is not None)
+
+
+class Affine(NamedTuple):
+    """A number that is another one plus a constant; a constant alone has no base."""
+
+    base: Value | None
+    offset: int
+
+
+class Interval(NamedTuple):
+    """The places on one axis that an index means, from ``low`` up to and without ``high``.
+
+    None stands for an end that is not known.
+    """
+
+    low: Affine | None
+    high: Affine | None
+
+
+def affine(x: Operand, known: Definitions) -> Affine | None:
+    """A number as something plus a constant; None if it is no integer."""
+    if isinstance(x, bool) or x is None:
+        return None
+    if isinstance(x, int):
+        return Affine(None, x)
+    if not isinstance(x, Value) or x.type.dtype.kind not in "iu" or is_array(x):
+        return None
+    op = known.definition.get(x)
+    if isinstance(op, Apply) and op.function in (operator.add, operator.sub) and len(op.args) == 2:
+        a, b = (affine(arg, known) for arg in op.args)
+        if a is not None and b is not None:
+            if b.base is None:
+                sign = 1 if op.function is operator.add else -1
+                return Affine(a.base, a.offset + sign * b.offset)
+            if a.base is None and op.function is operator.add:
+                return Affine(b.base, a.offset + b.offset)
+    return Affine(x, 0)
+
+
+def intervals(index: tuple[Operand, ...], ndim: int, known: Definitions) -> list[Interval] | None:
+    """The places that an index means on each axis; None if it is not a plain one."""
+    if any(i is None or is_array(i) or isinstance(i, (list, bool)) for i in index):
+        return None
+    found = []
+    for i in spelled_out(index, ndim):
+        if isinstance(i, slice):
+            if i.step not in (None, 1):
+                found.append(Interval(None, None))
+                continue
+            low = Affine(None, 0) if i.start is None else _place(i.start, known)
+            high = None if i.stop is None else _place(i.stop, known)
+            found.append(Interval(low, high))
+        else:
+            place = _place(i, known)
+            end = None if place is None else Affine(place.base, place.offset + 1)
+            found.append(Interval(place, end))
+    return found
+
+
+def _place(i: Operand, known: Definitions) -> Affine | None:
+    """A place on an axis; None if it may be counted from the end."""
+    found = affine(i, known)
+    return found if found is not None and _natural(found, known) else None
+
+
+def _natural(x: Affine, known: Definitions) -> bool:
+    """Whether a number is surely not negative: else it would be counted from the end."""
+    base = x.base
+    if base is None or base in known.natural:
+        return x.offset >= 0
+    loop = counter_loop(base, known)
+    if loop is None or loop.span is None:
+        return False
+    start, stop, step = loop.span
+    if not isinstance(step, int):
+        return False
+    if step > 0:
+        least = affine(start, known)
+    else:
+        end = affine(stop, known)  # the counter stays above it
+        least = None if end is None else Affine(end.base, end.offset + 1)
+    if least is None:
+        return False
+    return _natural(Affine(least.base, least.offset + x.offset), known)
+
+
+def counter_loop(v: Value, known: Definitions) -> Loop | None:
+    """The loop whose counter a value is."""
+    home = known.home.get(v)
+    if home is None or known.definition.get(v) is not None:
+        return None
+    loop = known.holder.get(id(home))
+    if isinstance(loop, Loop) and loop.span is not None and home.params and home.params[0] is v:
+        return loop
+    return None
+
+
+def are_apart(read: list[Interval], written: list[Interval]) -> bool:
+    """Whether two windows have no element in common, for the same values of all counters.
+
+    Parameters
+    ----------
+    read, written : list of Interval
+        Those of both, on each axis of the same array.
+    """
+    for r, w in zip(read, written, strict=True):
+        for a, b in ((r.high, w.low), (w.high, r.low)):
+            if a is not None and b is not None and a.base is b.base and a.offset <= b.offset:
+                return True
+    return False
+
+
+def bound(
+    x: Affine | None, known: Definitions, keeps: Callable[[Value], bool], *, least: bool
+) -> Affine | None:
+    """The least, or the greatest, that a number is, whatever the counters of some loops are.
+
+    Parameters
+    ----------
+    x : Affine or None
+        The number.
+    known : Definitions
+        The program.
+    keeps : callable
+        Whether a counter is to stay: of the others' loops the range says what they are.
+    least : bool
+        Which of both.
+    """
+    while x is not None and x.base is not None and not keeps(x.base):
+        loop = counter_loop(x.base, known)
+        if loop is None or loop.span is None or type(loop.span[2]) is not int or not loop.span[2]:
+            return x
+        start, stop, step = loop.span
+        first, last = affine(start, known), affine(stop, known)
+        if (step > 0) is least:  # the counter begins with it
+            found = first
+        elif last is None:
+            return x
+        else:  # the counter ends before it
+            found = Affine(last.base, last.offset + (-1 if step > 0 else 1))
+        if found is None:
+            return x
+        x = Affine(found.base, found.offset + x.offset)
+    return x
+
+
+def is_apart_throughout(op: Load, at: tuple[Operand, ...], loop: Loop, known: Definitions) -> bool:
+    """Whether no iteration of a loop means, by an index, the element that a load reads before it.
+
+    Parameters
+    ----------
+    op : Load
+        Of an array whose elements lie apart.
+    at : tuple of operands
+        An index of the same array, somewhere in the loop.
+    loop : Loop
+        Which does not change what the load's index is made of.
+    known : Definitions
+        The program.
+    """
+    ndim = op.array.type.ndim
+    read, written = intervals(op.index, ndim, known), intervals(at, ndim, known)
+    if read is None or written is None:
+        return False
+    inside = {id(b) for b in blocks_of(loop.body)}
+
+    def is_outside(v: Value) -> bool:
+        return id(known.home.get(v)) not in inside
+
+    reached = [
+        Interval(
+            bound(w.low, known, is_outside, least=True),
+            bound(w.high, known, is_outside, least=False),
+        )
+        for w in written
+    ]
+    return are_apart(read, reached)
+
+
+def is_window_apart(
+    window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
+) -> bool:
+    """Whether a window has no element in common with what an index means of the same array.
+
+    Parameters
+    ----------
+    window : Value
+        An array.
+    array : Value
+        Another one, in whose memory it may lie.
+    index : tuple of operands
+        Of the second.
+    known : Definitions
+        The program.
+    """
+    op = known.definition.get(window)
+    if not (isinstance(op, Load) and op.view and op.array is array):
+        return False
+    if not has_own_elements(array, known):
+        return False
+    read, written = (intervals(at, array.type.ndim, known) for at in (op.index, index))
+    return read is not None and written is not None and are_apart(read, written)
+
+
+def is_same_window(
+    window: Value, array: Value, index: tuple[Operand, ...], known: Definitions
+) -> bool:
+    """Whether a window is what an index means of an array; parameters as before."""
+    op = known.definition.get(window)
+    if not (isinstance(op, Load) and op.view and op.array is array and op.index == index):
+        return False
+    return has_own_elements(array, known)
+
+
+def has_own_elements(array: Value, known: Definitions) -> bool:
+    """Whether elements with different indices lie apart: in an array made here, or its slices."""
+    op = known.definition.get(array)
+    while isinstance(op, Load) and op.view:
+        op = known.definition.get(op.array)
+    return isinstance(op, Apply) and not windows(op)

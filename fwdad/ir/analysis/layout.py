@@ -1,0 +1,404 @@
+"""In which order the elements of arrays lie, where a program can tell.
+
+NumPy's ``reshape`` and ``ravel`` answer a window or a copy, as their argument lies, and what NumPy
+makes keeps the order of what it is made of: ``a.T * 2`` lies column by column. Compiled code makes
+arrays row by row. Where a program could tell, it runs under NumPy, with all that made what it
+looks at.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory_of, own_name, windows
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.primitives.broadcast_sums import sum_to
+from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.primitives.view_mirrors import give_back, is_window, window_or_copy, window_or_zeros
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.sparse import scatter_add
+
+
+class Order(enum.IntEnum):
+    """How an array lies.
+
+    ``ROWS`` row by row, without gaps. ``FALLING``: no step from element to element is longer
+    along an axis than along those before it. ``REPEATED``: the same, but along some axes there is
+    no step at all. ``ANY``: that is not known.
+    """
+
+    ROWS = 0
+    FALLING = 1
+    REPEATED = 2
+    ANY = 3
+
+
+class Like(enum.IntEnum):
+    """Whether an array lies in compiled code as it does under NumPy.
+
+    ``SAME`` it does. ``WRITTEN``: if its memory is written; else it may be a copy row by row.
+    ``OTHER``: it may not.
+    """
+
+    SAME = 0
+    WRITTEN = 1
+    OTHER = 2
+
+
+# New arrays that lie row by row whatever they are made of, unless an order is given.
+_ROW_BY_ROW: set[Any] = {
+    np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri, np.ndarray.copy,
+    np.ndarray.flatten, np.dot, np.inner, np.tensordot, np.outer, np.repeat, np.take, scatter_add,
+}  # fmt: skip
+# New arrays that keep the order of what they are made of.
+_ELEMENTWISE: set[Any] = {np.where, np.clip, scale_lanes, sum_to, abs}
+_KEEPING: set[Any] = {  # but for axes without a step
+    np.array, np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.ndarray.astype,
+    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.nansum, np.argmax,
+    np.argmin, np.cumsum, np.cumprod, np.sort, np.argsort, np.concatenate, np.stack, np.hstack,
+    np.vstack, np.matmul, operator.matmul, np.roll, np.tile, np.diff, np.round, np.triu, np.tril,
+    np.linalg.inv, np.linalg.solve, np.linalg.cholesky, np.pad, np.select, np.choose,
+    np.take_along_axis,
+}  # fmt: skip
+# Windows
+_SAME: set[Any] = {np.expand_dims, np.squeeze, np.atleast_1d, np.atleast_2d}
+_FALLING: set[Any] = {np.flip, np.flipud, np.fliplr, np.split, np.array_split, np.real, np.imag}
+_TURNED: set[Any] = {
+    np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.matrix_transpose, np.rot90, np.diagonal,
+}  # fmt: skip
+
+# Windows or copies, as an array lies.
+_EITHER: set[Any] = {
+    np.reshape, np.ravel, np.ascontiguousarray, np.asfortranarray, np.require, np.array, np.asarray,
+    np.asanyarray, np.ndarray.astype,
+}  # fmt: skip
+_READING: set[Any] = {np.reshape, np.ravel, np.ndarray.flatten}  # in the order of memory, if told
+_LOOKING: set[Any] = {
+    np.lib.stride_tricks.as_strided, np.frombuffer, window_or_zeros, window_or_copy, give_back,
+    is_window,
+}  # fmt: skip
+_CONCERNED = _EITHER | _READING | _LOOKING
+_PLACE = {
+    np.ravel: 1, np.reshape: 2, np.ndarray.flatten: 1, np.ndarray.copy: 1, np.copy: 1,
+    np.zeros: 2, np.ones: 2, np.empty: 2, np.full: 3, np.zeros_like: 2, np.ones_like: 2,
+    np.empty_like: 2, np.full_like: 3, np.ndarray.astype: 2, np.asarray: 2, np.asanyarray: 2,
+}  # fmt: skip
+"""Where an order stands among positional arguments."""
+
+
+Counts = Callable[[Value, Like], bool]
+"""Whether an array is of interest, if a likeness would be enough."""
+
+
+class Orders:
+    """How the arrays of a program lie, and which operations look at that.
+
+    Parameters
+    ----------
+    program : Program
+        It is not changed.
+    copied : bool
+        Whether ``copy`` copies. A pass that leaves copies out asks what would be if it did not.
+    called : bool
+        Whether a program calls it: its arguments may be what compiled code has made.
+    """
+
+    def __init__(self, program: Program, *, copied: bool = True, called: bool = False) -> None:
+        self._copied = copied
+        self._program = program
+        self._lies: dict[Value, Order] = {}
+        self._like: dict[Value, Like] = {}
+        self._made: dict[Value, Operand] = {}  # by which operation, or of which values
+        self._called = called
+        self._is_known = False
+
+    def of(self, v: Value) -> Order:
+        """How an array lies."""
+        self._know()
+        return self._lies.get(v, Order.ANY)
+
+    def _know(self) -> None:
+        """Go through the program, if nobody has asked before."""
+        if self._is_known:
+            return
+        self._is_known = True
+        for p in self._program.block.params:
+            if is_array(p):
+                lies = Order.ROWS if self._program.rows else Order.ANY
+                self._give(p, None, lies, Like.OTHER if self._called else Like.SAME)
+        self._block(self._program.block)
+
+    def unlike(self) -> set[Op]:
+        """The operations that must run under NumPy: what they look at has to lie as it does there.
+
+        Those that look, and those that make what they look at.
+        """
+        return self._seen(self._may_be_unlike)
+
+    def told(self) -> set[Op]:
+        """The operations that look at arrays of which it is not known that they lie by rows.
+
+        And those that make these arrays.
+        """
+        return self._seen(lambda v, _: self.of(v) is not Order.ROWS)
+
+    def _may_be_unlike(self, v: Value, most: Like = Like.SAME) -> bool:
+        self._know()
+        return self._like.get(v, Like.OTHER) > most
+
+    def _seen(self, counts: Counts) -> set[Op]:
+        found: set[Op] = set()
+        for op in self.looking(counts):
+            self._leave(op, found, counts)
+        for op in walk(self._program.block):
+            if isinstance(op, Call) and _any_looks(op.program, set()):
+                self._leave(op, found, counts)
+        return found
+
+    def looking(self, counts: Counts | None = None) -> list[Op]:
+        """The operations for which it makes a difference how some arrays lie."""
+        counts = counts or self._may_be_unlike
+        looking = [
+            op for op in walk(self._program.block)
+            if isinstance(op, Apply)
+            and _called_with(op)[0] in _CONCERNED
+            and any(counts(v, _enough_for(op)) for v in _arrays(op))
+        ]  # fmt: skip
+        if not looking:
+            return []
+        roots = memory_of(self._program)
+        told = self._told_apart(roots)
+        return [op for op in looking if _looks(op, told, roots)]
+
+    def _told_apart(self, roots: Roots) -> set[Value]:
+        """Memory that is written, or answered under several names."""
+        ops = list(walk(self._program.block))
+        told = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
+        answered: set[Value] = set()
+        for v in dict.fromkeys(values_in(self._program.block.results)):
+            owners = roots.get(v, {v})
+            told |= answered & owners
+            answered |= owners
+        return told
+
+    def _leave(self, op: Op, found: set[Op], counts: Counts) -> None:
+        """Note an operation, and those that make what it looks at."""
+        waiting: list[Any] = [op]
+        seen: set[Value] = set()
+        while waiting:
+            x = waiting.pop()
+            if isinstance(x, Op):
+                if x not in found:
+                    found.add(x)
+                    waiting.extend(values_in(x.operands()))
+            else:
+                for v in values_in(x):
+                    if is_array(v) and counts(v, Like.SAME) and v not in seen:
+                        seen.add(v)
+                        waiting.append(self._made.get(v))
+
+    # -- how arrays lie
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            if isinstance(op, (Apply, Load)):
+                for v in filter(is_array, op.outputs):
+                    at = _called(self, op, v) if isinstance(op, Apply) else _loaded(self, op, v)
+                    self._give(v, op, *at)
+            elif isinstance(op, Branch):
+                self._block(op.then)
+                self._block(op.other)
+                for v, *either in zip(op.outputs, op.then.results, op.other.results, strict=True):
+                    self._merge(v, either)
+            elif isinstance(op, Loop):
+                self._loop(op)
+            else:
+                for v in op.outputs:
+                    self._give(v, op, Order.ANY, Like.OTHER)
+
+    def _give(self, v: Value, made: Operand, lies: Order, like: Like) -> None:
+        self._lies[v], self._made[v], self._like[v] = lies, made, like
+
+    def _merge(self, v: Value, sources: list[Operand]) -> None:
+        arrays = [s for s in sources if is_array(s)]
+        if is_array(v) and arrays:
+            lies = max(self.of(s) for s in arrays)
+            self._give(v, arrays, lies, max(map(self.like, arrays)))
+
+    def like(self, v: Value) -> Like:
+        """Whether an array lies in compiled code as it does under NumPy."""
+        return self._like.get(v, Like.OTHER)
+
+    def _loop(self, op: Loop) -> None:
+        for p, a in zip(op.carried, op.initial, strict=True):
+            self._merge(p, [a])
+        while True:
+            before = [(self.of(p), self.like(p)) for p in op.carried]
+            if op.test is not None:
+                self._block(op.test)
+            self._block(op.body)
+            for p, a, r in zip(op.carried, op.initial, op.body.results, strict=False):
+                self._merge(p, [a, r])
+            if before == [(self.of(p), self.like(p)) for p in op.carried]:
+                break
+        for v, p in zip(op.outputs, op.carried, strict=True):
+            self._merge(v, [p])
+
+    @property
+    def copied(self) -> bool:
+        """Whether ``copy`` copies."""
+        return self._copied
+
+
+def _any_looks(program: Program, seen: set[int]) -> bool:
+    """Whether a program that is called, or one that it calls, looks at how arrays lie."""
+    if id(program) in seen:
+        return False
+    seen.add(id(program))
+    inner = (op.program for op in walk(program.block) if isinstance(op, Call))
+    return bool(Orders(program, called=True).looking()) or any(
+        _any_looks(each, seen) for each in inner
+    )
+
+
+# -- what operations look at
+
+
+def _enough_for(op: Apply) -> Like:
+    """What is enough of an array's likeness for an operation that looks at how it lies."""
+    windows_only = _called_with(op)[0] in _EITHER and order_of(op) not in ("K", "A")
+    return Like.WRITTEN if windows_only else Like.SAME
+
+
+def _looks(op: Apply, told: set[Value], roots: Roots) -> bool:
+    """Whether it makes a difference how the array lies that an operation is given."""
+    f = _called_with(op)[0]
+    if f in _LOOKING or (f in _READING and order_of(op) in ("K", "A")):
+        return True
+    if not windows(op):
+        return False
+    plain = op.function is np.reshape and all(a.type.ndim < 2 for a in _arrays(op))
+    return not plain and any(roots.get(v, {v}) & told for v in op.outputs)
+
+
+# -- how the arrays lie that operations answer, and whether those of compiled code do not
+
+
+def _loaded(orders: Orders, op: Load, v: Value) -> tuple[Order, Like]:
+    lies = orders.of(op.array)
+    index = [i for i in op.index if i is not None]
+    if not op.view:
+        parts = [k for k, i in enumerate(index) if not isinstance(i, slice) and i is not ...]
+        first = parts == list(range(len(parts)))
+        worst = max([lies, *(orders.of(i) for i in _arrays_in(op.index))])
+        return _new(v, Order.ROWS if first and worst <= Order.FALLING else Order.ANY)
+    if lies is not Order.ROWS:
+        lies = Order.FALLING if lies is Order.ANY and v.type.ndim < 2 else lies
+        return lies, orders.like(op.array)
+    at = next((k for k, i in enumerate(index) if isinstance(i, slice) or i is ...), len(index))
+    near = all(not isinstance(i, slice) or i.step in (None, 1) for i in index[at : at + 1])
+    rows = near and all(map(_is_whole, index[at + 1 :]))
+    return (Order.ROWS if rows else Order.FALLING), orders.like(op.array)
+
+
+def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
+    f, arrays = op.function, list(_arrays(op))
+    worst = max((orders.of(a) for a in arrays), default=Order.ROWS)
+    like = max(map(orders.like, arrays), default=Like.SAME)
+    if not windows(op) or f is scatter_add:
+        if f is np.ndarray.copy and not orders.copied:
+            return worst, Like.OTHER
+        return _new(v, _order_of_new(op, worst))
+    if f in _SAME or own_name(f) == "_identity":
+        return worst, like
+    if f in _FALLING:
+        return max(worst, Order.FALLING), like
+    if f is np.broadcast_to:
+        return max(worst, Order.REPEATED), like
+    if f in _TURNED:
+        return (Order.ANY if v.type.ndim > 1 else Order.REPEATED), like
+    if f in (window_or_zeros, window_or_copy) and orders.of(op.args[3]) is Order.ROWS:
+        return orders.of(op.args[0]), orders.like(op.args[0])
+    if f is np.ascontiguousarray:
+        return Order.ROWS, Like.SAME
+    if worst is Order.ROWS and f in _EITHER and f is not np.asfortranarray and order_of(op) == "C":
+        return worst, like
+    lies = Order.ANY if v.type.ndim > 1 else Order.REPEATED
+    if f in (np.reshape, np.ravel):
+        return lies, max(like, Like.WRITTEN)
+    return lies, Like.OTHER
+
+
+def _order_of_new(op: Apply, worst: Order) -> Order:
+    """How NumPy lays a new array that is made of others."""
+    f, order = op.function, order_of(op, "")
+    rows = f in _ROW_BY_ROW or own_name(f) in ("zero_lanes", "unit_lanes", "place_lanes")
+    if order == "C" or (rows and not order):
+        return Order.ROWS
+    most = -1
+    if f in _KEEPING:
+        most = Order.FALLING
+    elif f in _ELEMENTWISE or _is_elementwise(f):
+        most = Order.REPEATED
+    return Order.ROWS if order in ("", "K") and worst <= most else Order.ANY
+
+
+def _new(v: Value, lies: Order) -> tuple[Order, Like]:
+    """A new array: compiled code lays it row by row."""
+    if v.type.ndim < 2:
+        lies = Order.ROWS
+    return lies, Like.SAME if lies is Order.ROWS else Like.OTHER
+
+
+def _is_elementwise(f: Any) -> bool:
+    if isinstance(f, np.ufunc):
+        return f.signature is None
+    return getattr(operator, getattr(f, "__name__", ""), None) is f
+
+
+def _is_whole(i: Operand) -> bool:
+    if isinstance(i, slice):
+        return i.start is None and i.stop is None and i.step in (None, 1)
+    return i is ...
+
+
+def _arrays(op: Op) -> Iterator[Value]:
+    return _arrays_in(op.operands())
+
+
+def _arrays_in(operand: Operand) -> Iterator[Value]:
+    return (v for v in values_in(operand) if is_array(v))
+
+
+def order_of(op: Apply, default: str = "C") -> Any:
+    """In which order a call reads or makes an array."""
+    f, args = _called_with(op)
+    place = _PLACE.get(f)
+    return args[place] if place and len(args) > place else op.kwargs.get("order", default)
+
+
+def _called_with(op: Apply) -> tuple[Any, tuple[Any, ...]]:
+    """A function and its arguments; of a rule that is run whole, those of its primal."""
+    f, args = op.function, op.args
+    while isinstance(f, Whole):  # behind the primal's arguments are lanes or cotangents
+        f, args = f.function, args[0]
+    return f, args

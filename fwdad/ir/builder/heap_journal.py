@@ -1,0 +1,132 @@
+"""The journal of the heap: what changes in namespaces and containers while a program is traced.
+
+While a side of a branch or the body of a loop is traced, every change is journalled, so that it can
+be taken back and the changes of several ways be merged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwdad.ir.symbol import UNBOUND
+
+
+class Region:
+    """What changed on the heap since a place in the program."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, tuple[Any, Any]] = {}
+        self.fresh: set[int] = set()  # containers that were made since: nobody else's
+        self.repeats = False  # whether it is traced, or runs, more than once
+        self.passes = False  # whether an exception inside of it can be caught outside
+        self.point: Any = None  # where that may have been raised, if it is of what follows
+        self.outer: Any = None  # the block that was open before, and what was known there
+
+    def changes(self) -> list[tuple[Any, Any, Any]]:
+        """The containers that changed: (container, before, now)."""
+        found = []
+        for o, before in self.saved.values():
+            now = _content(o)
+            if not _same_content(before, now):
+                found.append((o, before, now))
+        return found
+
+    def undo(self) -> None:
+        """Put every container back."""
+        for o, before in self.saved.values():
+            set_content(o, before)
+
+
+class Journal:
+    """The containers that the traced program has made, and what happens to them."""
+
+    def __init__(self) -> None:
+        self.regions: list[Region] = []
+        self._own: dict[int, Any] = {}
+        self._namespaces: set[int] = set()
+        self._buried: list[Any] = []  # kept, so that no other object gets its address
+
+    def touch(self, o: Any) -> None:
+        """Keep the content of a container that is about to change."""
+        if self.regions:
+            region = self.regions[-1]
+            if id(o) not in region.saved and id(o) not in region.fresh:
+                region.saved[id(o)] = (o, _content(o))
+
+    def own(self, o: Any, *, namespace: bool = False) -> None:
+        """Note a container that the traced program has made: it may be changed.
+
+        A namespace is one whose names may be bound on some ways only.
+        """
+        self._own[id(o)] = o
+        if namespace:
+            self._namespaces.add(id(o))
+        if self.regions:
+            self.regions[-1].fresh.add(id(o))
+
+    def disown(self, o: Any) -> None:
+        """Forget a namespace that nobody can see any more."""
+        self._own.pop(id(o), None)
+        self._buried.append(o)
+
+    def heap(self) -> list[Any]:
+        """The containers that the traced program can see and change."""
+        return list(self._own.values())
+
+    def contents(self) -> list[tuple[Any, Any]]:
+        """All these containers, with what they hold now."""
+        return self.contents_of(self.heap())
+
+    @staticmethod
+    def contents_of(containers: list[Any]) -> list[tuple[Any, Any]]:
+        """Containers, with what they hold now."""
+        return [(o, _content(o)) for o in containers]
+
+    def is_namespace(self, o: Any) -> bool:
+        """Whether a dict is the attributes of an object, or the names of a function."""
+        return id(o) in self._namespaces
+
+    @staticmethod
+    def have_changed(before: list[tuple[Any, Any]]) -> bool:
+        """Whether one of the containers holds something else than it did."""
+        return any(not _same_content(held, _content(o)) for o, held in before)
+
+    def fresh(self, o: Any) -> Any:
+        """A container that the traced program has just made."""
+        self.own(o)
+        return o
+
+    def is_own(self, o: Any) -> bool:
+        """Whether the traced program has made a container."""
+        return id(o) in self._own
+
+    def bind(self, namespace: dict[str, Any], name: str, value: Any) -> None:
+        """Give a name a content; UNBOUND takes it away."""
+        self.touch(namespace)
+        if value is UNBOUND:
+            namespace.pop(name, None)
+        else:
+            namespace[name] = value
+
+
+def _content(o: Any) -> Any:
+    return type(o)(o) if type(o) in (dict, list, set) else o.copy()
+
+
+def set_content(o: Any, content: Any) -> None:
+    """Give a container a content."""
+    if isinstance(o, list):
+        o[:] = content
+    else:
+        o.clear()
+        (o.extend if hasattr(o, "extend") else o.update)(content)
+
+
+def _same_content(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(a[key] is b[key] for key in a)
+    if isinstance(a, set):
+        return a == b
+    return all(x is y for x, y in zip(a, b, strict=True))

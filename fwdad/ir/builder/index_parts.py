@@ -1,0 +1,100 @@
+"""The parts of an index: numbers and slices, masks, arrays of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number
+
+
+def spelled_out(index: Sequence[Any], ndim: int) -> list[Any]:
+    """A basic index with a part for each axis: slices for an ellipsis, and for what is left out."""
+    parts = list(index)
+    taken = sum(i is not None and i is not Ellipsis for i in parts)
+    at = next((k for k, i in enumerate(parts) if i is Ellipsis), len(parts))
+    parts[at : at + 1] = [slice(None)] * (ndim - taken)
+    return parts
+
+
+def is_basic(i: Any) -> bool:
+    """Whether a part of an index makes no copy: None, an ellipsis, a slice or an int."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return True
+    if type(i) is Symbol:
+        return isinstance(i.type, Number) and i.type.dtype.kind in "iu"
+    return isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_))
+
+
+def is_mask(i: Any) -> bool:
+    """Whether a part of an index is a truth value, or an array or a list of them."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return False
+    if type(i) is Symbol:
+        return bool(i.type.dtype.kind == "b")
+    if isinstance(i, (list, tuple)):  # of elements that need not be known
+        return bool(i) and all(map(is_mask, i))
+    return bool(np.asarray(i).dtype.kind == "b")
+
+
+def mask_rank(i: Any) -> int:
+    """How many axes a mask takes; 0 of what is no mask."""
+    if not is_mask(i):
+        return 0
+    if isinstance(i, (list, tuple)):
+        return 1 + mask_rank(i[0])
+    return i.type.ndim if type(i) is Symbol else np.ndim(i)
+
+
+def check_index(at: tuple[Any, ...], rank: int) -> None:
+    """Whether an index is one of an array of so many axes.
+
+    Raises
+    ------
+    IndexError
+        As NumPy does, whatever the lengths.
+    """
+    for i in at:
+        if i is None or i is Ellipsis or isinstance(i, slice):
+            continue
+        if type(i) is Symbol:
+            dtype, ndim = i.type.dtype, i.type.ndim if i.is_array else 0
+        else:
+            given = np.asarray(i)
+            dtype, ndim = given.dtype, given.ndim
+            if isinstance(i, (list, tuple)) and not given.size:  # of no dtype
+                continue
+        if dtype.kind not in "fc":  # a text names a field
+            continue
+        message = "arrays used as indices must be of integer (or boolean) type"
+        if not ndim:
+            message = (
+                "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and "
+                "integer or boolean arrays are valid indices"
+            )
+        raise IndexError(message)
+    used = sum(i is not None and i is not Ellipsis and not is_mask(i) for i in at)
+    used += sum(mask_rank(i) for i in at)
+    if used > rank:
+        message = f"too many indices for array: array is {rank}-dimensional, but {used} were "
+        message += "indexed"
+        raise IndexError(message)
+
+
+def sample_index(a: Any, at: tuple[Any, ...]) -> Any:
+    """``a[at]`` on samples, whose ones would lie outside arrays of length one."""
+    zero = [
+        i
+        if i is None or i is Ellipsis or isinstance(i, slice) or np.asarray(i).dtype.kind == "b"
+        else np.zeros_like(i)
+        for i in at
+    ]
+    return a[tuple(zero)]
+
+
+def is_plain(s: slice) -> bool:
+    """Whether the ends and the step of a slice are known."""
+    return all(x is None or isinstance(x, (int, np.integer)) for x in (s.start, s.stop, s.step))

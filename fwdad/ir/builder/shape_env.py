@@ -1,0 +1,164 @@
+"""What is known of the lengths of arrays while a tape is written: ints, or where to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.ir.ops import Block, Value
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType, Dimension, Size, Type
+
+
+class KnownLengths:
+    """The lengths that are known, and the arrays that can be asked for the others.
+
+    Attributes
+    ----------
+    known : dict
+        Lengths that the tape is written for.
+    length_guards : list
+        What was assumed of inputs: (input, axis, length).
+    """
+
+    block: Block
+    place: Callable[[], Location | None]
+
+    def __init__(self) -> None:
+        self.known: dict[Size, int] = {}
+        self.same: dict[Size, Size] = {}  # lengths that are known to be equal to others
+        self.length_guards: list[tuple[int, int, int]] = []  # (input, axis, length)
+        self.rewinds = 0
+        self._measured: dict[Size, tuple[Value, int]] = {}
+        self.inputs: set[Value] = set()  # arguments, and what is read from outside
+        self._given: dict[Size, tuple[Value, int]] = {}  # of inputs: seen from everywhere
+        self._doubtful: dict[Size, tuple[Value, int]] = {}  # of arrays that may be missing
+        self._sliced: dict[Size, tuple[Any, slice]] = {}  # (whole, slice) of a dimension
+
+    @property
+    def scope(self) -> tuple[int, int]:
+        """Where what is written now can be used: the open block, as it stands since a rewind."""
+        return id(self.block), self.rewinds
+
+    def mark(self) -> int:
+        """How many lengths are known by now, to be forgotten back to."""
+        return len(self._measured)
+
+    def forget(self, mark: int) -> dict[Size, tuple[Value, int]]:
+        """Forget the lengths of arrays that were written since, which are not seen from here.
+
+        Returns
+        -------
+        dict
+            What was known, for :meth:`remember`.
+        """
+        self.rewinds += 1
+        gone = [self._measured.popitem() for _ in range(len(self._measured) - mark)]  # the latest
+        return dict(reversed(gone))
+
+    @contextmanager
+    def own_lengths(self) -> Iterator[None]:
+        """Forget, at the end, what was found out about lengths, and know again what was known.
+
+        What a loop carries may have another length in each iteration, under one ``Size``.
+        """
+        known = dict(self._measured)
+        try:
+            yield
+        finally:
+            self.rewinds += 1
+            self._measured = known
+
+    def remember(self, measured: dict[Size, tuple[Value, int]]) -> None:
+        """Know lengths again, in the block in which they were forgotten."""
+        for d, place in measured.items():
+            self._measured.setdefault(d, place)
+
+    def measure_input(self, value: Value) -> None:
+        """Note what the program is given, and the lengths of arrays."""
+        self.inputs.add(value)
+        self.measure(value)
+        for axis, d in enumerate(value.type.shape):
+            if isinstance(d, Size):
+                self._given.setdefault(d, (value, axis))
+
+    def measure(self, value: Value, *, anew: bool = False, absent: bool = False) -> None:
+        """Note the lengths of an array, so that they can be asked for; ``anew``: of no other.
+
+        Of one that may be ``absent`` they are only asked for if no other array has them.
+        """
+        if absent:
+            for axis, d in enumerate(value.type.shape):
+                if isinstance(d, Size):
+                    self._doubtful.setdefault(d, (value, axis))
+            return
+        for axis, d in enumerate(value.type.shape):
+            if isinstance(d, Size):
+                if anew:
+                    self._measured[d] = (value, axis)
+                self._measured.setdefault(d, (value, axis))
+
+    def unmeasure(self, gone: set[Value]) -> None:
+        """Forget that the lengths of values are known, which are taken out again."""
+        for d in [d for d, (value, _) in self._measured.items() if value in gone]:
+            del self._measured[d]
+
+    def resolved(self, t: Type) -> Type:
+        """A type with the lengths that are known by now."""
+        if not isinstance(t, ArrayType):
+            return t
+        shape = tuple(self._resolved(d) if isinstance(d, Size) else d for d in t.shape)
+        return ArrayType(t.dtype, shape)
+
+    def _resolved(self, d: Size) -> int | Size:
+        return self.known[d] if d in self.known else self.same.get(d, d)
+
+    def alike(self, value: Value) -> Value:
+        """A value of the same type, with one length for all that are equal."""
+        if not any(d in self.same for d in value.type.shape):
+            return value
+        return Value(self.resolved(value.type))
+
+    def known_length(self, a: Symbol, axis: int) -> int:
+        """One length of an array as an int: an assumption that the tape keeps as a guard."""
+        d = a.type.shape[axis]
+        if not isinstance(d, Size):
+            return d
+        if d in self.known:
+            return self.known[d]
+        if d in self._sliced:
+            whole, cut = self._sliced[d]
+            self.known[d] = len(range(*cut.indices(self._known_size(whole))))
+            return self.known[d]
+        return self._known_size(d)
+
+    def _known_size(self, d: Any) -> int:
+        if not isinstance(d, Size) or d in self.known:
+            return self.known.get(d, d)
+        if d.origin is None or d.hint is None:
+            why = "it is computed" if d.origin is None else "a type does not tell it"
+            message = f"the length of this array must be known beforehand, and {why}"
+            raise UntraceableError(message, self.place())
+        self.known[d] = d.hint
+        self.length_guards.append((*d.origin, d.hint))
+        return d.hint
+
+    def is_of_inputs(self, d: Dimension) -> bool:
+        """Whether the example tells a length."""
+        while isinstance(d, Size) and d not in self.known and d in self._sliced:
+            d = self._sliced[d][0]
+        if not isinstance(d, Size) or d in self.known:
+            return True
+        return d.origin is not None and d.hint is not None
+
+
+def length_of(a: Any, axis: int) -> int:
+    """``a.shape[axis]``."""
+    return a.shape[axis]
+
+
+def length_if_any(a: Any, axis: int) -> int:
+    """``a.shape[axis]``, zero if there is no array on the way that is taken."""
+    return 0 if a is None else a.shape[axis]

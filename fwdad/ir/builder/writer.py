@@ -1,0 +1,431 @@
+"""What writes operations into the block that is open, and what it knows of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError, type_in_words
+from fwdad.ir.abstract_eval.infer import infer
+from fwdad.ir.abstract_eval.purity import FACTORS
+from fwdad.ir.analysis.alias import windows
+from fwdad.ir.builder.array_contents import Contents
+from fwdad.ir.builder.heap_journal import Journal, Region
+from fwdad.ir.builder.shape_env import KnownLengths, length_of
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Call,
+    Check,
+    Checkpoint,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+    walk,
+)
+from fwdad.ir.symbol import UNBOUND, Length, Symbol, UnknownText
+from fwdad.ir.types import ArrayType, CannotInferError, Number, Size, Type, number_type
+from fwdad.rules.core.registry import function_name
+from fwdad.tangents import sparse
+
+
+class Writer(Journal, KnownLengths):
+    """Writes one tape, operation by operation.
+
+    Attributes
+    ----------
+    block : Block
+        The block that is open.
+    place : callable
+        Answers the location of the expression that is being evaluated.
+    """
+
+    def __init__(self) -> None:
+        Journal.__init__(self)
+        KnownLengths.__init__(self)
+        self.block = Block()
+        self.place: Callable[[], Location | None] = lambda: None
+        self.assumes = False  # whether lengths of the example may be taken for granted
+        self.value_guards: dict[int, Any] = {}  # input: value
+        # input's value: (input, example); no input for an array that is a constant
+        self.examples: dict[Value, tuple[int | None, Any]] = {}
+        self.assumed: set[Value] = set()  # arrays whose contents are taken for granted
+        self._definitions: dict[Value, Op] = {}
+        self.prints = False  # whether the traced function prints: output is left out
+        self.rows = True  # whether it is likely that the inputs lie row by row
+        self.threads = 1  # the cores that chunks of a Jacobian's columns are spread over
+        self.differentiates = False  # whether what is written now is differentiated
+        self.derives = False  # whether derivatives are among what is written
+        self.split = 0  # how many arrays in loops became numbers
+        self.turns = False  # whether it is written down where a way back begins
+        self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.carried: set[Value] = set()  # by loops: in another iteration, other arrays
+        self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
+        self.copied: set[Value] = set()  # of those: inputs of which it is seen how their copy lies
+        self.given: dict[Value, Value] = {}  # what stands for an argument that is differentiated
+        self.cut: Any = None  # what is told of a program that is to be cut in two
+        self.pulled_at = -1  # how deep the call is that is run backwards; -1 if none is
+        self.checkpoint: Checkpoint | None = None  # of the loops that are written now
+        self.in_checkpoint = False  # whether what is written now is run again, perhaps
+        self.widened = 0  # how often a value was converted since another way has a wider type
+        self.blocks = [self.block]  # those that are open, the innermost last
+        self.first_block = 0  # of the function that is traced into a program of its own
+        self.lists: list[Any] = []  # those that grow when the program runs
+        self.unwritten: set[Value] = set()  # arrays that must stay as they are: a cache keeps them
+        self.unchanged: list[tuple[Any, Any]] = []  # the same of containers
+        self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
+        self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
+        self.capture: Callable[[Any], Symbol] | None = None
+        self.is_written: Callable[[Value], bool] = lambda _: True
+
+    # -- the heap
+
+    @contextmanager
+    def region(self, block: Block) -> Iterator[Region]:
+        """Write into a block, and journal what changes; the caller undoes or keeps it."""
+        made = self.enter(block)
+        try:
+            yield made
+        except BaseException:  # what is refused inside leaves nothing behind
+            for region in reversed(self.regions[self.regions.index(made) :]):
+                region.undo()
+            raise
+        finally:
+            self.leave(made)
+
+    def enter(self, block: Block) -> Region:
+        """Open a region, until it is left."""
+        made = Region()
+        made.outer = self.block, self.mark()
+        self.block = block
+        self.regions.append(made)
+        self.blocks.append(block)
+        return made
+
+    def leave(self, region: Region) -> None:
+        """Leave a region, and those that are open inside."""
+        first = self.regions.index(region)
+        left = self.regions[first:]
+        del self.regions[first:]
+        del self.blocks[-len(left) :]
+        self.block, mark = region.outer
+        self.forget(mark)  # what is defined inside is not known outside
+        if self.regions:
+            self.regions[-1].fresh.update(*(made.fresh for made in left))
+
+    @contextmanager
+    def alone_inside(self, *, seen: bool = True) -> Iterator[None]:
+        """Write, into the block that was opened last, what is a program of its own.
+
+        Lists that grow outside do not grow in there; they can be read if they are ``seen``.
+        """
+        outer = self.blocks, self.first_block
+        if not seen:
+            self.blocks = self.blocks[-1:]
+        self.first_block = len(self.blocks) - 1
+        try:
+            yield
+        finally:
+            self.blocks, self.first_block = outer
+
+    # -- operations
+
+    def emit(self, op: Op) -> None:
+        """Append an operation."""
+        op.location = op.location or self.place()
+        if self.unwritten and op.writes():
+            self._stays(op)
+        self.block.ops.append(op)
+        for value in op.outputs:
+            self._definitions[value] = op
+            self.measure(value)
+
+    def _stays(self, op: Op) -> None:
+        """Raise if an operation may write into an array that has to stay as it is."""
+        for v in {owner for written in op.writes() for owner in self.owners(written)}:
+            if v in self.unwritten or v in self.carried:
+                message = (
+                    "an array is written that a function under `functools.lru_cache` reads, or has "
+                    "answered: Python would keep its first answer. This cannot be traced; give it "
+                    "what changes as an argument"
+                )
+                raise UntraceableError(message, op.location)
+
+    def made_by(self, value: Value) -> Op | None:
+        """The operation that has defined a value; None of an input."""
+        return self._definitions.get(value)
+
+    def in_order(self, ops: Container[Op]) -> list[Op]:
+        """These operations, as they were written."""
+        return [op for op in dict.fromkeys(self._definitions.values()) if op in ops]
+
+    def is_merged(self, value: Value) -> bool:
+        """Whether a value is what a branch or loop leaves behind."""
+        return isinstance(self._definitions.get(value), (Branch, Loop))
+
+    def is_view(self, value: Value, arrays: set[Value]) -> bool:
+        """Whether an array is surely one of some others, or a view of one."""
+        while value not in arrays:
+            op = self._definitions.get(value)
+            if not isinstance(op, Load) or not op.view or type(op.array) is not Value:
+                return False
+            value = op.array
+        return True
+
+    def owners(self, value: Value) -> set[Value]:
+        """The arrays that another one may be memory of, itself among them, as far as is known."""
+        found: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            v = waiting.pop()
+            if v in found or not is_array(v):
+                continue
+            found.add(v)
+            op = self._definitions.get(v)
+            if isinstance(op, Load) and op.view:
+                waiting.append(op.array)
+            elif isinstance(op, Apply):
+                waiting.extend(values_in(windows(op)))
+            elif isinstance(op, (Branch, Loop)):
+                given = [b.results for b in op.blocks()]
+                waiting.extend(values_in([given, op.operands()]))
+            elif isinstance(op, Call):
+                waiting.extend(values_in(op.args))
+        return found
+
+    def may_share(self, a: Value, b: Value) -> bool:
+        """Whether two arrays may be windows on the same memory."""
+        one, other = self.owners(a), self.owners(b)
+        if not one.isdisjoint(other):
+            return True
+        here = {v for op in self.block.ops for v in op.outputs}
+        pairs = ((one, other), (other, one))
+        return any(not p.isdisjoint(self.carried) and not q <= here for p, q in pairs)
+
+    @property
+    def latest(self) -> Op | None:
+        """The operation that was written last into the open block."""
+        return self.block.ops[-1] if self.block.ops else None
+
+    def cut_behind(self, op: Op | None) -> None:
+        """Take out what was written into the open block after an operation; None: all."""
+        ops = self.block.ops
+        while ops and ops[-1] is not op:
+            ops.pop()
+
+    def adopt(self, ops: list[Op]) -> None:
+        """Append operations that were written into another block."""
+        self.block.ops.extend(ops)
+
+    def forced(self, value: Value) -> Any:
+        """What a value was in the example, kept as a guard; UNBOUND if it is not from inputs.
+
+        An array is one of a few whole numbers that nobody has written into: nobody may any more.
+        """
+        if is_array(value):
+            if self._is_written(value):
+                return UNBOUND
+            self.assumed.add(value)
+        if value in self.examples:
+            k, example = self.examples[value]
+            if k is not None:
+                self.value_guards[k] = Contents(example) if is_array(value) else example
+            return example
+        op = self._definitions.get(value)
+        if isinstance(op, Load):
+            return self._forced_part(op)
+        if not isinstance(op, Apply) or op.mutated:
+            return UNBOUND
+        if op.function is length_of:
+            try:
+                return self.known_length(Symbol(op.args[0], self), op.args[1])
+            except UntraceableError:
+                return UNBOUND
+        if op.kwargs:
+            return UNBOUND
+        known = {}
+        for v in values_in(op.args):  # of lists and tuples, too
+            known[v] = self.forced(v)
+            if known[v] is UNBOUND:
+                return UNBOUND
+        answer = op.function(*map_values(known.__getitem__, op.args))
+        return answer if len(op.outputs) == 1 else answer[op.outputs.index(value)]
+
+    def _forced_part(self, op: Load) -> Any:
+        """The elements of an array that are read, by an index that is known."""
+        array = self.forced(op.array)
+        if array is UNBOUND:
+            return UNBOUND
+        known = {v: self.forced(v) for v in values_in(op.index)}
+        if any(x is UNBOUND for x in known.values()):
+            return UNBOUND
+        return array[map_values(known.__getitem__, op.index)]
+
+    def _is_written(self, value: Value) -> bool:
+        """Whether something that was written down already may write into an array."""
+        ops = (op for block in self.blocks for op in walk(block))
+        return value in self.carried or any(
+            value in self.owners(v) or v in self.carried for op in ops for v in op.writes()
+        )
+
+    def check_assumed(self) -> None:
+        """Raise if an array is written whose contents were taken for granted."""
+        for op in walk(self.block) if self.assumed else ():
+            if any(not self.assumed.isdisjoint(self.owners(v)) for v in op.writes()):
+                message = (
+                    "an array is written into that says a shape or axes elsewhere: make another "
+                    "array for that"
+                )
+                raise UntraceableError(message, op.location)
+
+    def operand(self, x: Any) -> Operand:
+        """A traced value as an operand: symbols become values, arrays are captured."""
+        if type(x) is Symbol:
+            return x.value
+        if type(x) is Length:
+            return x.symbol.value
+        if isinstance(x, Missing):
+            return x
+        if isinstance(x, (tuple, list)):
+            made = [self.operand(item) for item in x]
+            return tuple(made) if isinstance(x, tuple) else made
+        if isinstance(x, slice):
+            return slice(self.operand(x.start), self.operand(x.stop), self.operand(x.step))
+        if isinstance(x, dict):
+            return {key: self.operand(item) for key, item in x.items()}
+        if isinstance(x, np.ndarray):
+            return self.as_symbol(x).value
+        if x is None or isinstance(
+            x, (int, float, complex, str, bytes, np.generic, np.dtype, type, type(Ellipsis))
+        ):
+            if not isinstance(x, (np.datetime64, np.timedelta64)):
+                return x
+        if isinstance(x, range):
+            return [self.operand(i) for i in x]
+        if callable(x) or type(x).__name__ in FACTORS:
+            return x
+        # of the class: an object of the user's may ask itself for attributes that it lacks yet
+        what = vars(type(x)).get("in_words") or type_in_words(x)
+        message = f"{what} is used as a value, but a tape holds numbers, arrays and texts only"
+        if sparse.is_of_sparse_arrays(x):
+            message = sparse.UNTRACED
+        raise UntraceableError(message, self.place())
+
+    def as_symbol(self, x: Any) -> Symbol:
+        """A number or array as a symbol."""
+        if type(x) is Symbol:
+            return x
+        if isinstance(x, np.ndarray):
+            if self.capture is None:
+                message = "an array is captured where no array can be"
+                raise UntraceableError(message, self.place())
+            return self.capture(x)
+        t = number_type(x)
+        if t is None:
+            message = f"{type_in_words(x)} where a number or an array is wanted"
+            raise UntraceableError(message, self.place())
+        value = Value(t)
+        self.emit(Apply(_identity, (x,), outputs=(value,)))
+        return Symbol(value, self)
+
+    def symbols(self, found: Any) -> tuple[Any, list[Value]]:
+        """Symbols for the types of a result, in its structure, and their values."""
+        if isinstance(found, (tuple, list)):
+            parts = [self.symbols(item) for item in found]
+            made = [p for p, _ in parts]
+            whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            if isinstance(whole, list):
+                self.own(whole)
+            return whole, [v for _, values in parts for v in values]
+        if isinstance(found, (Number, ArrayType)):
+            value = Value(found)
+            return Symbol(value, self), [value]
+        return found, []
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Write a call of a function without side effects."""
+        raise NotImplementedError
+
+    def apply_typed(self, function: Callable[..., Any], args: tuple[Any, ...], t: Type) -> Symbol:
+        """Write a call of a function whose result's type is known."""
+        value = Value(t)
+        inputs = tuple(self.operand(a) for a in args)
+        self.emit(Apply(function, inputs, outputs=(value,)))
+        return Symbol(value, self)
+
+    def mutate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:
+        """Write a call of a function that writes into its first argument."""
+        inputs = tuple(self.operand(a) for a in args)
+        options = {key: self.operand(a) for key, a in kwargs.items()}
+        self.emit(Apply(function, inputs, options, mutated=(0,)))
+
+    def check(
+        self,
+        condition: Any,
+        exception: Any,
+        arguments: tuple[Any, ...] = (),
+        location: Location | None = None,
+    ) -> None:
+        """Write that an exception is raised unless a condition holds."""
+        given = self.exception_arguments(arguments)
+        self.emit(Check(self.operand(condition), exception, given, location=location))
+
+    def exception_arguments(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What an exception is made of; of a text what is known, which anybody may then read."""
+        plain = (a.known() if isinstance(a, UnknownText) else a for a in arguments)
+        return tuple(self.operand(a) for a in plain)
+
+    # -- types
+
+    def infer(self, function: Any, inputs: Any, options: Any) -> Any:
+        """The type of what a call answers, in its structure.
+
+        Raises
+        ------
+        UntraceableError
+            If it cannot be told.
+        """
+        if self.same:
+            inputs, options = map_values(self.alike, [inputs, options])
+        try:
+            return infer(function, inputs, options, self.known, self.place)
+        except CannotInferError as error:
+            reason: Exception = error
+        try:
+            if self._assume_lengths([inputs, options]):
+                return infer(function, inputs, options, self.known, self.place)
+        except CannotInferError as error:
+            reason = error
+        message = (
+            f"the type of what {function_name(function)} answers cannot be told beforehand: "
+            f"{reason}"
+        )
+        raise UntraceableError(message, self.place()) from reason
+
+    def _assume_lengths(self, operands: Operand) -> bool:
+        """Take the lengths of inputs, and of their slices, as those of the example."""
+        if not self.assumes:
+            return False
+        found = False
+        for v in values_in(operands):
+            for axis, d in enumerate(v.type.shape):
+                if isinstance(d, Size) and d not in self.known and self.is_of_inputs(d):
+                    self.known_length(Symbol(v, self), axis)
+                    found = True
+        return found
+
+
+def _identity(x: Any) -> Any:
+    return x

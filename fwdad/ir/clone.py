@@ -1,0 +1,80 @@
+"""Programs written again with values of their own."""
+
+from __future__ import annotations
+
+from fwdad.ir.ops import Block, Effect, Loop, Op, Operand, Program, Value, map_values
+
+
+def copied(program: Program) -> Program:
+    """A program written again, which can be changed; those that it calls are the same.
+
+    Parameters
+    ----------
+    program : Program
+        It is left as it is.
+    """
+    fields = {k: v for k, v in vars(program).items() if k not in ("name", "block")}
+    cloner = Cloner({})
+    made = Program(program.name, cloner.block(program.block))
+    vars(made).update(fields)
+    made.shared, made.absent = (
+        {v for v in map(cloner.operand, given) if isinstance(v, Value)}
+        for given in (program.shared, program.absent)
+    )
+    return made
+
+
+class Cloner:
+    """Writes blocks again; a value from outside stays itself.
+
+    Parameters
+    ----------
+    mapping : dict
+        What stands for values that are known already.
+    again : bool
+        Whether the copy runs once more what has run: it puts nothing out.
+    """
+
+    def __init__(self, mapping: dict[Value, Operand], *, again: bool = False) -> None:
+        self.mapping = mapping
+        self.again = again
+        self.origin: dict[Op, Op] = {}  # of the new operations
+
+    def operand(self, operand: Operand) -> Operand:
+        """An operand of the new program."""
+        return map_values(lambda v: self.mapping.get(v, v), operand)
+
+    def fresh(self, value: Value) -> Value:
+        """A value of the new program for one that is defined here."""
+        made = Value(value.type, value.name)
+        self.mapping[value] = made
+        return made
+
+    def block(self, block: Block) -> Block:
+        """A block, its parameters and operations."""
+        made = Block(params=[self.fresh(p) for p in block.params])
+        made.ops = self.ops(block.ops)
+        made.results = [self.operand(r) for r in block.results]
+        return made
+
+    def ops(self, ops: list[Op]) -> list[Op]:
+        """Operations in their order."""
+        return [self.op(op) for op in ops if not (self.again and isinstance(op, Effect))]
+
+    def op(self, op: Op) -> Op:
+        """One operation with the blocks inside it."""
+        fields = {k: v for k, v in vars(op).items() if k not in ("outputs", "location")}
+        if isinstance(op, Loop):
+            # the condition sees the parameters of the body
+            params = [self.fresh(p) for p in op.body.params]
+            test = None if op.test is None else self.block(op.test)
+            body = Block(params, self.ops(op.body.ops))
+            body.results = [self.operand(r) for r in op.body.results]
+            fields.update(body=body, test=test, exec_count=self.fresh(op.exec_count))
+        else:
+            fields.update({k: self.block(b) for k, b in fields.items() if isinstance(b, Block)})
+        made = type(op)(**fields, location=op.location)
+        made.replace(lambda v: self.mapping.get(v, v))
+        made.outputs = tuple(self.fresh(v) for v in op.outputs)
+        self.origin[made] = op
+        return made

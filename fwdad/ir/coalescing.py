@@ -1,0 +1,217 @@
+"""Which values may share a name: ``s = s + x[i]`` instead of ``s_2 = s + x[i]; s = s_2``.
+
+What a loop carries, or a branch answers, is one value on each way; all of them may be one variable
+if none is assigned while another is still needed (Chaitin's test, 1982, on a structured program).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from fwdad.ir.ops import (
+    Block,
+    Branch,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+
+Pair = tuple[Value, Value]
+
+
+def shared_names(
+    program: Program, inlined: Mapping[Value, Op], unused: Container[Value]
+) -> dict[Value, list[Value]]:
+    """Groups of values that may be one variable.
+
+    Parameters
+    ----------
+    program : Program
+        What is written.
+    inlined : dict
+        The operations of the values that are written where they are used, and have no name.
+    unused : container of Value
+        Values that are not written at all.
+
+    Returns
+    -------
+    dict
+        For each value that shares its name the group that it is in.
+    """
+    wanted = [p for p in _pairs(program) if not any(v in inlined for v in p) and _alike(*p)]
+    fixed = [
+        pair
+        for op in walk(program.block)
+        if isinstance(op, Loop)
+        for pair in zip(op.carried, op.outputs, strict=True)
+    ]
+    groups = _Groups()
+    for pair in fixed:
+        groups.join(*pair)
+    liveness = _Liveness({v for pair in (*fixed, *wanted) for v in pair}, inlined, unused)
+    liveness.program(program)
+    groups.conflicts = liveness.conflicts
+    for pair in wanted:
+        groups.join_if_apart(*pair)
+    return {v: group for v, group in groups.of.items() if len(group) > 1}
+
+
+def _pairs(program: Program) -> Iterator[Pair]:
+    """Values between which a name would have to be copied; those inside loops first."""
+    for op in walk(program.block):
+        if isinstance(op, Loop):
+            for p, r in zip(op.carried, op.body.results, strict=False):
+                if isinstance(r, Value):
+                    yield p, r
+    for op in walk(program.block):
+        if isinstance(op, Loop):
+            for p, a in zip(op.carried, op.initial, strict=True):
+                if isinstance(a, Value):
+                    yield p, a
+        elif isinstance(op, Branch):
+            for side in op.blocks():
+                for v, r in zip(op.outputs, side.results, strict=True):
+                    if isinstance(r, Value):
+                        yield v, r
+
+
+def _alike(a: Value, b: Value) -> bool:
+    if a.name is not None and b.name is not None and a.name != b.name:
+        return False
+    return (is_array(a) and is_array(b)) or a.type == b.type
+
+
+class _Groups:
+    """Disjoint groups of values, joined where nothing speaks against it."""
+
+    def __init__(self) -> None:
+        self.of: dict[Value, list[Value]] = {}
+        self.conflicts: dict[Value, set[Value]] = {}
+
+    def _group(self, v: Value) -> list[Value]:
+        return self.of.setdefault(v, [v])
+
+    def join(self, a: Value, b: Value) -> None:
+        """Make one group of two."""
+        one, two = self._group(a), self._group(b)
+        if one is not two:
+            one.extend(two)
+            self.of.update(dict.fromkeys(two, one))
+
+    def join_if_apart(self, a: Value, b: Value) -> None:
+        """Make one group of two whose members are never needed together, and have one name."""
+        one, two = self._group(a), self._group(b)
+        names = {v.name for v in (*one, *two) if v.name is not None}
+        members = set(two)
+        if len(names) > 1 or any(members & self.conflicts.get(v, set()) for v in one):
+            return
+        self.join(a, b)
+
+
+class _Liveness:
+    """Walks a program backwards and notes which values are needed where another is assigned."""
+
+    def __init__(
+        self, candidates: set[Value], inlined: Mapping[Value, Op], unused: Container[Value]
+    ) -> None:
+        self.candidates = candidates
+        self.inlined = inlined
+        self.unused = unused
+        self.conflicts: dict[Value, set[Value]] = {}
+
+    def program(self, program: Program) -> None:
+        """Walk a whole program."""
+        block = program.block
+        self._block(block, self._used(block.results))
+        params = self.candidates.intersection(block.params)
+        for p in params:
+            self._assign(p, params)
+
+    def _used(self, operands: Iterable[Operand]) -> set[Value]:
+        """The candidates that operands need, through what is written in line."""
+        found: set[Value] = set()
+        work = list(values_in(list(operands)))
+        while work:
+            v = work.pop()
+            if v in self.inlined:
+                work.extend(values_in(self.inlined[v].operands()))
+            elif v in self.candidates:
+                found.add(v)
+        return found
+
+    def _assign(self, v: Value, live: set[Value], source: Operand = None) -> None:
+        """Note that a value is assigned while others are live; a copy is no conflict."""
+        if v in self.candidates:
+            for w in live:
+                if w is not v and w is not source:
+                    self.conflicts.setdefault(v, set()).add(w)
+                    self.conflicts.setdefault(w, set()).add(v)
+
+    def _block(self, block: Block, live: set[Value]) -> set[Value]:
+        for op in reversed(block.ops):
+            if isinstance(op, Branch):
+                live = self._branch(op, live)
+            elif isinstance(op, Loop):
+                live = self._loop(op, live)
+            elif not (len(op.outputs) == 1 and op.outputs[0] in self.inlined):
+                for v in op.outputs:
+                    self._assign(v, live)
+                live = live.difference(op.outputs) | self._used(op.operands())
+        return live
+
+    def _branch(self, op: Branch, live: set[Value]) -> set[Value]:
+        before: set[Value] = set()
+        for side in op.blocks():
+            pairs = [
+                (v, r)
+                for v, r in zip(op.outputs, side.results, strict=True)
+                if v not in self.unused
+            ]
+            for v, r in pairs:
+                self._assign(v, live, r)
+            after = live.difference(op.outputs) | self._used(r for _, r in pairs)
+            before |= self._block(side, after)
+        return before | self._used([op.condition])
+
+    def _loop(self, op: Loop, live: set[Value]) -> set[Value]:
+        params, results = self.candidates.intersection(op.body.params), op.body.results
+        for p, v in zip(op.carried, op.outputs, strict=True):
+            self._assign(v, live, p)
+        beyond = live.difference(op.outputs)
+        leaving = {p for p, v in zip(op.carried, op.outputs, strict=True) if v in live}
+        inside = self._inside(op)
+        head = beyond | leaving | inside
+        after = head | self._used(results[len(op.carried) :])
+        for p, r in zip(op.carried, results, strict=False):
+            # all are assigned at once: what another one was is gone
+            self._assign(p, after, r if r not in op.body.params else None)
+        start = self._block(op.body, after.difference(params) | self._used(results))
+        for p in op.body.params[: len(op.body.params) - len(op.carried)]:
+            self._assign(p, start)
+            start.discard(p)
+        if op.test is not None:
+            start = self._block(op.test, start | beyond | leaving | self._used(op.test.results))
+        span = self._used([op.span])
+        head |= start
+        for p, a in zip(op.carried, op.initial, strict=True):
+            self._assign(p, head | span, a)
+        return head.difference(op.body.params) | span | self._used(op.initial)
+
+    def _inside(self, op: Loop) -> set[Value]:
+        """What an iteration may need of what there is before it."""
+        used: set[Value] = set()
+        made: set[Value] = set()
+        for block in op.blocks():
+            used |= self._used(block.results)
+            for inner in walk(block):
+                made.update(inner.outputs)
+                used |= self._used(inner.operands())
+                for held in inner.blocks():
+                    used |= self._used(held.results)
+                    made.update(held.params)
+        return used - made

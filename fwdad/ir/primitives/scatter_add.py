@@ -1,0 +1,61 @@
+"""``np.add.at``, ``np.subtract.at``: sums into elements that an index may name more than once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.ir.ops import Apply, Op, Operand, Store, Update, Value
+
+_SCATTERING = (np.add.at, np.subtract.at)
+
+
+class Target(NamedTuple):
+    """The elements that an operation writes."""
+
+    array: Value
+    at: tuple[Operand, ...]
+
+
+def is_scatter(op: Op) -> bool:
+    """Whether an operation is a call of ``np.add.at`` or ``np.subtract.at``."""
+    return isinstance(op, Apply) and op.function in _SCATTERING and not op.kwargs
+
+
+def subtracts(op: Apply) -> bool:
+    """Whether what a scatter adds is subtracted."""
+    return bool(op.function == np.subtract.at)
+
+
+def target_of(op: Op) -> Target | None:
+    """The elements that a store, an update or a scatter writes; None of another operation."""
+    if isinstance(op, (Store, Update)):
+        return Target(op.array, op.index)
+    if isinstance(op, Apply) and is_scatter(op):
+        array, index, _ = op.args
+        return Target(array, index if isinstance(index, tuple) else (index,))
+    return None
+
+
+def scattered(op: Apply) -> Any:
+    """What a scatter adds."""
+    return op.args[2]
+
+
+def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
+    """Where ``a[index] = values`` writes an element for the last time.
+
+    Parameters
+    ----------
+    a : ndarray
+        Only its shape counts.
+    index : tuple
+        With arrays of integers in it.
+    values : ndarray
+        Of the shape of ``a[index]``.
+    """
+    order = np.arange(np.size(values)).reshape(np.shape(values))
+    last = np.empty(np.shape(a), int)  # of which only these elements are touched
+    last[index] = order
+    return last[index] == order

@@ -1,0 +1,180 @@
+"""Replacing values, and reading where they are defined and used."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.ops import (
+    Block,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    map_values,
+    values_in,
+    walk,
+)
+from fwdad.ir.types import Type
+
+Mapping = dict[Value, Operand]
+
+
+def substitute(block: Block, mapping: Mapping) -> None:
+    """Replace values by operands wherever a block, or a block inside it, uses them."""
+
+    def found(value: Value) -> Operand:
+        return map_values(found, mapping[value]) if value in mapping else value
+
+    if mapping:
+        _substitute(block, found)
+
+
+def _substitute(block: Block, found: Any) -> None:
+    for op in block.ops:
+        op.replace(found)
+        if op.nests:
+            for inner in op.blocks():
+                _substitute(inner, found)
+    block.results = [map_values(found, r) for r in block.results]
+
+
+def give_name(mapping: Mapping) -> None:
+    """Hand the users' names on to the values that replace theirs."""
+    for old, new in mapping.items():
+        if isinstance(new, Value) and new.name is None:
+            new.name = old.name
+
+
+def blocks_of(block: Block) -> Iterator[Block]:
+    """A block and all that are inside it."""
+    yield block
+    for op in block.ops:
+        if op.nests:
+            for inner in op.blocks():
+                yield from blocks_of(inner)
+
+
+def give_types(block: Block, type_of: Callable[[Type], Type]) -> bool:
+    """Give all values of a block other types, and what stands where one of them is missing.
+
+    Parameters
+    ----------
+    block : Block
+        Its values are changed, and those of the blocks inside it.
+    type_of : callable
+        The type that takes the place of one; itself, if it stays.
+
+    Returns
+    -------
+    bool
+        Whether a type changed.
+    """
+    changed = False
+
+    def now(operand: Operand) -> Operand:
+        return Missing(type_of(operand.type)) if isinstance(operand, Missing) else operand
+
+    for b in blocks_of(block):
+        for v in (*b.params, *(v for op in b.ops for v in defined_by(op))):
+            t = type_of(v.type)
+            changed |= t is not v.type
+            v.type = t
+        for op in b.ops:
+            if isinstance(op, Loop):
+                op.initial = [now(x) for x in op.initial]
+        b.results = [now(r) for r in b.results]
+    return changed
+
+
+def count_uses(program: Program) -> Counter[Value]:
+    """How often each value is an operand or a result."""
+    used: list[Value] = []
+    for block in blocks_of(program.block):
+        for op in block.ops:
+            used += values_in(op.operands())
+        used += values_in(block.results)
+    return Counter(used)
+
+
+def defined_by(op: Op) -> tuple[Value, ...]:
+    """The values that an operation defines for the block that it stands in."""
+    return (*op.outputs, op.exec_count) if isinstance(op, Loop) else op.outputs
+
+
+def definitions(program: Program) -> dict[Value, Op]:
+    """The operation that defines each value; parameters of blocks have none."""
+    return {v: op for block in blocks_of(program.block) for op in block.ops for v in defined_by(op)}
+
+
+def all_inside(block: Block) -> set[Value]:
+    """Everything that a block and the blocks inside it define, parameters included."""
+    return {
+        v
+        for b in blocks_of(block)
+        for v in (*b.params, *(v for op in b.ops for v in defined_by(op)))
+    }
+
+
+def written_outside(block: Block) -> list[Value]:
+    """The arrays from outside that a block writes: it is given copies of them.
+
+    Parameters
+    ----------
+    block : Block
+        Any.
+    """
+    written = [v for op in walk(block) for v in op.writes()]
+    if not written:
+        return []
+    memory = memory_of(Program("", block))
+    inside = all_inside(block)
+    found: dict[Value, None] = {}
+    for v in written:
+        found.update(dict.fromkeys(sorted(memory.get(v, {v}) - inside, key=repr)))
+    return list(found)
+
+
+def all_used(op: Op) -> set[Value]:
+    """Everything that an operation and the blocks inside it use, and do not define themselves."""
+    found = set(values_in(op.operands()))
+    for block in op.blocks():
+        for inner in block.ops:
+            found |= all_used(inner)
+        found |= set(values_in(block.results))
+    for block in op.blocks():
+        found -= set(block.params)
+        found -= {v for inner in block.ops for v in defined_by(inner)}
+    return found
+
+
+def key_of(operand: Operand) -> Hashable:
+    """Equal for operands that are the same whatever runs: constants by type and by bits."""
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, (tuple, list)):
+        return (type(operand), *(key_of(x) for x in operand))
+    if isinstance(operand, slice):
+        return (slice, key_of(operand.start), key_of(operand.stop), key_of(operand.step))
+    if isinstance(operand, dict):
+        return (dict, *((name, key_of(operand[name])) for name in sorted(operand)))
+    if isinstance(operand, float) and type(operand) is float:
+        return (float, struct.pack("d", operand))
+    if type(operand) is complex:
+        return (complex, struct.pack("dd", operand.real, operand.imag))
+    if isinstance(operand, np.generic):
+        return (type(operand), operand.tobytes())
+    if isinstance(operand, Missing):
+        return (Missing, operand.type)
+    try:
+        hash(operand)
+    except TypeError:
+        return ("object", id(operand))
+    return (type(operand), operand)

@@ -1,0 +1,419 @@
+"""Symbols: what stands for a value while a program is written down."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+
+from fwdad.errors import Location, UntraceableError
+from fwdad.ir.ops import Value
+from fwdad.ir.types import ArrayType, Number, joined, product
+from fwdad.rules.core.partials import SINGLE
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import Undefined, Zero
+
+if TYPE_CHECKING:
+    from fwdad.ir.builder.recorder import Recorder
+
+
+_TANGENTS = (Chunk, Zero, Undefined)
+_WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
+
+
+class Symbol:
+    """A value of the tape that is being written, with the operators of the number that it will be.
+
+    Parameters
+    ----------
+    value : Value
+        The tape's value.
+    recorder : Recorder
+        Writes the tape.
+    """
+
+    __slots__ = ("recorder", "value")
+    __array_priority__ = 1e5
+    __fwdad_symbolic__ = True
+    recorder: Recorder
+
+    def __init__(self, value: Value, recorder: Any) -> None:
+        self.value = value
+        self.recorder = recorder
+
+    @property
+    def type(self) -> Number | ArrayType:
+        """What is known of the value."""
+        return self.value.type
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array (0-d ones too), not a number."""
+        return type(self.value.type) is ArrayType
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.value.name or '…'}: {self.value.type})"
+
+    def _refuse(self, what: str) -> NoReturn:
+        message = (
+            f"a value that is not known when the program is traced is needed {what}; code without "
+            "a Python source asked for it"
+        )
+        raise UntraceableError(message, self.recorder.place())
+
+    def __bool__(self) -> bool:
+        self._refuse("to decide a branch")
+
+    def __float__(self) -> float:
+        self._refuse("as a float")
+
+    def __complex__(self) -> complex:
+        self._refuse("as a complex")
+
+    def __int__(self) -> int:
+        self._refuse("as an int")
+
+    def __index__(self) -> int:
+        self._refuse("as an index")
+
+    def __len__(self) -> int:
+        if not self.type.shape or not isinstance(self.shape[0], int):
+            self._refuse("for its length")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        if not self.type.shape or not isinstance(self.shape[0], int):
+            self._refuse("to iterate over it")
+        return iter([self[k] for k in range(self.shape[0])])
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self._refuse("as a plain array")
+
+    @property
+    def flags(self) -> NoReturn:
+        """How an array lies in memory, which SciPy 1.13 asks for before it copies one."""
+        self._refuse("for its flags")
+
+    def __hash__(self) -> int:
+        self._refuse("as a key of a dict or set")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(isinstance(x, _TANGENTS) for x in inputs):
+            return NotImplemented  # what is done to a tangent is its own affair
+        if method == "at":
+            self._refuse("to be written into by ufunc.at")
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        return self.recorder.apply(function, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(issubclass(t, _TANGENTS) for t in types):
+            return NotImplemented
+        if function in _WRITING:
+            self._refuse(f"to be written into by {function.__name__}")
+        return self.recorder.apply(function, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple) and not index and not self.is_array:
+            return self
+        return self.recorder.load(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.recorder.store(self, index, value)
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return self.type.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The lengths: ints, and :class:`Length` where they are not known."""
+        return tuple(self.recorder.static_length(d) for d in self.type.shape)
+
+    # what laws of linear operations ask of an array
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """As ``ndarray.reshape``."""
+        new = shape[0] if len(shape) == 1 else shape
+        return self.recorder.apply(
+            np.reshape, (self, new), {} if order == "C" else {"order": order}
+        )
+
+    def transpose(self, *axes: Any) -> Any:
+        """As ``ndarray.transpose``."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self.recorder.apply(np.transpose, (self, order), {})
+
+    def swapaxes(self, first: int, second: int) -> Any:
+        """As ``ndarray.swapaxes``."""
+        return self.recorder.apply(np.swapaxes, (self, first, second), {})
+
+    def astype(self, dtype: Any) -> Any:
+        """As ``astype``."""
+        if not self.is_array:
+            return self.recorder.apply(np.dtype(dtype).type, (self,), {})
+        return self.recorder.apply(np.ndarray.astype, (self, np.dtype(dtype)), {})
+
+    def copy(self) -> Any:
+        """A copy where the memory may be written later, else itself."""
+        if not self.is_array or not self.recorder.is_written(self.value):
+            return self
+        return self.recorder.apply(np.ndarray.copy, (self,), {})
+
+    def conj(self) -> Any:
+        """The complex conjugate; of a real array itself, as in NumPy."""
+        if self.is_array and self.dtype.kind != "c":
+            return self
+        return self.recorder.apply(np.conjugate, (self,), {})
+
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        """As ``ndarray.sum``."""
+        return self.recorder.apply(np.sum, (self,), {"axis": axis, **options})
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    T = property(lambda self: self.transpose())
+    mT = property(lambda self: self.swapaxes(-1, -2))
+    real = property(lambda self: self.recorder.apply(np.real, (self,), {}))
+    imag = property(lambda self: self.recorder.apply(np.imag, (self,), {}))
+
+
+def as_numpy_number(x: Any, dtype: Any = None) -> Any:
+    """A Python number as NumPy's, for partials: 1/0.0 is inf in them, as it is for arrays.
+
+    Parameters
+    ----------
+    x : object
+        A number or symbol, or a list of numbers, which becomes an array; others are themselves.
+    dtype : dtype, optional
+        That of what the partial is of: beside single precision the number has single precision.
+    """
+    single = dtype is not None and dtype in SINGLE
+    if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+        if x.type.dtype.kind in "fc":
+            kind = _NARROW[x.type.dtype.kind] if single else x.type.dtype.type
+            return x.recorder.apply(kind, (x,), {})
+    elif type(x) in (list, tuple, range):
+        return np.asarray(x)
+    elif type(x) is float:
+        return np.float32(x) if single else np.float64(x)
+    return x
+
+
+_NARROW = {"f": np.float32, "c": np.complex64}
+
+
+def as_divisor(x: Any, dtype: Any) -> Any:
+    """An int of Python's as a float: arrays can be divided by zero, and so can what is 1 / x.
+
+    Parameters
+    ----------
+    x : object
+        A number or symbol; others are themselves.
+    dtype : dtype
+        That of the quotient, whose precision the float has.
+    """
+    kind = np.zeros((), dtype).real.dtype.type
+    if type(x) is Symbol and isinstance(x.type, Number) and x.type.python:
+        return x.recorder.apply(kind, (x,), {}) if x.type.dtype.kind in "bi" else x
+    return kind(x) if type(x) in (bool, int) and x == 0 else x
+
+
+class UnknownText(str):
+    """A text that says numbers which are not known yet: the message of an exception.
+
+    Attributes
+    ----------
+    place : Location or None
+        Where the user makes it.
+    recipe : tuple or None
+        A function and what it makes the text of, once the numbers are known.
+    """
+
+    __slots__ = ("place", "recipe")
+
+    place: Location | None
+    recipe: tuple[Any, ...] | None
+
+    def __new__(
+        cls, place: Location | None, text: str = "…", recipe: tuple[Any, ...] | None = None
+    ) -> Self:
+        """A text to come; what is known of it, with ``…`` in the place of the rest."""
+        made = super().__new__(cls, text)
+        made.place, made.recipe = place, recipe
+        return made
+
+    def __bool__(self) -> bool:
+        """A number has a text."""
+        return True
+
+    def known(self) -> str:
+        """What is known of it, as a plain text."""
+        return str.__str__(self)
+
+    def refuse(self, *_: object) -> Any:
+        """Raise an ``UntraceableError``: it is asked for more than a text."""
+        message = (
+            "the text of a number that is not known yet can only be the message of an error: as a "
+            "key or a name take what is known, such as the counter of a loop over range(3)"
+        )
+        raise UntraceableError(message, self.place)
+
+    # what C code would ask of the characters: `len`, `max`, `in`, a key of a dict
+    __len__ = __iter__ = __getitem__ = __contains__ = __hash__ = __eq__ = __ne__ = refuse
+
+
+class Length:
+    """A length that is not known: equal to itself only, a number of the tape in arithmetic.
+
+    Products of lengths are lengths, and equal whatever the order of their factors.
+
+    Parameters
+    ----------
+    size : Size
+        The length.
+    recorder : Recorder
+        Writes the tape.
+    """
+
+    __slots__ = ("recorder", "size")
+    __fwdad_symbolic__ = True
+    recorder: Recorder
+
+    def __init__(self, size: Any, recorder: Any) -> None:
+        self.size = size
+        self.recorder = recorder
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and other.size is self.size
+
+    def __hash__(self) -> int:
+        return hash(self.size)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def __bool__(self) -> NoReturn:
+        self.symbol._refuse("to decide a branch")
+
+    def __index__(self) -> NoReturn:
+        message = "a length that is not known when the program is traced is needed as a number"
+        raise UntraceableError(message, self.recorder.place())
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether it could be a length that broadcasts."""
+        return self.size.may_be_one
+
+    def joined(self, other: Length) -> Length:
+        """The length of what is broadcast together with something of another length."""
+        return Length(joined(self.size, other.size), self.recorder)
+
+    @property
+    def symbol(self) -> Symbol:
+        """The length as a number."""
+        return self.recorder.length_symbol(self.size)
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is int:
+            factors: tuple[int, tuple[Any, ...]] = (other, ())
+        elif type(other) is Length:
+            factors = other.size.factors
+        else:
+            return self.symbol * other
+        return self._made(self.size.factors[0] * factors[0], self.size.factors[1] + factors[1])
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        """A factor is taken out; other quotients are numbers of the tape."""
+        coefficient, factors = self.size.factors
+        if type(other) is int and other and coefficient % other == 0:
+            return self._made(coefficient // other, factors)
+        if type(other) is Length:
+            by, others = other.size.factors
+            rest = list(factors)
+            if all(o in rest and not rest.remove(o) for o in others) and coefficient % by == 0:  # type: ignore[func-returns-value]
+                return self._made(coefficient // by, tuple(rest))
+            other = other.symbol
+        return self.symbol // other
+
+    def _made(self, coefficient: int, factors: tuple[Any, ...]) -> Any:
+        found = product(coefficient, factors)
+        return found if type(found) is int else self.recorder.static_length(found)
+
+
+def _forward(function: Callable[..., Any]) -> Any:
+    def operator_of(a: Symbol, b: Any) -> Any:
+        return (
+            NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (a, b), {})
+        )
+
+    return operator_of
+
+
+def _reflected(function: Callable[..., Any]) -> Any:
+    def operator_of(a: Symbol, b: Any) -> Any:
+        return (
+            NotImplemented if isinstance(b, _TANGENTS) else a.recorder.apply(function, (b, a), {})
+        )
+
+    return operator_of
+
+
+def _unary(function: Callable[..., Any]) -> Any:
+    return lambda a: a.recorder.apply(function, (a,), {})
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_",
+              "xor", "lshift", "rshift"):  # fmt: skip
+    _stem = _name.rstrip("_")
+    setattr(Symbol, f"__{_stem}__", _forward(getattr(operator, _name)))
+    setattr(Symbol, f"__r{_stem}__", _reflected(getattr(operator, _name)))
+for _name in (
+    "all", "any", "max", "min", "mean", "prod", "cumsum", "cumprod", "ravel", "diagonal", "squeeze",
+    "trace", "dot", "argmax", "argmin", "argsort", "take", "repeat", "clip", "var", "std", "round",
+):  # fmt: skip
+
+    def _method(
+        self: Symbol, *args: Any, _function: Any = getattr(np, _name), **options: Any
+    ) -> Any:
+        return self.recorder.apply(_function, (self, *args), options)
+
+    setattr(Symbol, _name, _method)
+Symbol.conjugate = Symbol.conj  # type: ignore[attr-defined]
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Symbol, f"__{_name}__", _forward(getattr(operator, _name)))
+for _name in ("neg", "pos", "invert"):
+    setattr(Symbol, f"__{_name}__", _unary(getattr(operator, _name)))
+Symbol.__abs__ = _unary(abs)  # type: ignore[attr-defined]
+
+
+for _name in ("add", "sub", "truediv", "mod", "lt", "le", "gt", "ge"):
+    setattr(
+        Length, f"__{_name}__",
+        lambda a, b, f=getattr(operator, _name): f(a.symbol, b.symbol if type(b) is Length else b),
+    )  # fmt: skip
+for _name in ("add", "sub", "truediv", "mod", "floordiv"):
+    setattr(Length, f"__r{_name}__", lambda a, b, f=getattr(operator, _name): f(b, a.symbol))
+
+
+class _Unbound:
+    """The content of a name that nothing has been assigned to."""
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND: Any = _Unbound()

@@ -1,1 +1,0 @@
-"""Reverse mode: the frules, linearized and transposed, on tapes."""

@@ -1,0 +1,127 @@
+"""What rules of functions that are registered by name need, so that SciPy is not imported.
+
+``linear("scipy.fft.dct")`` registers without importing SciPy; the transposes that belong to that
+rule have to wait for the import, too. Bodies reach SciPy through :class:`Lazy`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.rules.core.adjoints import transpose
+from fwdad.rules.core.registry import RULES, when_imported
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.symbolic import recorder_of
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+
+
+class Lazy:
+    """A module that is imported when something of it is first asked for.
+
+    Parameters
+    ----------
+    name : str
+        The module's dotted name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+def transpose_by_name(
+    dotted: str, *, argnum: int = 0
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As :func:`fwdad.rules.core.adjoints.transpose`, for a function that is registered by name."""
+
+    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        when_imported(dotted, lambda function: transpose(function, argnum=argnum)(body))
+        return body
+
+    return decorate
+
+
+def takes_factors(dotted: str) -> None:
+    """Say of a function that its tuple is one: factors and pivots, which are no array together."""
+
+    def attach(function: Any) -> None:
+        RULES[function].takes_arrays = False
+
+    when_imported(dotted, attach)
+
+
+def apply_linear(
+    function: Any,
+    primals: tuple[Any, ...],
+    k: int,
+    solve: Callable[[Any], Any],
+    by_lane: bool = False,
+    y: Any = None,
+    **options: Any,
+) -> Any:
+    """Apply a function that takes plain arrays only to the tangent at position k.
+
+    Parameters
+    ----------
+    function : callable
+        It is linear in its primal k, and has a transpose there.
+    primals : tuple
+        Its primals, with a tangent at position k.
+    k : int
+        Where the tangent stands.
+    solve : callable
+        The function with all else fixed. A tangent of one or two axes is handed over as the
+        columns of one matrix, all lanes at once; one of more axes lane by lane.
+    by_lane : bool, default False
+        Hand over lane by lane in any case.
+    y : ndarray, optional
+        An array of the result's shape and dtype, where there is one: a tangent that is recorded
+        then needs no solution to know its shape.
+    **options
+        The other arguments of the function.
+    """
+    x_dot = primals[k]
+    if isinstance(x_dot, Zero):
+        return ZERO
+    if isinstance(x_dot, Undefined):
+        return x_dot.use()
+
+    def law_of(chunk: Any) -> Any:
+        lanes = chunk.lanes
+        if by_lane or chunk.ndim > 2:
+            return Chunk(np.stack([solve(lane) for lane in lanes]))
+        if chunk.ndim == 1:
+            return Chunk(np.swapaxes(solve(np.swapaxes(lanes, 0, 1)), 0, 1))
+        columns = np.moveaxis(lanes, 0, -1)
+        solution = solve(np.reshape(columns, (columns.shape[0], -1)))
+        return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
+
+    refuse_symbols(x_dot)
+    if type(x_dot) is not Chunk and hasattr(x_dot, "__fwdad_linear__"):
+        return x_dot.__fwdad_linear__(function, primals, options, law_of, x_dot, y)
+    return law_of(x_dot)
+
+
+def refuse_symbols(x: Any) -> None:
+    """Raise where a function that takes plain arrays only would meet a value of a tape.
+
+    Parameters
+    ----------
+    x : object
+        Its argument.
+    """
+    if recorder_of(x) is not None:
+        message = "compiled code that takes plain arrays only meets a value that is not known yet"
+        raise UntraceableError(message)
+
+
+def untouched(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that leave the arguments as they are: the tangent needs them after the primal."""
+    return {k: False if k.startswith("overwrite_") else v for k, v in options.items()}

@@ -1,0 +1,470 @@
+"""The registry of rules: what is registered, how it is looked up, what waits for an import."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import (
+    PACKAGE,
+    AliasedArgumentError,
+    DuplicateRuleError,
+    UnsupportedTypeError,
+    type_in_words,
+)
+from fwdad.rules.core.binding import Binder
+from fwdad.tangents.plain import plain
+
+Body = Callable[..., tuple[Any, Any]]
+
+# These take sequences of arrays; every other function of NumPy and SciPy makes arrays of lists.
+SEQUENCE_TAKERS = {
+    np.concatenate,
+    inspect.unwrap(np.concatenate),
+    np.stack,
+    np.hstack,
+    np.vstack,
+    np.dstack,
+    np.column_stack,
+    np.choose,
+    np.select,
+    np.linalg.multi_dot,
+    np.block,
+}
+
+
+@dataclass(eq=False)
+class Rule:
+    """One function's forward rule.
+
+    Attributes
+    ----------
+    function : callable or str
+        The primal; a dotted name until its module is imported.
+    kind : str
+        ``"frule"``, ``"elementwise"``, ``"linear"``, ``"multilinear"`` or ``"constant"``.
+    body : callable
+        ``body(primals, tangents, **options) -> (y, y_dot)``.
+    binder : Binder
+        Splits a call into primals and options.
+    partials : tuple
+        The derivatives of an elementwise rule, one per argument.
+    linear_argnums : tuple of int
+        The primals in which a linear or multilinear rule is linear.
+    mutates : tuple of int
+        The primals that the function writes into.
+    origin : str
+        File and line of the registration.
+    stands_in : bool
+        Whether it only stands for an frule that a function with an rrule does not have.
+    returns : str
+        Which memory the function returns: ``"new"``, ``"view"`` or ``"either"``.
+    of_user : bool
+        Whether somebody outside the library has registered it.
+    pure : callable or None
+        Of a function that writes: the one that returns the new contents instead.
+    contents : tuple of int
+        The primals whose new contents the body returns: also of the rule of that function.
+    takes_arrays, takes_sequences : bool
+        Whether NumPy makes arrays of lists among the primals, or of lists among their items.
+    """
+
+    function: Any
+    kind: str
+    body: Body
+    binder: Binder
+    partials: tuple[Any, ...] = ()
+    linear_argnums: tuple[int, ...] = ()
+    mutates: tuple[int, ...] = ()
+    origin: str = ""
+    stands_in: bool = False
+    returns: str = "either"
+    of_user: bool = False
+    pure: Any = None
+    contents: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        module = getattr(self.function, "__module__", None) or "numpy"
+        self.takes_arrays = (
+            self.kind != "constant"
+            and module.startswith(("numpy", "scipy"))
+            and self.function not in SEQUENCE_TAKERS
+        )
+        self.takes_sequences = self.function in SEQUENCE_TAKERS and self.function is not np.block
+
+    def with_arrays(
+        self, primals: Sequence[Any], make: Callable[[Any], Any], first: int = 0
+    ) -> tuple[Any, ...]:
+        """Primals in which the lists of which NumPy makes arrays are what ``make`` says.
+
+        They are those from number ``first`` on; of arrays in a sequence, number 0 is the sequence.
+        """
+        if self.takes_sequences and not first:
+            arrays, *others = primals
+            if type(arrays) in _LISTS:
+                arrays = type(arrays)([make(i) if type(i) in _LISTS else i for i in arrays])
+            return (arrays, *[make(x) if type(x) in _LISTS else x for x in others])
+        if self.takes_arrays or self.takes_sequences:
+            return tuple([make(x) if type(x) in _LISTS else x for x in primals])
+        return tuple(primals)
+
+    def of_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Primals and options of a call; a ufunc's ``dtype`` and the like are NumPy's own."""
+        if isinstance(self.function, np.ufunc):
+            return args[: self.function.nin], kwargs
+        return self.binder.bind(args, kwargs)
+
+    def takes_only_primals(self, count: int) -> bool:
+        """Whether a call with so many positional arguments is ``body(args, …)``, all of them read.
+
+        Options have their defaults then. Elementwise functions have ways of their own.
+        """
+        return (
+            self.kind != "elementwise" and not self.mutates and self.binder.are_all_primals(count)
+        )
+
+    @functools.cached_property
+    def out_position(self) -> int | None:
+        """Which argument by position the result may be written into."""
+        positional = self.binder.positional
+        return positional.index(self.out_name) if self.out_name in positional else None
+
+    @functools.cached_property
+    def out_name(self) -> str:
+        """What the function calls the array that it writes into; in SciPy's it may be a dtype."""
+        return out_name(self.function)
+
+    @property
+    def name(self) -> str:
+        """The function's name as a user would write it."""
+        return function_name(self.function)
+
+    @property
+    def place(self) -> str:
+        """The rule, with file and line of one that is not the library's: for messages."""
+        return f"the frule of {self.name}" + (f" ({self.origin})" if self.of_user else "")
+
+
+_LISTS = (list, tuple)
+_EFFORT = 10_000  # steps of NumPy's search for an element that two arrays share
+
+RULES: dict[Any, Rule] = {}
+_PENDING: dict[str, list[Callable[[Any], Any]]] = {}  # by dotted name
+_NAMED: set[str] = set()  # the names in _PENDING that wait for a rule
+_modules_seen = [0]
+_ON_CHANGE: list[Callable[[], None]] = []
+_ON_WRITER: list[Callable[[Rule], None]] = []
+
+
+def function_name(function: Any) -> str:
+    """A function's dotted name, as short as NumPy's users write it."""
+    if isinstance(function, str):
+        return function
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return f"{function_name(owner)}.{function.__name__}"
+    if isinstance(function, np.ufunc):
+        name = function.__name__
+        for home in ("numpy", "scipy.special"):
+            if getattr(sys.modules.get(home), name, None) is function:
+                return f"{home}.{name}"
+        return name  # made by numpy.frompyfunc, or by another library
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    name = str(name or repr(function)).removeprefix("function ")  # f2py's says so
+    if module.startswith("scipy."):
+        public = [part for part in module.split(".") if not part.startswith("_")]
+        module = ".".join(public[:2])
+    return name if module in ("", "builtins", "__main__") else f"{module}.{name}"
+
+
+def out_name(function: Any) -> str:
+    """What a library function calls the array that it writes its result into.
+
+    Parameters
+    ----------
+    function : callable
+        Any function. Those of ``scipy.ndimage`` say ``output``, which may be a dtype as well.
+    """
+    module = getattr(function, "__module__", None)
+    return "output" if type(module) is str and module.startswith("scipy.ndimage") else "out"
+
+
+def find_rule(function: Any) -> Rule | None:
+    """The registered rule of a function, or None."""
+    try:
+        rule = RULES.get(function)
+    except TypeError:  # an unhashable callable has no rule of its own
+        return None
+    if rule is None and _PENDING and len(sys.modules) != _modules_seen[0]:
+        resolve_pending()  # a module may have been imported since
+        return RULES.get(function)
+    return rule
+
+
+_PURE: set[Any] = set()  # what somebody has said `pure` of
+
+
+def pure(function: Any) -> Any:
+    """Say of a function that it reads nothing but its arguments, and changes nothing.
+
+    Nothing of a program is ever called with values that nobody passed, but for functions that are
+    known to be pure: NumPy's, those of ``math``, many of SciPy's. To write a program down, the
+    type of what each function returns has to be known. Of a function in Python it is told from
+    its source. A function of which the source cannot be read or traced (one in C, one that calls
+    into a library through ``ctypes``, one with loops that values end) has no tape, unless it is
+    said to be pure: then it is called on a few small arrays of ones, of lengths up to 19, and what
+    it returns tells the type.
+
+    Parameters
+    ----------
+    function : callable
+        Any function. On a tape it is one operation; it has derivatives if it has a rule, too.
+
+    Returns
+    -------
+    callable
+        The function itself: ``pure`` can be used as a decorator.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        If ``function`` is no function, or one that cannot be hashed.
+
+    Examples
+    --------
+    >>> import numpy as np, fwdad
+    >>> @fwdad.pure
+    ... def length(x):
+    ...     return float(str(float(np.linalg.norm(x))))
+    >>> fwdad.jit(lambda x: 2 * length(x))(np.array([3.0, 4.0]))
+    10.0
+    """
+    if not callable(function):
+        message = f"pure takes a function; {type_in_words(function)} came"
+        raise UnsupportedTypeError(message)
+    try:
+        _PURE.add(function)
+    except TypeError:
+        message = f"pure takes a function that can be hashed; {type_in_words(function)} came"
+        raise UnsupportedTypeError(message) from None
+    changed()
+    return function
+
+
+def is_declared_pure(function: Any) -> bool:
+    """Whether somebody has said :func:`pure` of a function."""
+    try:
+        return function in _PURE
+    except TypeError:  # what cannot be hashed
+        return False
+
+
+def when_imported(dotted: str, action: Callable[[Any], Any]) -> None:
+    """Call ``action(function)`` once the function of that name can be had without an import.
+
+    That is now, or before the first rule is looked up after somebody has imported its module.
+    Actions for one name are taken in the order in which they came; the rule of that name is one.
+
+    Parameters
+    ----------
+    dotted : str
+        The name of a function or class.
+    action : callable
+        Takes the function itself.
+    """
+    _PENDING.setdefault(dotted, []).append(action)
+    _modules_seen[0] = 0
+    _resolve(dotted)
+
+
+def _resolve(dotted: str) -> None:
+    module, _, attribute = dotted.rpartition(".")
+    if module in sys.modules and hasattr(sys.modules[module], attribute):
+        _NAMED.discard(dotted)
+        for action in _PENDING.pop(dotted, ()):
+            action(getattr(sys.modules[module], attribute))
+
+
+def resolve_pending() -> None:
+    """Take the actions whose modules have been imported in the meantime."""
+    _modules_seen[0] = len(sys.modules)
+    homes = {dotted: dotted.rpartition(".")[0] for dotted in _PENDING}
+    for dotted in [dotted for dotted, home in homes.items() if home in sys.modules]:
+        _resolve(dotted)
+
+
+def import_pending() -> None:
+    """Import every module that a rule by name waits for, and register those rules."""
+    for dotted in list(_PENDING):
+        importlib.import_module(dotted.rpartition(".")[0])
+    resolve_pending()
+
+
+def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
+    """Put a function's rule into the registry, or a name's rule once its module is imported.
+
+    Parameters
+    ----------
+    function : callable or str
+        The primal, or its dotted name.
+    make : callable
+        Makes the rule of the function itself.
+    override : bool
+        Replace a rule that exists.
+    """
+    origin = registering_place()
+
+    def register(resolved: Any) -> None:
+        known = RULES.get(resolved)
+        rule = make(resolved)
+        rule.origin = origin
+        rule.of_user = not origin.startswith(PACKAGE)
+        stood_in = known is not None and known.stands_in
+        if known is not None and not override and not (stood_in and rule.kind == "frule"):
+            message = (
+                f"{function_name(resolved)} has a rule already, registered at {known.origin}; "
+                "say override=True to replace it"
+            )
+            raise DuplicateRuleError(message)
+        if known is not None and stood_in and (rule.kind, rule.mutates) != ("frule", known.mutates):
+            message = (
+                f"{function_name(resolved)} has an rrule, registered at {known.origin}: the rule "
+                f"beside it is an frule with the same mutates={known.mutates!r}"
+            )
+            raise DuplicateRuleError(message)
+        RULES[resolved] = rule
+        if known is not None and known.pure is not None:
+            RULES.pop(known.pure, None)
+            _WRITER_OF.pop(known.pure, None)
+        if rule.mutates:
+            rule.contents = rule.mutates
+            rule.pure = pure = returning_contents(rule)
+            RULES[pure] = replace(rule, function=pure, mutates=(), pure=None, returns="new")
+            for action in _ON_WRITER:
+                action(rule)
+        if rule.of_user:
+            changed()
+
+    if not isinstance(function, str):
+        register(function)
+    elif function in _NAMED and not override:
+        message = f"{function} has a rule already; say override=True to replace it"
+        raise DuplicateRuleError(message)
+    else:
+        _NAMED.add(function)
+        when_imported(function, register)
+
+
+def positions_written(mutates: Sequence[int] | int, binder: Binder | None) -> tuple[int, ...]:
+    """What ``mutates`` says; ValueError if these are no primals of a function."""
+    written = (mutates,) if isinstance(mutates, int) else tuple(mutates)
+    if binder is not None and not binder.variadic_active:
+        if any(not 0 <= k < len(binder.primals) for k in written):
+            message = f"mutates={mutates!r}: {binder.name} has {len(binder.primals)} primals"
+            raise ValueError(message)
+    return written
+
+
+def returning_contents(rule: Rule) -> Callable[..., Any]:
+    """A function that writes, as one that returns ``(y, *new)`` and leaves its arguments alone."""
+    function, binder, mutates = rule.function, rule.binder, rule.mutates
+
+    @functools.wraps(function, updated=())
+    def pure(*args: Any, **kwargs: Any) -> Any:
+        primals, options = binder.bind(args, kwargs)
+        check_apart(rule, primals)
+        given = tuple([x.copy() if k in mutates else x for k, x in enumerate(primals)])
+        args, kwargs = binder.unbind(given, options)
+        return function(*args, **kwargs), *[given[k] for k in mutates]
+
+    del pure.__wrapped__  # it is not the same by another name
+    _WRITER_OF[pure] = rule
+    return pure
+
+
+_WRITER_OF: dict[Any, Rule] = {}
+
+
+def writer_of(function: Any) -> Rule | None:
+    """The rule of the writing function that a function does on copies; None of any other."""
+    return next((rule for pure, rule in _WRITER_OF.items() if pure is function), None)
+
+
+def share(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=_EFFORT))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
+    """Raise if a function is to write into what is no array, or what another argument views."""
+    arrays = {k: raw for k, x in enumerate(primals) if isinstance(raw := plain(x), np.ndarray)}
+    for k in rule.mutates:
+        if k not in arrays:
+            raise UnsupportedTypeError(writes_no_array(rule, k, primals[k]))
+        for j, other in arrays.items():
+            if j != k and share(arrays[k], other):
+                raise AliasedArgumentError(writes_shared(rule, k, j))
+
+
+def writes_no_array(rule: Rule, k: int, x: Any) -> str:
+    """The message for a number or list that a function is to write into."""
+    return (
+        f"{rule.name} writes into its argument `{rule.binder.primal_name(k)}`, as its rule at "
+        f"{rule.origin} says: that must be an array, and {type_in_words(plain(x))} came"
+    )
+
+
+def writes_shared(rule: Rule, k: int, j: int) -> str:
+    """The message for an array that a function writes, and that another argument views."""
+    return (
+        f"{rule.name} writes into `{rule.binder.primal_name(k)}`, which may share memory with "
+        f"`{rule.binder.primal_name(j)}`: its rule takes them to be apart. Give it a copy"
+    )
+
+
+def when_writes(action: Callable[[Rule], None]) -> None:
+    """Call ``action(rule)`` whenever the rule of a function that writes is registered."""
+    _ON_WRITER.append(action)
+
+
+def when_changed(action: Callable[[], None]) -> None:
+    """Call ``action()`` whenever somebody outside the library registers a rule.
+
+    What was made of functions until then, by the rules that they had, is to be made again.
+
+    Parameters
+    ----------
+    action : callable
+        Takes nothing.
+    """
+    _ON_CHANGE.append(action)
+
+
+def changed() -> None:
+    """Tell those who keep what was made with the rules of before."""
+    for action in _ON_CHANGE:
+        action()
+
+
+def registering_place() -> str:
+    """The file and line that registers a rule."""
+    frame = sys._getframe(1)  # noqa: SLF001  (who registers is told in errors)
+    own = (__name__, *(f"fwdad.rules.{name}" for name in ("define", "reverse_rules", "adjoints")))
+    while frame.f_back is not None and frame.f_globals.get("__name__") in own:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

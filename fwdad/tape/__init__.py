@@ -1,1 +1,0 @@
-"""Programs as data: operations, their types, the checker, the printer and the passes."""

@@ -1,1 +1,0 @@
-"""``jvp``, ``grad`` and the like inside a traced function."""

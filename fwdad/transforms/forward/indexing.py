@@ -1,0 +1,106 @@
+"""Elements and parts of arrays: their tangents, term by term."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import INT, ArrayType, Number, Type
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes, add_term
+from fwdad.tangents.placed import Placed, even_steps, is_fixed
+from fwdad.tangents.zero import Zero
+from fwdad.transforms.forward.lanes import element_place, unit_lanes
+from fwdad.transforms.forward.state import State, broadcasts
+
+
+class Indexing(State):
+    """Indexes tangents."""
+
+    def _alignable(self, index: tuple[Any, ...]) -> None:
+        """Advanced indices apart from each other move their axes in front, before the lanes."""
+        advanced = [
+            k
+            for k, i in enumerate(index)
+            if i is not None and i is not Ellipsis and not isinstance(i, slice)
+        ]
+        arrays = [
+            k
+            for k in advanced
+            if isinstance(index[k], (list, np.ndarray))
+            or (type(index[k]) is Symbol and index[k].is_array)
+        ]
+        if arrays and advanced != list(range(advanced[0], advanced[-1] + 1)):
+            message = (
+                "index arrays apart from each other, as in a[i, :, j], cannot be pushed through a "
+                "tape: use numpy.take, or index in two steps"
+            )
+            raise UntraceableError(message)
+
+    def _indexed(self, chunk: Chunk, index: tuple[Any, ...], t: Type) -> Any:
+        """The tangent of ``a[index]``, term by term."""
+        places = zip(index, chunk.shape, strict=False)
+        known = all(
+            type(i) is int and (-n <= i < n if type(n) is int else i >= 0) for i, n in places
+        )
+        if known and len(index) == len(chunk.shape):
+            found = chunk.element(index)
+            if isinstance(found, Zero):
+                return found
+            numbers = {part: 1.0 if d is None else d for part, d in found.terms.items()}
+            return Chunk.of(self.n, (), numbers)
+        self._alignable(index)
+        terms: dict[Lanes, Any] = {}
+        for lanes, d in chunk.terms.items():
+            scaling: Any = d
+            if type(d) is Symbol and d.is_array:
+                whole: Any = d
+                if broadcasts(d.shape, chunk.shape):
+                    whole = np.broadcast_to(d, chunk.shape)
+                scaling = self.recorder.load(whole, index)
+            made = self._indexed_lanes(lanes, index, chunk.shape)
+            if isinstance(t, Number) and scaling is None:
+                scaling = 1.0
+            add_term(terms, made, scaling)
+        return Chunk.of(self.n, self._shape(t), terms)
+
+    def _indexed_lanes(self, lanes: Lanes, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Lanes:
+        if isinstance(lanes, Placed):
+            if is_fixed(index) and all(type(m) is int for m in shape):
+                # one out of range raises when the program gets there
+                with contextlib.suppress(IndexError):
+                    return lanes.indexed(index, shape)
+            place = self._place(lanes, index, shape)
+            if place is not None:
+                dtype = lanes.dtype
+                args = (self.n, place) if dtype == np.float64 else (self.n, place, dtype)
+                unit = ArrayType(dtype, (self.n,))
+                return Lanes(self.recorder.apply_typed(unit_lanes, args, unit))
+        array = lanes.array
+        if array.ndim < len(shape) + 1:
+            array = lanes.expanded(len(shape)).array
+        if broadcasts(array.shape[1:], shape):
+            array = np.broadcast_to(array, (self.n, *shape))
+        array = self.recorder.as_symbol(array)
+        return Lanes(self.recorder.load(array, (slice(None), *index)))
+
+    def _place(self, lanes: Placed, index: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
+        """The lane of an element at an index of numbers of the tape, where lanes go on evenly."""
+        numbers = all(type(i) is int or (type(i) is Symbol and not i.is_array) for i in index)
+        if not numbers or len(index) != len(shape) or lanes.shape != shape or not lanes.places.size:
+            return None
+        first, steps = even_steps(lanes.places)
+        if steps is None:
+            return None
+        place: Any = first
+        for axis, (i, m, step) in enumerate(zip(index, shape, steps, strict=True)):
+            if step:
+                # an index out of range has no lane: the element may be read nowhere else
+                own: Any = self.recorder.apply_typed(element_place, (i, m, axis), INT)
+                own = own if step == 1 else own * step
+                place = own if type(place) is int and place == 0 else own + place
+        return place

@@ -1,0 +1,67 @@
+"""Lanes on a tape: primitives that backends may have their own way for, and seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
+from fwdad.ir.types import ArrayType, Type
+from fwdad.tangents.scaling import scale_lanes
+
+
+def zero_lanes(n: int, like: Any) -> Any:
+    """Zero lanes for an array or number: ``(n, *like.shape)``."""
+    return np.zeros((n, *np.shape(like)), np.result_type(like, np.float16))
+
+
+def load_lanes(lanes: Any, *index: Any) -> Any:
+    """The lanes of one element, a copy."""
+    return lanes[(slice(None), *index)].copy()
+
+
+def unit_lanes(n: int, k: int, dtype: Any = float) -> Any:
+    """The lanes of the k-th number of a basis: one in lane k, if there is one."""
+    lanes = np.zeros(n, dtype)
+    if 0 <= k < n:
+        lanes[k] = 1.0
+    return lanes
+
+
+def element_place(i: int, n: int, axis: int) -> int:
+    """The place of an element along an axis of length n; it may be counted from the end."""
+    if not -n <= i < n:
+        message = f"index {i} is out of bounds for axis {axis} with size {n}"
+        raise IndexError(message)
+    return i + n if i < 0 else i
+
+
+BROADCASTING.add(scale_lanes)
+
+
+@dataclass
+class Basis:
+    """A seed that is known beforehand: lane k is the unit direction of flat index start + k.
+
+    Parameters
+    ----------
+    start : int
+        The first index; it may be negative.
+    shape : tuple of int
+        The shape of the argument.
+    """
+
+    start: int
+    shape: tuple[int, ...]
+
+
+Seed = Basis | bool
+"""How a parameter is seeded: by a basis, by lanes that are a parameter (True), or not at all."""
+
+
+def lanes_type(t: Type, n: int) -> ArrayType:
+    """The type of n lanes of a value."""
+    dtype = np.result_type(t.dtype, np.float16) if t.dtype.kind in "biu" else t.dtype
+    return ArrayType(dtype, (n, *t.shape))

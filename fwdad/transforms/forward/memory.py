@@ -1,0 +1,313 @@
+"""Memory pushed forward: loads, stores and windows are mirrored on shadow lanes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.analysis.alias import is_rearranged, windows
+from fwdad.ir.analysis.layout import Order, Orders, order_of
+from fwdad.ir.leaves import Leaves
+from fwdad.ir.ops import (
+    Apply,
+    Load,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.primitives.scatter_add import is_scatter, scattered, target_of
+from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
+from fwdad.ir.primitives.view_mirrors import is_window, window_or_copy
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import BOOL, ArrayType, Number, Type, number_type
+from fwdad.rules.core.lifter import written_down
+from fwdad.rules.core.registry import find_rule, function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.zero import ZERO, Zero
+from fwdad.transforms.forward.lanes import load_lanes
+from fwdad.transforms.forward.rule_table import MIRRORED, PASSING, ruled_function
+from fwdad.transforms.forward.views import Windows
+
+
+class Memory(Windows):
+    """Pushes loads, stores and windows forward."""
+
+    def _look_through(self, op: Apply) -> None:
+        """A window on memory that has shadows is one on its shadows, too."""
+        held = [v for o in windows(op) for v in values_in(o)]
+        seen = [v for v in held if v in self.shadow or v in self.windows]
+        if not seen or not any(is_array(v) for v in op.outputs):
+            return
+        if seen[0] in self.windows and op.function in MIRRORED and len(op.outputs) == 1:
+            if self._may_copy(op, seen[0], rows=self.recorder.rows):
+                self._must_be_dense(seen[0])
+            self._window_through(op, seen[0])
+            if self._may_copy(op, seen[0]):
+                self._is_window(op, seen[0])
+            return
+        mirrored: list[Symbol] = []
+        if op.function in MIRRORED or is_rearranged(op):
+            if seen[0] in self.windows:
+                self._must_be_dense(seen[0])
+            mirrored = self._mirrored(op, seen[0])
+            if len(mirrored) == 1 and self._may_copy(op, seen[0]):
+                mirrored = [self._beside(op, seen[0], *mirrored)]
+        if len(mirrored) == len(op.outputs):
+            for v, lanes in zip(op.outputs, mirrored, strict=True):
+                self.tangent.pop(v, None)
+                self.shadow[v] = lanes
+                lanes.value.type = self._lanes_type(self._here(v).type)  # its lengths are v's
+            return
+        called = op.function.function if isinstance(op.function, Leaves) else op.function
+        library = (getattr(called, "__module__", None) or "").split(".")[0]
+        if library == "numpy" and self._is_written_later(op):
+            message = (
+                f"{function_name(called)} may answer a window on an array that is written "
+                "later, and that carries derivatives: say .copy(), or write it before"
+            )
+            raise UntraceableError(message, op.location)
+
+    def _may_copy(self, op: Apply, a: Value, *, rows: bool = False) -> bool:
+        """Whether it makes a difference that a reshape may be a copy, as its argument lies."""
+        if op.function not in (np.reshape, np.ravel) or not self._is_written_later(op):
+            return False
+        return order_of(op) != "C" or self._orders(rows).of(a) is not Order.ROWS
+
+    def _orders(self, rows: bool) -> Orders:
+        """How the arrays of the block lie, if its arguments lie by rows or in any order."""
+        if rows not in self._known_orders:
+            self._known_orders[rows] = Orders(Program("", self.block, rows=rows))
+        return self._known_orders[rows]
+
+    def _beside(self, op: Apply, a: Value, lanes: Symbol) -> Symbol:
+        """The lanes of a reshape, which are a window where it is one."""
+        (v,) = op.outputs
+        args = (lanes, self.shadow[a], self._here(v), self._here(a))
+        return self.recorder.apply_typed(window_or_copy, args, lanes.type)
+
+    def _is_window(self, op: Apply, a: Value) -> None:
+        """Check, when it runs, that a reshape is a window, as tangents in slots have it."""
+        (v,) = op.outputs
+        found = self.recorder.apply_typed(is_window, (self._here(v), self._here(a)), BOOL)
+        message = (
+            f"{function_name(op.function)} answers a copy of an array that does not lie row by "
+            "row, and it is written: derivatives by a tape would be wrong. Say .copy() before it"
+        )
+        self.recorder.check(found, ValueError, (message,), op.location)
+
+    def _mirrored(self, op: Apply, a: Value) -> list[Symbol]:
+        """The same windows on the shadow; none if they cannot be told."""
+        held = Chunk.of(self.n, self._shape(a.type), {Lanes(self.shadow[a]): None})
+        if op.function in PASSING:
+            dots = [held] if len(op.args) == 1 and not op.kwargs else []
+        elif op.function is np.broadcast_to:
+            dots = [held.broadcast_to(self._shape(op.outputs[0].type))]
+        else:
+            rule = find_rule(ruled_function(op))
+            place = 1 if is_rearranged(op) else 0
+            if rule is None or op.args[place] is not a:
+                return []
+            bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+            given = [held if k == place else ZERO for k in range(len(bound))]
+            dots = written_down(rule, rule.body)(bound, tuple(given), **options)[1]
+            dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]
+        found = []
+        for t in dots:
+            if not isinstance(t, Chunk) or len(t.terms) != 1:
+                return []
+            ((lanes, d),) = t.terms.items()
+            if d is not None or type(lanes.array) is not Symbol or lanes.array.ndim != t.ndim + 1:
+                return []
+            found.append(lanes.array)
+        return found
+
+    def _is_written_later(self, op: Apply) -> bool:
+        """Whether memory that an operation's results may be is written after it."""
+        roots = set().union(*(self.memory.get(v, {v}) for v in op.outputs))
+        after = False
+        for outer in self.block.ops:
+            inside = [outer, *(inner for block in outer.blocks() for inner in walk(block))]
+            here = op in inside
+            for inner in inside:
+                if (after or (here and len(inside) > 1)) and any(
+                    self.memory.get(v, {v}) & roots for v in inner.writes()
+                ):
+                    return True
+            after = after or here
+        return False
+
+    def _scatter(self, op: Apply) -> None:
+        """``np.add.at``: the lanes are added alike."""
+        target: Any = target_of(op)
+        t = self.tangent_of(scattered(op))
+        array = target.array
+        if array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(array)):
+            self._shadow_stored(array)
+        if array in self.windows:
+            self._must_be_dense(array)
+        self._copy(op)
+        if array in self.shadow and isinstance(t, Chunk):
+            index = tuple(self._symbols(i) for i in target.at)
+            self._alignable(index)
+            lanes = self._aligned(t, array.type, target.at)
+            at = (slice(None), *index)
+            self.recorder.mutate(op.function, (self.shadow[array], at, lanes), {})
+
+    def _mutation(self, op: Apply, *, active: bool) -> None:
+        if is_scatter(op):
+            self._scatter(op)
+            return
+        if active:
+            message = (
+                f"{function_name(op.function)} writes into an array whose values carry "
+                "derivatives: that cannot be pushed through a tape. Write it as an assignment"
+            )
+            raise UntraceableError(message, op.location)
+        self._copy(op)
+
+    def _stack(self, op: Apply) -> None:
+        """A stack with active values on it has another one beside it, for their lanes."""
+        self._copy(op)
+        if op.function is new_stack:
+            (stack,) = op.outputs
+            if stack in self.facts.shadowed:
+                made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
+                self.shadow[stack] = made
+            return
+        stack = op.args[0]
+        if op.function is push:
+            x = op.args[1]
+            if stack not in self.facts.shadowed:
+                if not self._activity(x):
+                    return
+                self._note(self.facts.shadowed, {stack})
+            if stack not in self.shadow and self.again:
+                made = self.recorder.apply_typed(new_stack, (), stack_type(stack.type))
+                self.shadow[stack] = made
+            t: Any = x.type if isinstance(x, Value) else number_type(x)
+            lanes = self._lanes(x, t)
+            self.recorder.mutate(push, (self.shadow[stack], lanes), {})
+        elif stack in self.shadow and op.function is thin:
+            self.recorder.mutate(thin, (self.shadow[stack],), {})
+        elif stack in self.shadow:
+            (v,) = op.outputs
+            lane = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+            beside = self.shadow[stack].value
+            self.recorder.emit(Apply(op.function, (beside,), mutated=op.mutated, outputs=(lane,)))
+            self._hold(v, Symbol(lane, self.recorder))
+
+    def _load(self, op: Load) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        index = tuple(self._symbols(i) for i in op.index)
+        if op.array in self.shadow:
+            shadow = self.shadow[op.array]
+            if op.view:
+                made = self.recorder.load(shadow, (slice(None), *index))
+                made.value.type = ArrayType(made.dtype, (self.n, *v.type.shape))  # v's own lengths
+                self.shadow[v] = made
+            else:
+                self.tangent[v] = self._read(shadow, index, v.type)
+        elif op.array in self.windows:
+            self._load_placed(op, index)
+        elif op.array in self.tangent:
+            chunk = self._indexed(self.tangent[op.array], index, v.type)
+            if isinstance(chunk, Chunk):
+                self.tangent[v] = chunk
+        self._settled(op)  # what an index array gathers is memory, too
+
+    def _read(self, shadow: Symbol, index: tuple[Any, ...], t: Type) -> Chunk:
+        self._alignable(index)
+        if isinstance(t, Number):
+            lanes = self.recorder.apply_typed(
+                load_lanes, (shadow, *index), ArrayType(shadow.dtype, (self.n,))
+            )
+            return Chunk.of(self.n, (), {Lanes(lanes): 1.0})
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        return Chunk.of(self.n, self._shape(t), {Lanes(lanes): None})
+
+    def _written_lanes(self, op: Store | Update, t: Any) -> tuple[Symbol, tuple[Any, ...]] | None:
+        """The lanes that a write of a tangent changes, and the index; None if it is written now."""
+        if isinstance(t, Chunk):
+            op.check_derivatives_fit()
+        if op.array not in self.shadow and (not isinstance(t, Zero) or self._has_lanes(op.array)):
+            self._shadow_stored(op.array)
+        if op.array in self.windows:
+            self._place_store(op, t if isinstance(t, Chunk) else None)
+            return None
+        if op.array not in self.shadow:
+            self._copy(op)
+            return None
+        index = tuple(self._symbols(i) for i in op.index)
+        self._alignable(index)
+        return self.shadow[op.array], index
+
+    def _store(self, op: Store) -> None:
+        t = self.tangent_of(op.value)
+        written = self._written_lanes(op, t)
+        if written is None:
+            return
+        shadow, index = written
+        lanes: Any = 0.0
+        if isinstance(t, Chunk):
+            lanes = self._aligned(t, op.array.type, op.index)
+            if lanes.dtype.kind == "c" and shadow.dtype.kind != "c":
+                lanes = self.recorder.apply(np.real, (lanes,), {})
+        self._copy(op)
+        self.recorder.store(shadow, (slice(None), *index), lanes)
+
+    def _aligned(self, t: Chunk, target: Type, index: tuple[Operand, ...]) -> Any:
+        """Lanes that broadcast against an indexed array as the value itself does."""
+        rank, along = target.ndim, 0  # `along`: the axes that index arrays leave together
+        for i in index:
+            if i is None:
+                rank += 1
+            elif i is not Ellipsis and not isinstance(i, slice):
+                of = i.type if isinstance(i, Value) else np.asarray(i)
+                mask = of.ndim if of.dtype.kind == "b" else 0
+                rank -= mask or 1
+                along = max(along, 1 if mask else of.ndim)
+        rank += along
+        missing = rank - len(t.shape)
+        lanes = self._multiplied(t)
+        if missing:  # NumPy drops leading axes of length one, too
+            head = (slice(None), *((None,) * missing if missing > 0 else (0,) * -missing))
+            lanes = self.recorder.load(self.recorder.as_symbol(lanes), head)
+        return lanes
+
+    def _update(self, op: Update) -> None:
+        t = self.tangent_of(op.value)
+        written = self._written_lanes(op, t)
+        if written is None:
+            return
+        shadow, index = written
+        at = (slice(None), *index)
+        if op.function in (operator.add, operator.sub):
+            if isinstance(t, Chunk):
+                lanes = self._aligned(t, op.array.type, op.index)
+                self._copy(op)
+                self.recorder.update(shadow, at, op.function, lanes)
+            else:
+                self._copy(op)
+            return
+        old = self._old(op, index)
+        y, y_dot = self._combined(op, old, self._read_any(shadow, index, old), t)
+        lanes = y_dot.lanes
+        self.recorder.store(self._here(op.array), index, y)
+        self.recorder.store(shadow, at, lanes)
+
+    def _read_any(self, shadow: Symbol, index: tuple[Any, ...], old: Symbol) -> Chunk:
+        if not old.is_array:
+            return self._read(shadow, index, old.type)
+        lanes = self.recorder.load(shadow, (slice(None), *index))
+        copy = self.recorder.apply(np.ndarray.copy, (lanes,), {})
+        return Chunk.of(self.n, self._shape(old.type), {Lanes(copy): None})

@@ -1,0 +1,279 @@
+"""Lanes that are written place by place: the primitive, and runs of places.
+
+A run is ``(element, lane, steps)``: its elements and lanes go on from there in nested arithmetic
+steps ``(count, elements, lanes)``, outermost first. The bands of a matrix are a few runs each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fwdad.ir.types import ArrayType
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.placed import NOWHERE, Placed
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.zero import ZERO
+from fwdad.transforms.forward.slots import Slots, Window
+
+if TYPE_CHECKING:
+    from fwdad.ir.builder.recorder import Recorder
+
+MAX_RUNS = 64  # of one coefficient; more are no pattern that is worth its code
+
+Run = tuple[int, int, tuple[tuple[int, int, int], ...]]
+
+
+def place_lanes(
+    n: int, shape: tuple[int, ...], dtype: Any, runs: Any, *coefficients: Any
+) -> np.ndarray:
+    """Lanes ``(n, *shape)`` that are zero but for coefficients at their places.
+
+    Parameters
+    ----------
+    n : int
+        The number of lanes.
+    shape : tuple of int
+        The shape of the primal.
+    dtype : dtype
+        Of the lanes.
+    runs : tuple of tuple of Run
+        For each coefficient its places.
+    *coefficients : scalar or array
+        What is there; arrays broadcast to ``shape``.
+    """
+    size = math.prod(shape)
+    flat = np.zeros(n * size, dtype)
+    for own, d in zip(runs, coefficients, strict=True):
+        values = np.broadcast_to(d, shape).reshape(-1) if np.ndim(d) else d
+        for element, lane, steps in own:
+            at, of = indices(element, lane, steps, size)
+            flat[at] += values[of] if np.ndim(d) else values
+    return flat.reshape((n, *shape))
+
+
+def indices(element: int, lane: int, steps: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where a run is in lanes and in the primal, both flat."""
+    at, of = np.array(lane * size + element), np.array(element)
+    for count, elements, lanes in steps:
+        k = np.arange(count)
+        at = np.add.outer(at, k * (lanes * size + elements))
+        of = np.add.outer(of, k * elements)
+    return at, of
+
+
+def places_meet(size: int, runs: Any) -> bool:
+    """Whether several coefficients have an element of the lanes in common."""
+    found = [
+        indices(element, lane, steps, size)[0].ravel()
+        for own in runs
+        for element, lane, steps in own
+    ]
+    return bool(found) and len(np.unique(np.concatenate(found))) < sum(map(len, found))
+
+
+def runs_of(places: np.ndarray) -> tuple[Run, ...]:
+    """The places of a primal as runs."""
+    flat = places.ravel()
+    elements = np.flatnonzero(flat >= 0)
+    found: list[Run] = []
+    starts = list(zip(elements.tolist(), flat[elements].tolist(), strict=True))
+    for (element, lane), step in _progressions(starts):
+        found.append((element, lane, (step,) if step[0] > 1 else ()))
+    while True:
+        before = len(found)
+        found = _grouped(found)
+        if len(found) == before:
+            return tuple(found)
+
+
+def _grouped(runs: list[Run]) -> list[Run]:
+    """Neighbouring runs that are alike, as one with a step more."""
+    made: list[Run] = []
+    k = 0
+    while k < len(runs):
+        stop = k + 1
+        while stop < len(runs) and runs[stop][2] == runs[k][2]:
+            stop += 1
+        for (element, lane), step in _progressions([run[:2] for run in runs[k:stop]]):
+            made.append((element, lane, ((step,) if step[0] > 1 else ()) + runs[k][2]))
+        k = stop
+    return made
+
+
+def _progressions(
+    points: list[tuple[int, int]],
+) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
+    """A list of points cut into arithmetic progressions: first point, (count, step, step)."""
+    made = []
+    last = len(points) - 1
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
+    k = 0
+    while k <= last:
+        stop = k
+        while stop < last and steps[stop] == steps[k]:
+            stop += 1
+        if stop == k + 1 and stop + 1 < last and steps[stop] == steps[stop + 1]:
+            stop = k  # a single point, before a longer progression
+        step = steps[k] if stop > k else (0, 0)
+        made.append((points[k], (stop - k + 1, *step)))
+        k = stop + 1
+    return made
+
+
+class Placer:
+    """Writes placed lanes out, on one tape.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __call__(self, n: int, shape: tuple[int, ...], terms: dict[Any, Any]) -> Any:
+        """The lanes of a sum of scaled placed lanes."""
+        runs: list[Any] = []
+        coefficients: list[Any] = []
+        dense: Any = None
+        dtype = Chunk.of(n, shape, terms).dtype
+        for lanes, d in terms.items():
+            places = np.broadcast_to(lanes.places, shape)
+            own = runs_of(places)
+            if len(own) > MAX_RUNS:
+                array = self.recorder.as_symbol(_written_out(n, places, lanes.dtype))
+                term = array if d is None else scale_lanes(d, array)
+                dense = term if dense is None else dense + term
+            elif own:
+                runs.append(own)
+                coefficients.append(1.0 if d is None else d)
+        if dense is not None and not runs:
+            return dense
+        t = ArrayType(dtype, (n, *shape))
+        args = (n, tuple(shape), dtype, tuple(runs), *coefficients)
+        placed = self.recorder.apply_typed(place_lanes, args, t)
+        return placed if dense is None else dense + placed
+
+    def joined(self, shape: tuple[int, ...], parts: list[tuple[Any, Chunk]]) -> Chunk | None:
+        """The tangent of an array made of others, at indices; None if it has too many terms."""
+        first = parts[0][1]
+        dtype = np.result_type(*(t.dtype for _, t in parts))
+        whole = Window(Slots(self.recorder, first.n, shape, dtype, self))
+        if not all(whole.store(index, t) for index, t in parts):
+            return None
+        return whole.chunk(copy=False)
+
+
+def _written_out(n: int, places: np.ndarray, dtype: Any) -> np.ndarray:
+    flat = places.ravel()
+    (elements,) = np.nonzero(flat >= 0)
+    array = np.zeros((n, flat.size), dtype)
+    array[flat[elements], elements] = 1
+    return array.reshape((n, *places.shape))
+
+
+def places_of(shape: tuple[int, ...], runs: tuple[Run, ...]) -> np.ndarray:
+    """The places that runs stand for; the inverse of :func:`runs_of`."""
+    size = math.prod(shape)
+    flat = np.full(size, NOWHERE)
+    for element, lane, steps in runs:
+        at, of = indices(element, lane, steps, size)
+        flat[of] = at // size
+    return flat.reshape(shape)
+
+
+def pushed_places(recorder: Recorder, of: tuple[Any, ...], dots: list[Any]) -> Any:
+    """The tangent of lanes that are placed, for a derivative of a derivative.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    of : tuple
+        ``(n, shape, dtype, runs)``, as :func:`place_lanes` takes them.
+    dots : list of Chunk or ZERO
+        The tangents of the coefficients.
+    """
+    n, shape, dtype, runs = of
+    total: Any = ZERO
+    for own, t in zip(runs, dots, strict=True):
+        if not isinstance(t, Chunk):
+            continue
+        t = t.broadcast_to(shape)
+        if all(lanes.placed for lanes in t.terms):
+            held = np.result_type(dtype, t.dtype)
+            for lanes, d in t.terms.items():
+                assert isinstance(lanes, Placed)
+                outer = lanes.moved(_placed_again(n, np.broadcast_to(lanes.places, shape), own))
+                placed = recorder.apply_typed(
+                    place_lanes,
+                    (n, shape, held, (own,), 1.0 if d is None else d),
+                    ArrayType(held, (n, *shape)),
+                )
+                total = total + Chunk.of(t.n, (n, *shape), {outer: placed})
+            continue
+        wide = (t.n, *shape)
+        places = runs_of(np.broadcast_to(places_of(shape, own), wide))
+        lanes_dtype = np.result_type(dtype, t.dtype)
+        placed = recorder.apply_typed(
+            place_lanes, (n, wide, lanes_dtype, (places,), t.lanes),
+            ArrayType(lanes_dtype, (n, *wide)),
+        )  # fmt: skip
+        total = total + Chunk(recorder.apply(np.moveaxis, (placed, 1, 0), {}))
+    return total
+
+
+def pulled_places(recorder: Recorder, of: tuple[Any, ...], lanes_bar: Any) -> list[Any]:
+    """The cotangents of the coefficients of lanes that are placed, as large as the primal.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        Writes the tape.
+    of : tuple
+        ``(n, shape, dtype, runs)``, as :func:`place_lanes` takes them.
+    lanes_bar : Symbol
+        The cotangent of the lanes.
+    """
+    n, shape, _, runs = of
+    size = math.prod(shape)
+    flat = recorder.apply(np.reshape, (lanes_bar, (n * size,)), {})
+    found = []
+    for own in runs:
+        places = np.full(size, NOWHERE)
+        for element, lane, steps in own:
+            at, elements = indices(element, lane, steps, size)
+            places[elements] = at
+        inside = places != NOWHERE
+        where = np.where(inside, places, 0).reshape(shape)
+        bar = recorder.load(flat, recorder.as_symbol(where) if shape else int(where))
+        if not inside.all():
+            inside_symbol = recorder.as_symbol(inside.reshape(shape))
+            bar = recorder.apply(np.where, (inside_symbol, bar, 0.0), {})
+        found.append(bar)
+    return found
+
+
+def _placed_again(n: int, outer: np.ndarray, runs: tuple[Run, ...]) -> np.ndarray:
+    """Where the elements of placed lanes move, whose coefficients move at places of their own."""
+    flat = np.full(n * outer.size, NOWHERE)
+    for element, lane, steps in runs:
+        at, of = indices(element, lane, steps, outer.size)
+        flat[at] = outer.reshape(-1)[of]
+    return flat.reshape((n, *outer.shape))
+
+
+__all__ = [
+    "Placer",
+    "place_lanes",
+    "places_meet",
+    "places_of",
+    "pulled_places",
+    "pushed_places",
+    "runs_of",
+]

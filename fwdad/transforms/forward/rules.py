@@ -1,0 +1,429 @@
+"""Calls pushed forward: by the partials of elementwise rules, by rule bodies, or whole."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import (
+    DualLeakError,
+    MissingRuleError,
+    RuleError,
+    UntraceableError,
+    is_library_file,
+)
+from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
+from fwdad.ir.analysis.alias import may_be_window
+from fwdad.ir.analysis.reassociation import hand_on
+from fwdad.ir.ops import Apply, Value, is_array, values_in
+from fwdad.ir.primitives.opaque_call import PushWhole, Whole
+from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
+from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
+from fwdad.ir.types import ArrayType, Number, Type
+from fwdad.rules.core.containers import rebuild
+from fwdad.rules.core.contract import checked, view_is_written
+from fwdad.rules.core.lifter import written_down
+from fwdad.rules.core.registry import find_rule, function_name
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.transforms.forward.lanes import load_lanes
+from fwdad.transforms.forward.memory import Memory
+from fwdad.transforms.forward.placing import place_lanes, pushed_places
+from fwdad.transforms.forward.rule_table import CONSTANT, GATHERING, PASSING, ruled_function
+from fwdad.transforms.forward.state import AgainError
+from fwdad.transforms.integer_derivatives import check_derivatives_fit
+
+
+class _Wanted(Lanes):
+    """Lanes that a rule answers by itself; it is told if somebody uses them."""
+
+    __slots__ = ("_index", "_push")
+
+    def __init__(self, array: Any, push: PushWhole, index: int) -> None:
+        super().__init__(array)
+        self._push = push
+        self._index = index
+
+    @property
+    def array(self) -> Any:
+        """The lanes."""
+        self._push.wanted.add(self._index)
+        return self._array
+
+
+_TERMS = 4  # lanes that a number's tangent may be a sum of, if they are no unit directions
+
+
+class Rules(Memory):
+    """Pushes calls of functions forward."""
+
+    def _apply(self, op: Apply) -> None:
+        active = any(self.is_active(v) for o in op.operands() for v in values_in(o))
+        block, first = self.recorder.block, len(self.recorder.block.ops)
+        if op.function in (new_stack, push, pop, top, thin):
+            self._stack(op)
+            return
+        check_derivatives_fit(op, self.is_active)
+        if op.mutated:
+            self._mutation(op, active=active)
+            return
+        if not active or op.function in CONSTANT or not _has_tangent(op):
+            self._copy(op)
+        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+            self._gather(op)
+        elif op.function in PASSING or _is_number_class(op.function):
+            self._convert(op)
+        else:
+            self._refuse_written_view(op)
+            self._by_rule(op)
+            self._bound_terms(op)
+        self._look_through(op)
+        self._settled(op)
+        hand_on(op, block.ops[first:])
+
+    def _refuse_written_view(self, op: Apply) -> None:
+        """Refuse what a user's function may return as a view, if that memory is written."""
+        rule = find_rule(ruled_function(op))
+        if rule is None or not rule.of_user or rule.returns == "new":
+            return
+        if any(self.memory.get(v, {v}) & self.written for v in op.outputs if is_array(v)):
+            message = view_is_written(rule)
+            raise UntraceableError(message, op.location)
+
+    def _bound_terms(self, op: Apply) -> None:
+        """Multiply a number's tangent out that is a sum of many lanes.
+
+        Each is scaled by all that follows, and for each use of the number: a loop that pops many
+        numbers would become ten times as long.
+        """
+        for v in op.outputs:
+            held = self.tangent.get(v)
+            if not isinstance(held, Chunk) or held.shape:
+                continue
+            free = sum(not lanes.placed and lanes.lane < 0 for lanes in held.terms)
+            if free > max(_TERMS, self.n):
+                self.tangent[v] = Chunk.of(self.n, (), {Lanes(self._multiplied(held)): 1.0})
+
+    def _convert(self, op: Apply) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        chunk = self.tangent_of(op.args[0])
+        if op.function is complex and len(op.args) == 2:
+            chunk = chunk + self.tangent_of(op.args[1]) * 1j
+        if isinstance(v.type, Number) and chunk.shape:
+            chunk = self._indexed(chunk, (0,) * len(chunk.shape), v.type)
+            if isinstance(chunk, Zero):
+                return
+        if v.type.dtype.kind != "c" and chunk.dtype.kind == "c":
+            chunk = chunk.real
+        self.tangent[v] = chunk
+
+    def _gather(self, op: Apply) -> None:
+        """``np.array([[a, b], [c, d]])`` of numbers and arrays, nested to any depth."""
+        (v,) = op.outputs
+        self._copy(op)
+        n, shape = self.n, self._shape(v.type)
+        lanes = self.recorder.apply(np.zeros, ((n, *shape), v.type.dtype), {})
+        for at, p in nested_parts(op.args[0], len(shape)):
+            chunk = self.tangent_of(p)
+            if not isinstance(chunk, Chunk):
+                continue
+            if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
+                for held, d in chunk.terms.items():
+                    self.recorder.store(lanes, (held.lane, *at), self._coefficient(d))
+            else:
+                self.recorder.store(lanes, (slice(None), *at), self._multiplied(chunk))
+        self.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})
+
+    def _by_own_law(self, op: Apply, function: Any) -> bool:
+        """What is known of functions that a transform writes, and of ``ravel``."""
+        if function is np.ravel:
+            order = op.kwargs.get("order", op.args[1] if len(op.args) > 1 else "C")
+            if order in ("C", "F"):
+                self._ravelled(op, order)
+                return True
+        elif function is np.broadcast_to:
+            self._copy(op)
+            (v,) = op.outputs
+            self.tangent[v] = self.tangent_of(op.args[0]).broadcast_to(self._shape(v.type))
+            return True
+        elif function is load_lanes:
+            self._copy(op)
+            lanes, *index = op.args
+            at = (slice(None), *(self._symbols(i) for i in index))
+            found = self._indexed(self.tangent_of(lanes), at, op.outputs[0].type)
+            self.tangent[op.outputs[0]] = found
+            return True
+        elif function is place_lanes:
+            self._copy(op)
+            dots = [self.tangent_of(d) for d in op.args[4:]]
+            self.tangent[op.outputs[0]] = pushed_places(self.recorder, op.args[:4], dots)
+            return True
+        elif function is scale_lanes:
+            self._elementwise(op, find_rule(np.multiply))
+            return True
+        return False
+
+    def _by_rule(self, op: Apply) -> None:
+        function = ruled_function(op)
+        if self._by_own_law(op, function):
+            return
+        rule = find_rule(function)
+        if rule is None and (isinstance(function, Whole) or _has_source(function)):
+            dots = tuple(self.tangent_of(a) for a in op.args)
+            named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+            self._whole(op, None, (dots, named), "no frule")
+            return
+        if rule is None:
+            message = (
+                f"no frule for {function_name(op.function)}, which meets a value that carries a "
+                "derivative"
+            )
+            raise MissingRuleError(message, op.location)
+        if rule.kind == "constant":
+            self._copy(op)
+            return
+        if rule.kind == "elementwise":
+            if len(op.args) > len(rule.partials) or op.kwargs:
+                self._only_primals(op, rule)
+            self._written_or_whole(op, rule, self._elementwise)
+            return
+        self._only_primals(op, rule)
+        self._written_or_whole(op, rule, self._by_body)
+
+    def _by_body(self, op: Apply, rule: Any) -> None:
+        """Write what the body of a rule does."""
+        dots, named = self._dots_of(op)
+        bound, options = rule.binder.bind(self._symbols(op.args), self._symbols(op.kwargs))
+        given, _ = rule.binder.bind(dots, named)
+        answer = written_down(rule, rule.body)(bound, tuple(_tangent(t) for t in given), **options)
+        y, y_dot = checked(rule, answer, bound, self.n)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        if rule.of_user and rule.returns == "new":
+            y = self._own_memory(y, (op.args, op.kwargs))
+        self._answer(op.outputs, y, y_dot)
+
+    def _own_memory(self, y: Any, given: Any) -> Any:
+        """What a rule has returned, as new arrays: its function returns new ones."""
+        before = {self._here(v).value for v in values_in(given)}
+
+        def own(_path: Any, x: Any) -> Any:
+            if type(x) is Symbol and x.is_array and self.recorder.owners(x.value) & before:
+                return self.recorder.apply(np.ndarray.copy, (x,), {})
+            return x
+
+        return rebuild(y, own)
+
+    def _dots_of(self, op: Apply) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The tangents of a call's arguments."""
+        named = {key: self.tangent_of(a) for key, a in op.kwargs.items()}
+        return tuple(self.tangent_of(a) for a in op.args), named
+
+    def _written_or_whole(self, op: Apply, rule: Any, write: Callable[[Apply, Any], None]) -> None:
+        """Write a rule down by its operations, or whole where its body cannot be."""
+        mark = len(self.recorder.block.ops), self.recorder.mark()
+        try:
+            write(op, rule)
+        except (MissingRuleError, DualLeakError, RuleError, AgainError):
+            raise
+        except Exception as error:  # whatever a rule's body raises on symbols
+            if self.again:
+                raise AgainError from error
+            self._rewind(mark)
+            self._whole(op, rule, self._dots_of(op), error)
+
+    def _rewind(self, mark: tuple[int, Any]) -> None:
+        """Take back what an attempt has written into the open block."""
+        del self.recorder.block.ops[mark[0] :]
+        self.recorder.forget(mark[1])
+
+    def _only_primals(self, op: Apply, rule: Any) -> None:
+        """Refuse derivatives in what the rule takes as an option."""
+        _, options = rule.of_call(*self._dots_of(op))
+        for name, t in options.items():
+            if isinstance(t, (Chunk, Undefined)) or (
+                isinstance(t, (list, tuple)) and any(isinstance(part, Chunk) for part in t)
+            ):
+                message = (
+                    f"the frule of {function_name(op.function)} takes `{name}` as an option, and "
+                    "here it carries a derivative. Register a rule that has it among its primals, "
+                    f"or say fwdad.stop_gradient({name})"
+                )
+                raise MissingRuleError(message, op.location)
+
+    def _whole(
+        self, op: Apply, rule: Any, dots: tuple[Any, dict[str, Any]], reason: Exception | str
+    ) -> None:
+        """A rule that cannot be written down runs by itself, as one operation."""
+        lanes: list[Any] = []
+
+        def note(t: Any) -> Any:
+            if isinstance(t, Chunk):
+                lanes.append(self.recorder.operand(self._multiplied(t)))
+                return True
+            if isinstance(t, dict):
+                return {key: note(item) for key, item in t.items()}
+            if isinstance(t, Undefined):
+                t.use()
+            return type(t)(note(item) for item in t) if isinstance(t, (list, tuple)) else False
+
+        active = (note(dots[0]), note(dots[1]))
+        function = ruled_function(op)
+        push = PushWhole(function, rule, self.n, active, [v.type for v in op.outputs])
+        push.because(reason, op.location)
+        if may_be_window(op.function):  # what may be a window on an argument stays one
+            self._copy(op)
+            values = tuple(Value(v.type) for v in op.outputs)
+        else:
+            values = tuple(self._fresh(v) for v in op.outputs)
+        made = []
+        for k, v in enumerate(op.outputs):
+            if v.type.dtype.kind in "fc":
+                held = Value(self._lanes_type(v.type), f"{v.name}_dot" if v.name else None)
+                made.append(held)
+                lanes_of_v = Symbol(held, self.recorder)
+                self._give_lanes(v, lanes_of_v, _Wanted(lanes_of_v, push, k))
+        args = (self._operand(op.args), tuple(lanes))
+        kwargs = {key: self._operand(a) for key, a in op.kwargs.items()}
+        self.recorder.emit(Apply(push, args, kwargs, outputs=(*values, *made)))
+
+    def _ravelled(self, op: Apply, order: str) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        lanes = self.tangent_of(op.args[0]).reshape(-1, order=order)
+        _retype(lanes, v)
+        self.tangent[v] = Chunk.of(self.n, self._shape(v.type), lanes.terms)
+
+    def _as_python(self, y: Symbol, wanted: Type) -> Symbol:
+        """A number of NumPy's as one of Python's of the same dtype: rules answer the former."""
+        if not (isinstance(wanted, Number) and wanted.python and isinstance(y.type, Number)):
+            return y
+        convert = {"f": float, "c": complex}.get(wanted.dtype.kind)
+        if convert is None or y.type.python or y.type.dtype != wanted.dtype:
+            return y
+        return self.recorder.apply(convert, (y,), {})
+
+    def _answer(self, outputs: tuple[Value, ...], y: Any, y_dot: Any) -> None:
+        """What a rule answered, as the primals and tangents of the outputs."""
+        values = list(y) if isinstance(y, (tuple, list)) else [y]
+        dots = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        dots = [t for p, t in zip(values, dots, strict=True) if p is not None]
+        values = [p for p in values if p is not None]
+        for v, p, t in zip(outputs, values, dots, strict=True):
+            symbol = self._as_python(self.recorder.as_symbol(p), v.type)
+            if not _agrees(symbol, v.type) or not _fits(getattr(t, "shape", v.type.shape), v.type):
+                message = f"a rule answers a {symbol.type} where a {v.type} is due"
+                raise UntraceableError(message)
+            if symbol.value.name is None:
+                symbol.value.name = v.name
+            if isinstance(v.type, ArrayType):
+                symbol.value.type = v.type
+                self.recorder.measure(symbol.value)
+            self.primal[v] = symbol
+            self._origin[symbol.value] = v
+            if isinstance(t, Chunk):
+                _retype(t, v)
+                t = Chunk.of(t.n, self._shape(v.type), t.terms)
+            if isinstance(t, (Chunk, Undefined)):
+                self.tangent[v] = t
+
+    def _elementwise(self, op: Apply, rule: Any) -> None:
+        self._copy(op)
+        (v,) = op.outputs
+        y = self.primal[v]
+        dtype = v.type.dtype
+        args, _ = rule.of_call(op.args, op.kwargs)
+        numbers = [as_numpy_number(self._symbols(a), dtype) for a in args]
+        if ruled_function(op) is np.true_divide:
+            numbers[1] = as_divisor(numbers[1], dtype)
+        result = as_numpy_number(y, dtype)
+        y_dot: Any = ZERO
+        for k, a in enumerate(args):
+            t = self.tangent_of(a)
+            if isinstance(t, Zero):
+                continue
+            with np.errstate(all="ignore"):  # of numbers that are known
+                d = written_down(rule, rule.partials[k])(*numbers, result)
+            y_dot = y_dot + self._scaled(t, d, v.type)
+        if not isinstance(y_dot, Zero):
+            self.tangent[v] = y_dot
+
+
+def nested_parts(parts: Any, ndim: int) -> list[tuple[tuple[int, ...], Any]]:
+    """What nested lists hold, each with its place in the array that is made of them.
+
+    Parameters
+    ----------
+    parts : list or tuple
+        Of numbers and arrays, nested to any depth.
+    ndim : int
+        The rank of the array, at least that of the lists.
+    """
+    found: list[tuple[tuple[int, ...], Any]] = []
+
+    def look(part: Any, at: tuple[int, ...]) -> None:
+        if isinstance(part, (list, tuple)):
+            for k, item in enumerate(part):
+                look(item, (*at, k))
+        else:
+            rank = part.type.ndim if isinstance(part, Value) else np.ndim(part)
+            found.append(((*(0,) * (ndim - len(at) - rank), *at), part))  # zeros for `ndmin`
+
+    look(parts, ())
+    return found
+
+
+def _has_tangent(op: Apply) -> bool:
+    """Whether an output has a tangent space."""
+    return any(v.type.dtype.kind in "fc" for v in op.outputs)
+
+
+def _tangent(t: Any) -> Any:
+    """What a rule is given: not the values that stand in for parameters left out."""
+    return t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO
+
+
+def _agrees(symbol: Symbol, t: Type) -> bool:
+    """Whether a symbol is of the type that a value was traced with."""
+    found = symbol.type
+    same = isinstance(found, Number) == isinstance(t, Number) and found.dtype == t.dtype
+    python = getattr(found, "python", None) == getattr(t, "python", None)
+    return same and python and _fits(found.shape, t)
+
+
+def _fits(shape: tuple[Any, ...], t: Type) -> bool:
+    """Whether a shape may be that of a type: known lengths agree."""
+    pairs = zip(shape, t.shape, strict=False)
+    known = [(m, n) for m, n in pairs if isinstance(m, int) and isinstance(n, int)]
+    return len(shape) == t.ndim and all(m == n for m, n in known)
+
+
+def _retype(t: Chunk, v: Value) -> None:
+    """Type lanes that are as large as their value with its lengths."""
+    for lanes in t.terms:
+        if not lanes.placed and type(lanes.array) is Symbol:
+            held = lanes.array.value
+            n, *dims = held.type.shape
+            if len(dims) == v.type.ndim == len(t.shape):
+                sizes: tuple[Any, ...] = t.shape
+                shape = [
+                    own if isinstance(s, Length) and s.size is d else d
+                    for d, own, s in zip(dims, v.type.shape, sizes, strict=True)
+                ]
+                held.type = ArrayType(held.type.dtype, (n, *shape))
+
+
+def _has_source(function: Any) -> bool:
+    """Whether a library's function without a rule is Python, for the builder to go through."""
+    inner = getattr(function, "_implementation", function)
+    return isinstance(inner, types.FunctionType) and is_library_file(inner.__code__.co_filename)
+
+
+def _is_number_class(f: Any) -> bool:
+    return isinstance(f, type) and issubclass(f, (np.floating, np.complexfloating))

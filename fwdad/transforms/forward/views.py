@@ -1,0 +1,127 @@
+"""Memory whose tangent is in slots, pushed forward: loads, stores and windows of fixed indices.
+
+Whatever is not known by its places any more (an index of the program's, a store in a loop or under
+a condition, a tangent with dense lanes) makes the memory's shadow a dense one, from the start.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.ops import Apply, Load, Store, Update, Value, values_in
+from fwdad.ir.symbol import Symbol, as_numpy_number
+from fwdad.rules.core.registry import find_rule
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.placed import is_fixed
+from fwdad.transforms.forward.indexing import Indexing
+from fwdad.transforms.forward.rule_table import RULE_OF
+
+
+class Windows(Indexing):
+    """Pushes memory forward whose tangent is in slots."""
+
+    def _window_through(self, op: Apply, a: Value) -> None:
+        """A window on memory whose tangent is in slots; a copy has its tangent already."""
+        (v,) = op.outputs
+        rest = (*op.args[1:], op.kwargs)
+        if op.function in (np.real, np.imag) and a.type.dtype.kind == "c":
+            self._must_be_dense(a)  # one part of an element has no slot of its own
+        if op.args[0] is not a or any(True for _ in values_in(rest)):
+            self._must_be_dense(a)
+        made = self.windows[a].through(op.function, op.args[1:], op.kwargs)
+        if made is not None:
+            self.tangent.pop(v, None)
+            self.windows[v] = made
+        elif op.function not in (np.reshape, np.ravel):  # these two may be copies
+            self._must_be_dense(a)
+
+    def _load_placed(self, op: Load, index: tuple[Any, ...]) -> None:
+        """A window on memory whose tangent is in slots, or a copy of some of its elements."""
+        (v,) = op.outputs
+        window = self.windows[op.array]
+        if not op.view:
+            found = self._indexed(window.chunk(copy=False), index, v.type)
+            if isinstance(found, Chunk):
+                self.tangent[v] = found
+        elif is_fixed(index):
+            self.windows[v] = window.at(index)
+        else:
+            self._must_be_dense(op.array)
+
+    def _place_store(self, op: Store | Update, t: Chunk | None) -> None:
+        """Store into memory whose tangent is in slots."""
+        index = self._fixed_index(op)
+        if isinstance(op, Update):
+            if t is None and op.function in (operator.add, operator.sub):
+                self._copy(op)
+                return
+            t = self._updated(op, index, t)
+        else:
+            self._copy(op)
+        self._window_store(op.array, index, t)
+
+    def _window_store(self, array: Value, index: tuple[Any, ...], t: Chunk | None) -> None:
+        try:
+            done = self.windows[array].store(index, t)
+        except ValueError:  # shapes that do not fit: said when the program runs
+            done = False
+        if not done:
+            self._must_be_dense(array)
+
+    def _fixed_index(self, op: Store | Update) -> tuple[Any, ...]:
+        """The index of a store, which must be known and happen once."""
+        index = tuple(self._symbols(i) for i in op.index)
+        shape = self.windows[op.array].shape
+        if self._is_nested() or not is_fixed(index) or not _fits_in(shape, index):
+            self._must_be_dense(op.array)
+        return index
+
+    def _updated(self, op: Update, index: tuple[Any, ...], t: Chunk | None) -> Chunk:
+        """Update the primal in place; answers the tangent of what is there now."""
+        if op.function in (operator.add, operator.sub):
+            self._copy(op)
+            held = self._held(op, index)
+            assert t is not None
+            t = t if op.function is operator.add else -t
+            return held + (t if t.shape == held.shape else t.broadcast_to(held.shape))
+        old = self._old(op, index)
+        y, y_dot = self._combined(op, old, self._held(op, index), t)
+        self.recorder.store(self._here(op.array), index, y)
+        return y_dot
+
+    def _held(self, op: Update, index: tuple[Any, ...]) -> Chunk:
+        """The tangent of what an update finds, in slots."""
+        window = self.windows[op.array].at(index)
+        return window.chunk()
+
+    def _old(self, op: Update, index: tuple[Any, ...]) -> Symbol:
+        old = self.recorder.load(self._here(op.array), index)
+        if old.is_array:
+            old = self.recorder.apply(np.ndarray.copy, (old,), {})
+        return old
+
+    def _combined(self, op: Update, old: Symbol, held: Chunk, t: Any) -> tuple[Symbol, Chunk]:
+        """The value and the tangent that an update leaves, by the rule of its function."""
+        rule = find_rule(RULE_OF[op.function])
+        if rule is None or rule.kind != "elementwise":
+            message = f"`{op.function.__name__}` in place cannot be pushed through a tape"
+            raise UntraceableError(message, op.location)
+        value = as_numpy_number(self._symbols(op.value), op.array.type.dtype)
+        y = self.recorder.apply(op.function, (old, value), {})
+        y_dot: Any = self._scaled(held, rule.partials[0](old, value, y), y.type)
+        if isinstance(t, Chunk):
+            y_dot = y_dot + self._scaled(t, rule.partials[1](old, value, y), y.type)
+        return y, y_dot
+
+
+def _fits_in(shape: tuple[int, ...], index: tuple[Any, ...]) -> bool:
+    """Whether an index is inside a shape; else the program says so when it runs."""
+    try:
+        np.empty(shape, np.bool_)[index]
+    except IndexError:
+        return False
+    return True

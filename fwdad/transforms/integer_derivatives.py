@@ -1,0 +1,68 @@
+"""Where a program turns what carries a derivative into whole numbers or truth values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DualLeakError
+from fwdad.ir.ops import Apply, ElementWrite, Op, Value, is_array, values_in
+from fwdad.ir.primitives.scatter_add import is_scatter
+from fwdad.rules.core.registry import find_rule
+from fwdad.transforms.forward.rule_table import GATHERING, PASSING, ruled_function
+
+# made of the values of their arguments
+_MAKING = {np.full, np.full_like, np.arange, np.linspace, np.logspace, np.geomspace}
+_CASTING = {np.copyto}  # into the dtype of their first argument
+
+
+def becomes_whole(op: Apply) -> bool:
+    """Whether a call turns a number, or an array, into whole ones: ``int``, a cast, a sum of ints.
+
+    The sum, or another linear function, has ``dtype=int`` then, or an integer array beside it.
+    """
+    if not op.outputs or any(v.type.dtype.kind in "fc" for v in op.outputs):
+        return False
+    f = ruled_function(op)
+    if f in PASSING or f in GATHERING or f in _MAKING or f is int:
+        return True
+    rule = find_rule(f)
+    if rule is not None and rule.kind != "constant":
+        return bool(rule.linear_argnums or op.kwargs.get("dtype") is not None)
+    return isinstance(f, type) and issubclass(f, (np.integer, np.bool_))
+
+
+def _valued_operands(op: Apply) -> tuple[Any, ...]:
+    """The operands whose values a result has; of ``full_like``'s array it has the shape only."""
+    operands = tuple(op.operands())
+    return operands[1:] if ruled_function(op) is np.full_like else operands
+
+
+def check_derivatives_fit(op: Op, is_active: Callable[[Value], bool]) -> None:
+    """Raise if an operation answers, or stores, a value without the derivative that it carries.
+
+    Parameters
+    ----------
+    op : Op
+    is_active : callable
+        Whether a value carries a derivative.
+    """
+    if isinstance(op, ElementWrite):
+        if any(map(is_active, values_in(op.value))):
+            op.check_derivatives_fit()
+    elif isinstance(op, Apply):
+        made = op.outputs
+        operands: Any = _valued_operands(op)
+        if op.function in _CASTING or is_scatter(op):
+            made, operands = op.args[:1], op.args[1:]
+            whole = is_array(made[0]) and made[0].type.dtype.kind not in "fc"
+        else:
+            whole = not op.mutated and becomes_whole(op)
+        if whole and any(map(is_active, values_in(operands))):
+            message = (
+                f"a value that carries a derivative would become {made[0].type.dtype} and "
+                "lose it; say fwdad.stop_gradient(x) if that is meant"
+            )
+            raise DualLeakError(message, op.location)

@@ -1,0 +1,182 @@
+"""What a loop carries: values that do not change, that are carried twice, and flags.
+
+A flag that is False before a loop and True after every iteration says whether the loop ran; one
+that is the condition to leave is False wherever an iteration begins.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from fwdad.ir.ops import Apply, Block, Loop, Missing, Op, Operand, Program, Value
+from fwdad.ir.rewrite import (
+    Mapping,
+    blocks_of,
+    count_uses,
+    definitions,
+    give_name,
+    key_of,
+    substitute,
+)
+from fwdad.ir.types import BOOL, INT, covers, number_type
+
+
+def simplify_carried(program: Program) -> bool:
+    """Simplify what the loops of a program carry; answer whether anything changed.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    simplifier = _Simplifier(program)
+    for block in blocks_of(program.block):
+        simplifier.block(block)
+    substitute(program.block, simplifier.mapping)
+    give_name({a: b for a, b in simplifier.mapping.items() if a not in simplifier.params})
+    return bool(simplifier.mapping)
+
+
+def surely_runs(op: Loop) -> bool:
+    """Whether a loop's body runs at least once, whatever the values."""
+    if op.test is not None:
+        return op.test.results[0] is True
+    constant = op.span is not None and all(type(x) is int for x in op.span) and op.span[2] != 0
+    return constant and len(range(*op.span)) > 0  # type: ignore[misc]
+
+
+def _test_holds(op: Loop) -> bool:
+    """Whether a loop has a test that is true, whatever the values."""
+    return op.test is not None and surely_runs(op)
+
+
+def runs(op: Loop) -> tuple[Apply, Value]:
+    """An operation that answers whether a loop's body runs at all, and its answer.
+
+    Parameters
+    ----------
+    op : Loop
+        Over a range of Python's integers, it is asked of the bounds and may stand before the loop;
+        else it is asked of ``exec_count``, after the loop.
+    """
+    found = Value(BOOL)
+    if op.test is None and bounded(op):
+        assert op.span is not None
+        start, stop, step = op.span
+        function = operator.lt if step > 0 else operator.gt
+        made = Apply(function, (start, stop), outputs=(found,))
+    else:
+        made = Apply(operator.gt, (op.exec_count, 0), outputs=(found,))
+    made.location = op.location
+    return made, found
+
+
+def bounded(op: Loop) -> bool:
+    """Whether a loop is over a range of Python's integers with a known step."""
+    if op.span is None or type(op.span[2]) is not int or op.span[2] == 0:
+        return False
+    return all((x.type if isinstance(x, Value) else number_type(x)) == INT for x in op.span)
+
+
+class _Simplifier:
+    def __init__(self, program: Program) -> None:
+        self.mapping: Mapping = {}
+        self.params: set[Value] = set()
+        self._definitions = definitions(program)
+        self._uses = count_uses(program)
+
+    def block(self, block: Block) -> None:
+        """Simplify the loops that stand in a block."""
+        made: list[Op] = []
+        for op in block.ops:
+            made.append(op)
+            if isinstance(op, Loop):
+                made.extend(self._loop(op))
+        block.ops = made
+
+    def _loop(self, op: Loop) -> list[Op]:
+        """Simplify one loop; answer what has to stand after it."""
+        late: list[Op] = []
+        flags = self._leave_flags(op)
+        seen: dict[object, int] = {}
+        executed: Value | None = None
+        for k, (p, output) in enumerate(zip(op.carried, op.outputs, strict=True)):
+            initial, result = op.initial[k], op.body.results[k]
+            key = (p.type, key_of(initial), key_of(result))
+            if _is_constant(p, initial, result):
+                self._replace(p, output, initial)
+            elif key in seen:
+                j = seen[key]
+                self._replace(p, output, op.carried[j], op.outputs[j])
+            else:
+                seen[key] = k
+                flag = initial is False and self._is_flag(result, flags)
+                if flag:
+                    self._param(p, operand=False)
+                last = op.body.results[-1] if op.leaves else None
+                if flag and self._is_flag(result, {last}) and _test_holds(op):
+                    self._put(output, operand=True)
+                elif isinstance(result, (Value, Missing)) or not _may_be(output, result):
+                    continue
+                elif surely_runs(op):
+                    self._put(output, result)
+                elif p.type == BOOL and result is True and self._uses[output]:
+                    if executed is None:
+                        test, executed = runs(op)
+                        late.append(test)
+                    late.extend(self._flag(output, initial, executed))
+        return late
+
+    def _flag(self, output: Value, initial: Operand, executed: Value) -> list[Op]:
+        if initial is False or isinstance(initial, Missing):
+            self._put(output, executed)
+            return []
+        found = Value(BOOL, output.name)
+        self._put(output, found)
+        return [Apply(operator.or_, (initial, executed), outputs=(found,))]
+
+    def _replace(self, p: Value, output: Value, operand: Operand, after: Operand = None) -> None:
+        self._param(p, operand)
+        self._put(output, operand if after is None else after)
+
+    def _param(self, p: Value, operand: Operand) -> None:
+        if self._uses[p]:
+            self.mapping[p] = operand
+            self.params.add(p)
+
+    def _put(self, output: Value, operand: Operand) -> None:
+        if self._uses[output]:
+            self.mapping[output] = operand
+
+    def _leave_flags(self, op: Loop) -> set[Value]:
+        """What is False wherever an iteration begins, if it was before the loop."""
+        found: set[Value] = set()
+        work = [op.body.results[-1]] if op.leaves else []
+        while work:
+            v = work.pop()
+            if not isinstance(v, Value):
+                continue
+            found.add(v)
+            made = self._definitions.get(v)
+            if isinstance(made, Apply) and made.function is operator.or_ and v.type == BOOL:
+                work.extend(made.args)
+        return found
+
+    def _is_flag(self, result: Operand, flags: set[Operand]) -> bool:
+        """Whether a value is one of some flags, or its truth."""
+        if not isinstance(result, Value) or result in flags:
+            return isinstance(result, Value)
+        made = self._definitions.get(result)
+        return isinstance(made, Apply) and made.function is bool and made.args[0] in flags
+
+
+def _is_constant(p: Value, initial: Operand, result: Operand) -> bool:
+    """Whether a carried value is the same before and after every iteration."""
+    if isinstance(initial, Missing):
+        return False
+    return (result is p or key_of(result) == key_of(initial)) and _may_be(p, initial)
+
+
+def _may_be(value: Value, operand: Operand) -> bool:
+    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
+    return t is not None and covers(value.type, t)

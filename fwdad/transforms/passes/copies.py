@@ -1,0 +1,83 @@
+"""Copies that nobody needs: of arrays that are never written, nor answered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.ops import Apply, Op, Operand, Program, Value, is_array
+from fwdad.ir.primitives.stacks import pop, top
+from fwdad.ir.rewrite import blocks_of, count_uses, give_name, substitute
+
+
+def drop_copies(program: Program) -> bool:
+    """Use an array instead of its copy, if neither is written, or nobody else uses the array.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+
+    Returns
+    -------
+    bool
+        Whether there was one.
+    """
+    copies = [op for block in blocks_of(program.block) for op in block.ops if _is_copy(op)]
+    if not copies:
+        return False
+    roots = memory_of(program)
+    told = told_orders(program)
+    used: set[Value] = memory(program.block.results, roots)
+    for op in program.walk():
+        used |= memory(op.writes(), roots)
+    uses = count_uses(program)
+    mapping: dict[Value, Operand] = {}
+    touched: set[Value] = set()  # one copy of a memory at a time: what is known of it changes
+    for block in blocks_of(program.block):
+        made_here = {v for op in block.ops if _is_own(op) for v in op.outputs}
+        for op in block.ops:
+            if not (isinstance(op, Apply) and _is_copy(op)):
+                continue
+            (copy,), (x,) = op.outputs, op.args
+            together = memory([copy, x], roots) if is_array(x) else set()
+            if not is_array(x) or together & touched:
+                continue
+            if told is not None and told.of(x) is not Order.ROWS:
+                continue
+            only = x in made_here and uses[x] == 1 and roots.get(x) == {x}
+            if only or not together & used:
+                mapping[copy] = x
+                touched |= together
+    if not mapping:
+        return False
+    gone = {op for op in copies if op.outputs[0] in mapping}
+    for block in blocks_of(program.block):
+        block.ops = [op for op in block.ops if op not in gone]
+    give_name(mapping)
+    substitute(program.block, mapping)
+    return True
+
+
+def told_orders(program: Program) -> Orders | None:
+    """How arrays lie, if it could be seen that a copy lies row by row and its source does not."""
+    found = Orders(program, copied=False)
+    return found if found.told() else None
+
+
+def _is_own(op: Op) -> bool:
+    """Whether what an operation answers is not still a stack's, nor one element many times."""
+    return not (isinstance(op, Apply) and op.function in _NOT_OWN)
+
+
+_NOT_OWN = {top, pop, np.broadcast_to, np.broadcast_arrays}  # of a number, which is no memory
+
+
+def _is_copy(op: Op) -> bool:
+    return (
+        isinstance(op, Apply)
+        and op.function is np.ndarray.copy
+        and len(op.args) == 1
+        and not op.kwargs
+    )

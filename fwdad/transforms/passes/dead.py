@@ -1,0 +1,188 @@
+"""Dead code: operations, carried values, outputs and stores that nothing depends on.
+
+What is alive is found from the results, from writes into parameters and into what a block finds
+outside, and from what may raise because of a *value*: checks, calls of other programs,
+``numpy.linalg``, ``math``, ``int(x)``, and division of Python numbers stay though what they return
+is unused. Exceptions about shapes and indices, and warnings, go with the unused operation that
+would have raised them: an unused element is not loaded, and an unused sum not formed. A ``while``
+without a use is taken to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.effects import Risk, is_nonzero, reads, risk
+from fwdad.ir.ops import Block, Branch, Call, Loop, Op, Operand, Program, Value, values_in
+from fwdad.ir.rewrite import all_inside, blocks_of, defined_by
+
+
+def dead(program: Program) -> bool:
+    """Remove what nothing depends on; answer whether anything was removed.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    return _sweep(program.block, _Marker(program))
+
+
+def drop_unread(program: Program) -> bool:
+    """Remove what loops carry and branches answer for nobody; all operations stay.
+
+    A traced loop carries each name that its body binds, for what may stand behind it.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    ops = [op for block in blocks_of(program.block) for op in block.ops]
+    if not any(isinstance(op, (Branch, Loop)) for op in ops):
+        return False
+    alive = _Marker(program, every=True)
+    changed = False
+    for op in ops:
+        changed |= _prune(op, alive)
+    return changed
+
+
+class _Marker:
+    """Finds what is alive: operations, values, and memory whose content matters.
+
+    All operations are, if ``every``: then values are alive that any of them reads.
+    """
+
+    def __init__(self, program: Program, *, every: bool = False) -> None:
+        self.roots = memory_of(program)
+        self.ops: set[Op] = set()
+        self.values: set[Value] = set()
+        self._memory: set[Value] = set()
+        self._holders: dict[Op, Op] = {}  # the operation whose block an operation stands in
+        self._definitions: dict[Value, Op] = {}
+        self._writers: dict[Value, list[Op]] = {}
+        self._slots: dict[Value, tuple[Op, int]] = {}  # what a loop carries, a branch answers
+        self._work: list[Op | Value] = []
+        for block in blocks_of(program.block):
+            for op in block.ops:
+                self._enter(op)
+                if every:
+                    self._work.append(op)
+        self._read(set(program.block.params))
+        if self._writers:
+            self._read(self._writers.keys() - all_inside(program.block))
+        self._read(memory(program.block.results, self.roots))
+        self._use(program.block.results)
+        self._run()
+
+    def _enter(self, op: Op) -> None:
+        if op.nests:
+            self._enter_blocks(op)
+        for v in defined_by(op):
+            self._definitions[v] = op
+        for root in memory(op.writes(), self.roots):
+            self._writers.setdefault(root, []).append(op)
+        if _stays(op):
+            self._work.append(op)
+
+    def _enter_blocks(self, op: Op) -> None:
+        for block in op.blocks():
+            self._holders.update(dict.fromkeys(block.ops, op))
+        if isinstance(op, Loop):
+            for k, (param, output) in enumerate(zip(op.carried, op.outputs, strict=True)):
+                self._slots[param] = self._slots[output] = (op, k)
+        elif isinstance(op, Branch):
+            self._slots.update({v: (op, k) for k, v in enumerate(op.outputs)})
+
+    def _use(self, operand: Operand) -> None:
+        self._work.extend(v for v in values_in(operand) if v not in self.values)
+
+    def _read(self, found: set[Value]) -> None:
+        for root in found - self._memory:
+            self._memory.add(root)
+            self._work.extend(self._writers.get(root, ()))
+
+    def _run(self) -> None:
+        while self._work:
+            found = self._work.pop()
+            if isinstance(found, Value):
+                self._value(found)
+            elif found not in self.ops:
+                self._op(found)
+
+    def _value(self, value: Value) -> None:
+        if value in self.values:
+            return
+        self.values.add(value)
+        if value in self._definitions:
+            self._work.append(self._definitions[value])
+        op, k = self._slots.get(value, (None, 0))
+        if isinstance(op, Loop):
+            self._work.extend((op.carried[k], op.outputs[k]))
+            self._use([op.initial[k], op.body.results[k]])
+        elif isinstance(op, Branch):
+            self._use([op.then.results[k], op.other.results[k]])
+
+    def _op(self, op: Op) -> None:
+        self.ops.add(op)
+        if op in self._holders:
+            self._work.append(self._holders[op])
+        if isinstance(op, Loop):
+            self._use(op.span)
+            if op.test is not None:
+                self._use(op.test.results)
+            if op.leaves:
+                self._use(op.body.results[-1])
+        else:
+            self._use(op.operands())
+            if not isinstance(op, Branch):
+                self._read(reads(op, self.roots))
+
+
+def _stays(op: Op) -> bool:
+    """Whether an operation is kept for what it may raise, not for what is inside it."""
+    if isinstance(op, Loop):
+        return op.span is not None and not is_nonzero(op.span[2])
+    if isinstance(op, Branch):
+        return False
+    if isinstance(op, Call):
+        return True
+    return not op.writes() and risk(op) >= Risk.RAISES  # what is written decides about writers
+
+
+def _sweep(block: Block, alive: _Marker) -> bool:
+    kept = [op for op in block.ops if op in alive.ops]
+    changed = len(kept) != len(block.ops)
+    block.ops = kept
+    for op in kept:
+        changed |= _prune(op, alive)
+        for inner in op.blocks():
+            changed |= _sweep(inner, alive)
+    return changed
+
+
+def _prune(op: Op, alive: _Marker) -> bool:
+    """Leave out the dead outputs of a branch, and the dead values that a loop carries."""
+    if not isinstance(op, (Branch, Loop)):
+        return False
+    keep = [v in alive.values for v in op.outputs]
+    if all(keep):
+        return False
+    if isinstance(op, Branch):
+        for side in (op.then, op.other):
+            side.results = _kept(side.results, keep)
+    else:
+        heads = op.body.params[: len(op.body.params) - len(keep)]
+        op.body.params = [*heads, *_kept(op.carried, keep)]
+        op.initial = _kept(op.initial, keep)
+        op.body.results = [*_kept(op.body.results[: len(keep)], keep),
+                           *op.body.results[len(keep) :]]  # fmt: skip
+    op.outputs = tuple(_kept(op.outputs, keep))
+    return True
+
+
+def _kept(items: Sequence[Any], keep: list[bool]) -> list[Any]:
+    return [x for x, k in zip(items, keep, strict=True) if k]

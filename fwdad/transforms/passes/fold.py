@@ -1,0 +1,159 @@
+"""Constant folding: what depends on constants only is computed now, with Python's own operators.
+
+The result must have the type that the operation declares; what raises or warns is left to the run.
+Identities of Python's ``int`` and ``bool`` are applied; those of floats would change a bit, but for
+the product of a partial and lanes with one of them 1. With a finite partial, or lanes that are not
+zero, that product is any other.
+"""
+
+from __future__ import annotations
+
+import cmath
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.analysis.effects import own_function
+from fwdad.ir.ops import Apply, Block, Missing, Operand, Program, Value, values_in
+from fwdad.ir.rewrite import Mapping, give_name, substitute
+from fwdad.ir.types import BOOL, INT, Number, number_type
+from fwdad.tangents.scaling import scale_lanes
+
+_LARGEST = 1 << 62  # an integer that is folded fits into 64 bits, as the tape's integers do
+
+_UNFOLDED: Any = object()
+
+
+def fold(program: Program) -> bool:
+    """Compute what is constant; answer whether there was anything.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    mapping: Mapping = {}
+    changed = _block(program.block, mapping)
+    substitute(program.block, mapping)
+    give_name(mapping)
+    return changed or bool(mapping)
+
+
+def _block(block: Block, mapping: Mapping) -> bool:
+    """Fold what stands in a block; answer whether products were written in another way."""
+    kept = []
+    changed = False
+    for op in block.ops:
+        if isinstance(op, Apply) and len(op.outputs) == 1 and not op.mutated:
+            if mapping:
+                op.replace(lambda v: mapping.get(v, v))
+            found = _folded(op)
+            if found is not _UNFOLDED:
+                mapping[op.outputs[0]] = found
+                continue
+            changed |= _unscaled(op)
+        for inner in op.blocks():
+            changed |= _block(inner, mapping)
+        kept.append(op)
+    block.ops = kept
+    return changed
+
+
+def _unscaled(op: Apply) -> bool:
+    """Make a product of what no select is needed for, if an operation is one."""
+    if op.function is not scale_lanes or op.kwargs:
+        return False
+    d, lanes = op.args
+    finite = _is_number(d) and not isinstance(d, Value) and cmath.isfinite(d)
+    nonzero = _is_number(lanes) and not isinstance(lanes, Value) and bool(lanes != 0)
+    if finite or nonzero:
+        op.function, op.args = operator.mul, (lanes, d)
+    return finite or nonzero
+
+
+def _folded(op: Apply) -> Operand:
+    """What replaces the output of a call, if anything does."""
+    t = op.outputs[0].type
+    if not isinstance(t, Number):
+        return _UNFOLDED
+    if own_function(op) == "_identity":
+        return op.args[0]
+    if not values_in(op.operands()):
+        return _computed(op, t)
+    if op.function is scale_lanes and not op.kwargs:
+        return _scaled_by_one(op, t)
+    return _UNFOLDED if op.kwargs else _identity(op, t)
+
+
+def _scaled_by_one(op: Apply, t: Number) -> Operand:
+    """A product with a one is the other factor, bit for bit."""
+    for x, other in (op.args, op.args[::-1]):
+        is_one = number_type(other) is not None and not isinstance(other, Value) and other == 1
+        if is_one and isinstance(x, Value) and x.type == t:
+            return x
+    return _UNFOLDED
+
+
+def _computed(op: Apply, t: Number) -> Operand:
+    if not _is_scalar_function(op.function) or not all(_is_number(a) for a in op.args):
+        return _UNFOLDED
+    try:
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")
+            made = op.function(*op.args, **op.kwargs)
+    except (ArithmeticError, ValueError, TypeError, Warning):  # raised where the program runs
+        return _UNFOLDED
+    if number_type(made) != t:
+        return _UNFOLDED
+    if isinstance(made, int) and not -_LARGEST < made < _LARGEST:
+        return _UNFOLDED
+    return made
+
+
+def _is_number(x: Operand) -> bool:
+    return not isinstance(x, Missing) and number_type(x) is not None
+
+
+def _is_scalar_function(f: Any) -> bool:
+    """Functions whose result depends on their arguments only, and is a number."""
+    if isinstance(f, np.ufunc) or f in (bool, int, float, complex, abs, round):
+        return True
+    if isinstance(f, type):
+        return issubclass(f, np.generic)
+    name = getattr(f, "__name__", "")
+    return getattr(operator, name, None) is f or getattr(f, "__module__", None) in ("math", "cmath")
+
+
+def _identity(op: Apply, t: Number) -> Operand:
+    """``x + 0``, ``x * 1``, ``not not``: of Python's integers and booleans."""
+    f, args = op.function, op.args
+    if len(args) == 1:
+        (x,) = args
+        same = isinstance(x, Value) and x.type == t and f in (bool, int, float, complex)
+        return x if same else _UNFOLDED
+    if len(args) != 2 or f not in _NEUTRAL:
+        return _UNFOLDED
+    wanted, constants = _NEUTRAL[f]
+    if t != wanted:
+        return _UNFOLDED
+    for k, x in enumerate(args):
+        other = args[1 - k]
+        if isinstance(x, Value) and x.type == t and type(other) is type(constants[1 - k]):
+            if other == constants[1 - k]:
+                return x
+            if t == BOOL:  # x or True, x and False
+                return other
+    return _UNFOLDED
+
+
+# The type, and the neutral constants on the left and on the right (None where there is none).
+_NEUTRAL: dict[Any, tuple[Number, tuple[Any, Any]]] = {
+    operator.add: (INT, (0, 0)),
+    operator.sub: (INT, (None, 0)),
+    operator.mul: (INT, (1, 1)),
+    operator.floordiv: (INT, (None, 1)),
+    operator.or_: (BOOL, (False, False)),
+    operator.and_: (BOOL, (True, True)),
+}

@@ -1,0 +1,147 @@
+"""Copies that are read before what they were taken of changes: it is read where it is.
+
+On the way back a store takes the cotangent of what it wrote, and leaves zeros. The zeros are
+written later, where nothing minds: then the cotangent is read where it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TypeGuard
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory, memory_of
+from fwdad.ir.analysis.effects import reads, writes
+from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Store, Update, Value, is_array
+from fwdad.ir.ops import values_in as _values
+from fwdad.ir.primitives.stacks import pop, top
+from fwdad.ir.rewrite import Mapping, all_used, blocks_of, give_name, substitute
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.transforms.passes.copies import told_orders
+
+_COPIES = {np.copy, np.ndarray.copy}
+_PRODUCTS = {operator.matmul, operator.getitem}
+_READERS = {scale_lanes, np.sum}
+
+
+def read_in_place(program: Program) -> bool:
+    """Leave copies out; answer whether there were any.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    if not any(map(_copies, program.walk())):
+        return False
+    found = _Reader(program)
+    for block in blocks_of(program.block):
+        found.block(block)
+    substitute(program.block, found.mapping)
+    give_name(found.mapping)
+    return bool(found.mapping)
+
+
+def _copies(op: Op) -> TypeGuard[Apply]:
+    return isinstance(op, Apply) and op.function in _COPIES
+
+
+class _Reader:
+    def __init__(self, program: Program) -> None:
+        self.roots: Roots = memory_of(program)
+        self.mapping: Mapping = {}
+        self.program = program
+        self.params = set(program.block.params)
+        on_stacks = [
+            op for op in program.walk() if isinstance(op, Apply) and op.function in (pop, top)
+        ]
+        self.stacked = {v for op in on_stacks for v in op.outputs}  # what is pushed lies there
+        self.written = {
+            root for op in program.walk() for v in op.writes() for root in self.roots.get(v, {v})
+        }
+        blocks = list(blocks_of(program.block))
+        self.answered = memory([b.results for b in blocks], self.roots)
+        self.windows: dict[Value, int] = {}  # how many arrays may lie in an array's memory
+        for v, owners in self.roots.items():
+            for root in owners - {v}:
+                self.windows[root] = self.windows.get(root, 0) + 1
+
+    @functools.cached_property
+    def told(self) -> Orders | None:
+        """How arrays lie, if that could be seen."""
+        return told_orders(self.program)
+
+    def block(self, block: Block) -> None:
+        """Leave out copies that are made and read in a block."""
+        for op in list(block.ops):
+            if _copies(op) and self._is_plain(op):
+                self._try(op, block)
+
+    def _is_plain(self, op: Apply) -> bool:
+        """Whether a copy is only read, and never known by another name."""
+        (made,) = op.outputs
+        source = op.args[0]
+        return (
+            len(op.args) == 1
+            and is_array(source)
+            and source not in self.mapping
+            and not memory(source, self.roots) & self.stacked
+            and source.type.dtype == made.type.dtype
+            and self.roots.get(made, {made}) == {made}
+            and made not in self.written
+            and made not in self.answered
+            and not self.windows.get(made)
+            and (self.told is None or self.told.of(source) is Order.ROWS)
+        )
+
+    def _try(self, op: Apply, block: Block) -> None:
+        (made,), source = op.outputs, op.args[0]
+        start = block.ops.index(op)
+        users = [k for k, other in enumerate(block.ops) if k > start and made in all_used(other)]
+        if not all(_only_reads(block.ops[k], made) for k in users):
+            return
+        if not users:
+            return
+        last = max(users)
+        owners = memory(source, self.roots)
+        late: list[Op] = []
+        for k in range(start + 1, last + 1):
+            other = block.ops[k]
+            if writes(other, self.roots) & owners:
+                if not self._may_wait(other):
+                    return
+                late.append(other)
+            elif late and self._reads_beside(other, made) & owners:
+                return
+        block.ops[start : last + 1] = [
+            other for other in block.ops[start + 1 : last + 1] if other not in late
+        ] + late
+        self.mapping[made] = source
+        self.roots[made] = owners  # who reads it reads these from here on
+
+    def _may_wait(self, op: Op) -> bool:
+        """Whether nobody outside sees when a constant is written."""
+        return (
+            isinstance(op, Store)
+            and not isinstance(op.value, Value)
+            and not any(is_array(v) for v in _values(op.index))
+            and not memory(op.array, self.roots) & self.params
+        )
+
+    def _reads_beside(self, op: Op, made: Value) -> set[Value]:
+        return reads(op, self.roots) - {made}
+
+
+def _only_reads(op: Op, v: Operand) -> bool:
+    """Whether an operation reads an array element by element, whatever its strides are."""
+    if isinstance(op, (Store, Update)):
+        return op.value is v and v not in set(_values(op.index))
+    if not isinstance(op, Apply) or op.blocks():
+        return False
+    f = op.function
+    if isinstance(f, np.ufunc):
+        return f.signature is None
+    return f in _READERS or (getattr(f, "__module__", "") == "_operator" and f not in _PRODUCTS)

@@ -1,0 +1,190 @@
+"""Lengths that are found to be equal once a program has been rewritten.
+
+The length of ``a[i:]`` goes by the length of a and by the value i: two such windows have one
+``Size`` if they were given the same i. What was computed twice when the program was traced, and a
+program that was written again with values of its own, have types from before; here all values are
+given the types of now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.abstract_eval.broadcasting import BROADCASTING
+from fwdad.ir.analysis.alias import own_name
+from fwdad.ir.builder.index_parts import spelled_out
+from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Program, Value, is_array, walk
+from fwdad.ir.rewrite import give_types
+from fwdad.ir.types import ArrayType, Dimension, Size, Type, sliced
+
+
+def share_lengths(program: Program) -> bool:
+    """Give windows of equal lengths types that say so.
+
+    Parameters
+    ----------
+    program : Program
+        The types of its values are changed.
+
+    Returns
+    -------
+    bool
+        Whether a type changed.
+    """
+    return share_lengths_in(program.block)
+
+
+def share_lengths_in(block: Block) -> bool:
+    """:func:`share_lengths` for a block, and the blocks inside it."""
+    changed = give_types(block, _Lengths(block).type_of)
+    return _asked_of_operands(block) or changed
+
+
+def _asked_of_operands(block: Block) -> bool:
+    """Ask what an array was computed of for its lengths: then nobody else may need the array."""
+    asking = [
+        op for op in walk(block) if isinstance(op, Apply) and own_name(op.function) == "length_of"
+    ]
+    made = {v: op for op in walk(block) for v in op.outputs} if asking else {}
+    changed = False
+    for op in asking:
+        array, axis = op.args
+        if is_array(array):
+            found = same_length(array, axis, made)
+            changed |= found[0] is not array
+            op.args = found
+    return changed
+
+
+def same_length(array: Value, axis: int, made: dict[Value, Op]) -> tuple[Value, int]:
+    """Another array of the same length, which an array was computed of.
+
+    Parameters
+    ----------
+    array : Value
+        Whose length is asked for.
+    axis : int
+        On which axis.
+    made : dict
+        The operations that define values.
+
+    Returns
+    -------
+    Value, int
+        The array itself, if there is no other.
+    """
+    d = array.type.shape[axis]
+    op = made.get(array)
+    while isinstance(d, Size) and isinstance(op, Apply) and not op.mutated:
+        found = next((a for a in op.args if is_array(a) and d in a.type.shape), None)
+        if found is None:
+            break
+        array, axis = found, found.type.shape.index(d)
+        op = made.get(array)
+    return array, axis
+
+
+class _Lengths:
+    """Which lengths of a block are equal, by what its operations are.
+
+    Parameters
+    ----------
+    block : Block
+        As it is now.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._same: dict[Size, Dimension] = {}
+        self._current: set[Dimension] = set()  # lengths that windows have now
+        self._cut: dict[Any, Dimension] = {}  # of windows on a known length, by their bounds
+        ops = [op for op in walk(block) if len(op.outputs) == 1 and is_array(op.outputs[0])]
+        for op in ops:
+            if isinstance(op, Load) and op.view and all(map(_is_basic, op.index)):
+                shape = self._window(op.outputs[0], self._shape(op.array), op.index)
+                self._current.update(shape)
+                self._note(op.outputs[0], shape)
+            elif isinstance(op, Apply) and _by_element(op):
+                shapes = [self._shape(a) for a in op.args if is_array(a)]
+                self._note(op.outputs[0], _broadcast(shapes, self._shape(op.outputs[0])))
+
+    def type_of(self, t: Type) -> Type:
+        """A type with one length for all that are equal; itself, if it has."""
+        if isinstance(t, ArrayType):
+            shape = tuple(self._leader(d) for d in t.shape)
+            return t if shape == t.shape else ArrayType(t.dtype, shape)
+        size = t.size if t.size is None else self._leader(t.size)
+        return replace(t, size=size) if isinstance(size, Size) and size is not t.size else t
+
+    def _shape(self, v: Value) -> tuple[Dimension, ...]:
+        return tuple(map(self._leader, v.type.shape))
+
+    def _leader(self, d: Dimension) -> Dimension:
+        while isinstance(d, Size) and d in self._same:
+            d = self._same[d]
+        return d
+
+    def _window(
+        self, value: Value, whole: tuple[Dimension, ...], index: tuple[Operand, ...]
+    ) -> tuple[Dimension, ...]:
+        """The shape of ``a[index]``, which a value is."""
+        rest = list(whole)
+        made: list[Dimension] = []
+        for i in spelled_out(index, len(whole)):
+            if i is None:
+                made.append(1)
+            else:
+                d = rest.pop(0)
+                if i == slice(None):
+                    made.append(d)
+                elif isinstance(i, slice):
+                    own = value.type.shape[len(made)]
+                    cut = self._cut.setdefault((d, i.start, i.stop, i.step), own)
+                    made.append(sliced(d, i, unknown=cut))
+        return tuple(made)
+
+    def _note(self, value: Value, shape: tuple[Dimension, ...]) -> None:
+        if len(shape) != value.type.ndim:
+            return
+        for d, now in zip(self._shape(value), map(self._leader, shape), strict=True):
+            if not isinstance(d, Size) or d is now or d.origin is not None:
+                continue
+            first = isinstance(now, Size) and now.origin is None and d.number < now.number
+            if first and d in self._current:
+                assert isinstance(now, Size)
+                self._same[now] = d
+            else:
+                self._same[d] = now
+
+
+def _is_basic(i: Operand) -> bool:
+    return i is None or i is Ellipsis or isinstance(i, (int, np.integer, slice)) or (
+        isinstance(i, Value) and not is_array(i)
+    )  # fmt: skip
+
+
+def _by_element(op: Apply) -> bool:
+    """Whether a call broadcasts its arguments, and answers one array of that shape."""
+    f = op.function
+    if op.kwargs:
+        return False
+    if isinstance(f, np.ufunc):
+        return f.signature is None and len(op.args) == f.nin
+    try:
+        return f in BROADCASTING or (f is np.where and len(op.args) == 3) or f is np.ndarray.copy
+    except TypeError:
+        return False
+
+
+def _broadcast(
+    shapes: list[tuple[Dimension, ...]], known: tuple[Dimension, ...]
+) -> tuple[Dimension, ...]:
+    """The shape of a broadcast, as far as it is known now."""
+    made = list(known)
+    for axis in range(1, len(known) + 1):
+        found = {s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1}
+        if len(found) == 1:
+            made[-axis] = found.pop()
+    return tuple(made)

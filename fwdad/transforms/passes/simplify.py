@@ -1,0 +1,377 @@
+"""Branches: what is known of a condition is used, and neighbours on one condition become one.
+
+Inside a side of a branch its condition is known, after a check it holds. A branch on something
+known is taken in line. An output that is one operand whichever side runs, or whose other side is
+``Missing``, is that operand. An early ``return`` leaves several branches on one condition behind:
+they are merged where nothing between them minds.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory_of
+from fwdad.ir.analysis.effects import Risk, commute, risk
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Check,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+)
+from fwdad.ir.primitives.stacks import turn
+from fwdad.ir.rewrite import (
+    Mapping,
+    all_used,
+    blocks_of,
+    defined_by,
+    definitions,
+    give_name,
+    key_of,
+    substitute,
+)
+from fwdad.ir.types import BOOL, Number, covers, number_type
+from fwdad.transforms.passes.carried import simplify_carried
+
+Known = dict[Value, bool]
+
+
+def simplify(program: Program) -> bool:
+    """Simplify branches, checks and what loops carry; answer whether anything changed.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    if not any(map(_may_gain, program.walk())):
+        return False
+    conditions = _Conditions(program)
+    conditions.block(program.block, {})
+    give_name(conditions.mapping)
+    merged = _merge_branches(program)
+    carried = simplify_carried(program)
+    return conditions.changed or merged or carried
+
+
+def _may_gain(op: Op) -> bool:
+    """Whether there is anything to do because of an operation: most programs have none."""
+    if isinstance(op, Apply):
+        return op.function is operator.not_
+    return op.nests or isinstance(op, Check)
+
+
+# -- what is known of conditions
+
+
+class _Conditions:
+    """Walks a program in the order of its runs, with what is known on each way."""
+
+    def __init__(self, program: Program) -> None:
+        self.mapping: Mapping = {}
+        self.changed = False
+        self._definitions = definitions(program)
+        self._derived: dict[Value, list[tuple[Value, bool]]] = {}
+        for v, op in self._definitions.items():
+            x, same = self._source(v, op)
+            if x is not None:
+                self._derived.setdefault(x, []).append((v, same))
+
+    @staticmethod
+    def _source(_: Value, op: Op) -> tuple[Value | None, bool]:
+        """The value whose truth, or its opposite, is that of a value."""
+        if isinstance(op, Apply) and op.function in (bool, operator.not_) and len(op.args) == 1:
+            (x,) = op.args
+            if isinstance(x, Value) and isinstance(x.type, Number):
+                return x, op.function is bool
+        return None, True
+
+    def _learn(self, known: Known, value: Operand, truth: bool) -> None:
+        """Note what a value's truth says about others."""
+        if not isinstance(value, Value) or value in known:
+            return
+        known[value] = truth
+        for derived, same in self._derived.get(value, ()):
+            self._learn(known, derived, truth == same)
+        op = self._definitions.get(value)
+        if op is None:
+            return
+        x, same = self._source(value, op)
+        if x is not None:
+            self._learn(known, x, truth == same)
+        if isinstance(op, Apply) and value.type == BOOL:
+            if op.function is (operator.and_ if truth else operator.or_):
+                for part in op.args:
+                    self._learn(known, part, truth)
+
+    def block(self, block: Block, known: Known) -> None:
+        """Simplify a block; ``known`` grows by what the block's checks say."""
+        ops, block.ops = block.ops, []
+        for k, op in enumerate(ops):
+            self._op(op, block, known)
+            if isinstance(op, Check) and self._decided(op.condition, known) is False:
+                self._cut(ops[k + 1 :], block)
+                break
+        results = [self._constant(r, known) for r in block.results]
+        self.changed |= any(a is not b for a, b in zip(results, block.results, strict=True))
+        block.results = results
+
+    def _cut(self, rest: list[Op], block: Block) -> None:
+        """Leave out what comes after a check that fails."""
+        lost = {v for op in rest for v in defined_by(op)}
+        results = [_nothing(r) if lost.intersection(values_in(r)) else r for r in block.results]
+        self.changed |= bool(rest)
+        block.results = results
+
+    def _constant(self, operand: Operand, known: Known) -> Operand:
+        def found(v: Value) -> Operand:
+            new = self.mapping.get(v, v)
+            if isinstance(new, Value) and new.type == BOOL and new in known:
+                return known[new]
+            return new
+
+        return map_values(found, operand) if self.mapping or known else operand
+
+    def _op(self, op: Op, block: Block, known: Known) -> None:
+        if self.mapping or known:
+            op.replace(lambda v: self._constant(v, known))
+        if isinstance(op, Apply) and op.function is operator.not_:
+            twice = self._twice_negated(op)
+            if twice is not None:
+                self.mapping[op.outputs[0]] = twice
+                self.changed = True
+                return
+        if isinstance(op, Check):
+            if self._decided(op.condition, known) is True:
+                self.changed = True
+                return
+            self._learn(known, op.condition, truth=True)
+        elif isinstance(op, Branch):
+            self._branch(op, block, known)
+            return
+        elif isinstance(op, Loop):
+            if self._never_runs(op):
+                self.mapping.update(zip(op.outputs, op.initial, strict=True))
+                self.mapping[op.exec_count] = 0
+                self.changed = True
+                return
+            self._loop(op, known)
+        block.ops.append(op)
+
+    def _twice_negated(self, op: Apply) -> Operand:
+        (x,) = op.args
+        inner = self._definitions.get(x) if isinstance(x, Value) else None
+        if isinstance(inner, Apply) and inner.function is operator.not_:
+            (y,) = inner.args
+            if isinstance(y, Value) and y.type == BOOL:
+                return y
+        return None
+
+    def _decided(self, condition: Operand, known: Known) -> bool | None:
+        if isinstance(condition, Value):
+            return known.get(condition)
+        return bool(condition)
+
+    def _branch(self, op: Branch, block: Block, known: Known) -> None:
+        self._normalise(op)
+        decided = self._decided(op.condition, known)
+        if decided is not None:
+            side = op.then if decided else op.other
+            self.changed = True
+            for inner in side.ops:
+                self._op(inner, block, known)
+            results = [self._constant(r, known) for r in side.results]
+            self.mapping.update(zip(op.outputs, results, strict=True))
+            return
+        for side, truth in ((op.then, True), (op.other, False)):
+            inside = dict(known)
+            self._learn(inside, op.condition, truth)
+            self.block(side, inside)
+        self._outputs(op, block)
+
+    def _normalise(self, op: Branch) -> None:
+        """The condition without ``bool`` and ``not`` around it."""
+        while isinstance(op.condition, Value) and op.condition in self._definitions:
+            x, same = self._source(op.condition, self._definitions[op.condition])
+            if x is None:
+                return
+            op.condition = self.mapping.get(x, x)
+            if not same:
+                op.then, op.other = op.other, op.then
+            self.changed = True
+
+    def _outputs(self, op: Branch, block: Block) -> None:
+        """Leave out the outputs that need no branch."""
+        inside = {v for side in op.blocks() for o in side.ops for v in defined_by(o)}
+        kept: list[int] = []
+        late: list[Op] = []
+        for k, output in enumerate(op.outputs):
+            a, b = op.then.results[k], op.other.results[k]
+            one = _only(a, b, inside)
+            if one is not None and _fits(output, one):
+                self.mapping[output] = one
+            elif output.type == BOOL and isinstance(a, bool) and isinstance(b, bool):
+                function = bool if a else operator.not_  # they differ
+                late.append(Apply(function, (op.condition,), outputs=(output,)))
+                late[-1].location = op.location
+                self._definitions[output] = late[-1]
+            else:
+                kept.append(k)
+        if len(kept) < len(op.outputs):
+            self.changed = True
+            op.outputs = tuple(op.outputs[k] for k in kept)
+            for side in op.blocks():
+                side.results = [side.results[k] for k in kept]
+        block.ops.extend(late)
+        if op.outputs or op.then.ops or op.other.ops:
+            block.ops.append(op)
+        else:
+            self.changed = True
+
+    def _loop(self, op: Loop, known: Known) -> None:
+        inside = dict(known)
+        if op.test is not None:
+            self.block(op.test, inside)
+            self._learn(inside, op.test.results[0], truth=True)
+        self.block(op.body, inside)
+        if op.leaves:
+            self._leave(op)
+        if op.leaves and op.body.results[-1] is False:
+            op.leaves = False
+            op.body.results.pop()
+            self.changed = True
+        if op.leaves:
+            self._end_in_branch(op.body)
+
+    def _end_in_branch(self, body: Block) -> None:
+        """Let the branch on the condition to leave be the last thing in a body."""
+        at = [k for k, o in enumerate(body.ops)
+              if isinstance(o, Branch) and o.condition is body.results[-1]]  # fmt: skip
+        if not at:
+            return
+        branch, later = body.ops[at[-1]], body.ops[at[-1] + 1 :]
+        if later and all(_is_plain(o) and not all_used(o).intersection(branch.outputs)
+                         for o in later):  # fmt: skip
+            body.ops[at[-1] :] = [*later, branch]
+            self.changed = True
+
+    def _leave(self, op: Loop) -> None:
+        """The condition to leave without ``bool`` around it."""
+        last = op.body.results[-1]
+        made = self._definitions.get(last) if isinstance(last, Value) else None
+        if isinstance(made, Apply) and made.function is bool:
+            (x,) = made.args
+            if isinstance(x, Value) and isinstance(x.type, Number) and x.type.dtype.kind == "b":
+                op.body.results[-1] = x
+                self.changed = True
+
+    def _never_runs(self, op: Loop) -> bool:
+        if op.test is not None:
+            return not op.test.ops and op.test.results[0] is False
+        assert op.span is not None
+        constant = all(isinstance(x, int) for x in op.span) and op.span[2] != 0
+        return constant and not range(*op.span)
+
+
+def _only(a: Operand, b: Operand, inside: set[Value]) -> Operand | None:
+    """The operand that a branch answers whichever side runs, if it is there before the branch."""
+    if isinstance(a, Missing):
+        a = b
+    elif not isinstance(b, Missing) and key_of(a) != key_of(b):
+        return None
+    return None if isinstance(a, Value) and a in inside else a
+
+
+def _fits(output: Value, operand: Operand) -> bool:
+    t = operand.type if isinstance(operand, (Value, Missing)) else number_type(operand)
+    return t is not None and covers(output.type, t)
+
+
+def _is_plain(op: Op) -> bool:
+    """Whether an operation is arithmetic of numbers that cannot fail."""
+    plain = isinstance(op, Apply) and risk(op) is Risk.QUIET
+    return plain and not any(is_array(v) for v in all_used(op))
+
+
+def _nothing(value: Value) -> Operand:
+    """What stands for a value that is never reached; loops want a bool where they ask for one."""
+    if isinstance(value.type, Number) and value.type.dtype.kind == "b":
+        return False if value.type.python else np.False_
+    return Missing(value.type)
+
+
+# -- neighbours on one condition
+
+
+def _merge_branches(program: Program) -> bool:
+    roots = memory_of(program)
+    changed = False
+    for block in blocks_of(program.block):
+        changed |= _merge_in(block, roots)
+    return changed
+
+
+def _merge_in(block: Block, roots: Roots) -> bool:
+    changed = False
+    last: dict[Operand, Branch] = {}
+    position = 0
+    while position < len(block.ops):
+        op = block.ops[position]
+        if isinstance(op, Branch) and isinstance(op.condition, Value):
+            earlier = last.get(op.condition)
+            if earlier is not None:
+                start = block.ops.index(earlier)
+                moved = _around(earlier, block.ops[start + 1 : position], op, roots)
+                if moved is not None:
+                    before, after = moved
+                    made = _merged(earlier, op)
+                    block.ops[start : position + 1] = [*before, made, *after]
+                    last[op.condition] = made
+                    changed = True
+                    continue
+            last[op.condition] = op
+        elif isinstance(op, Apply) and op.function is turn:
+            last.clear()  # the program is cut here
+        position += 1
+    return changed
+
+
+def _around(
+    first: Branch, between: list[Op], second: Branch, roots: Roots
+) -> tuple[list[Op], list[Op]] | None:
+    """Which operations between two branches go before both, and which after; None if neither."""
+    before: list[Op] = []
+    after: list[Op] = []
+    from_first = set(first.outputs)
+    wanted = all_used(second)
+    for op in between:
+        used = all_used(op)
+        late = {v for o in after for v in defined_by(o)}
+        if not used & (from_first | late) and all(commute(o, op, roots) for o in (first, *after)):
+            before.append(op)
+        elif not wanted.intersection(defined_by(op)) and commute(op, second, roots):
+            after.append(op)
+        else:
+            return None
+    return before, after
+
+
+def _merged(first: Branch, second: Branch) -> Branch:
+    """One branch that does what both do."""
+    sides = []
+    for one, two in zip(first.blocks(), second.blocks(), strict=True):
+        substitute(two, dict(zip(first.outputs, one.results, strict=True)))
+        sides.append(Block([], [*one.ops, *two.ops], [*one.results, *two.results]))
+    made = Branch(first.condition, *sides, outputs=(*first.outputs, *second.outputs))
+    made.location = first.location
+    return made

@@ -1,0 +1,341 @@
+"""Writing a program anew, with a number for each element of the arrays that are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Missing,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+    walk,
+)
+from fwdad.ir.rewrite import Mapping, give_name
+from fwdad.ir.types import ArrayType, Number, Type
+from fwdad.transforms.passes.small.choose import Choice
+from fwdad.transforms.passes.small.elements import (
+    Elements,
+    cast,
+    each,
+    element_function,
+    elements_of,
+    expansion,
+    number_of,
+    places,
+    places_at,
+    size,
+    stored_elements,
+    taken,
+)
+from fwdad.transforms.passes.small.unroll import unroll
+
+
+@dataclass
+class Split:
+    """How many arrays have become numbers, and how many of them in loops."""
+
+    arrays: int
+    in_loops: int
+
+    def __bool__(self) -> bool:
+        return self.arrays > 0
+
+
+def split_arrays(program: Program) -> Split:
+    """Let small arrays be numbers, where every use of them is known.
+
+    Results keep every bit, but for sums in matrix products (a few units in the last place). What
+    a loop or branch answers to the caller is an array of its own.
+
+    Parameters
+    ----------
+    program : Program
+        Rewritten in place.
+    """
+    unroll(program, lambda p: Choice(p).chosen)
+    choice = Choice(program)
+    if choice.chosen:
+        _Splitter(choice.chosen).program(program)
+    return Split(len(choice.chosen), choice.in_loops())
+
+
+class _Splitter:
+    """Walks a program in the order of its runs, with what the chosen arrays hold."""
+
+    def __init__(self, chosen: set[Value]) -> None:
+        self._chosen = chosen
+        self._held: dict[Value, Elements] = {}  # what each array holds now, flat
+        self._windows: dict[Value, tuple[Value, Any]] = {}  # whose elements, and which
+        self._mapping: Mapping = {}
+        self._out: list[Op] = []
+        self._op: Op | None = None
+
+    def program(self, program: Program) -> None:
+        """Rewrite a program."""
+        self._block(program.block)
+        made: dict[Value, Value] = {}  # the same array twice is one array
+        self._out = program.block.ops
+
+        def result(v: Value) -> Operand:
+            if v in self._chosen and v not in made:
+                made[v] = self._array(v)
+            return made.get(v, self._mapping.get(v, v))
+
+        program.block.results = [map_values(result, r) for r in program.block.results]
+        give_name(self._mapping)
+
+    def _block(self, block: Block) -> None:
+        outer, self._out = self._out, []
+        for op in block.ops:
+            self._op = op
+            self._rewrite(op)
+        block.ops, self._out = self._out, outer
+
+    def _rewrite(self, op: Op) -> None:
+        op.replace(lambda v: self._mapping.get(v, v))
+        if isinstance(op, Loop):
+            self._loop(op)
+        elif isinstance(op, Branch):
+            self._branch(op)
+        elif isinstance(op, Load) and (op.array in self._chosen or op.outputs[0] in self._chosen):
+            self._load(op)
+        elif isinstance(op, (Store, Update)) and op.array in self._chosen:
+            self._store(op)
+        elif isinstance(op, Apply) and self._is_expanded(op):
+            self._expand(op)
+        else:
+            op.replace(lambda v: self._array(v) if v in self._chosen else v)
+            self._out.append(op)
+
+    # -- writing
+
+    def apply(self, function: Callable[..., Any], args: tuple[Operand, ...], t: Type) -> Value:
+        """Write a call."""
+        made = Value(t)
+        self._out.append(Apply(function, args, outputs=(made,), location=self._place()))
+        return made
+
+    def load(self, array: Value, index: tuple[Operand, ...]) -> Value:
+        """Write the load of an element."""
+        made = Value(number_of(array))
+        self._out.append(Load(array, index, view=False, outputs=(made,), location=self._place()))
+        return made
+
+    def elements(self, operand: Operand) -> Elements:
+        """The elements of an array, a number, or nested lists of these."""
+        if isinstance(operand, (list, tuple)):
+            return np.stack([self.elements(item) for item in operand])
+        if not is_array(operand):
+            return elements_of([self._mapping.get(operand, operand)
+                                if isinstance(operand, Value) else operand], ())  # fmt: skip
+        if operand in self._chosen:
+            root, at = self._windows[operand]
+            return self._held[root][at]
+        shape = operand.type.shape
+        return elements_of([self.load(operand, k) for k in np.ndindex(shape)], shape)
+
+    def _place(self) -> Any:
+        return self._op.location if self._op is not None else None
+
+    def _array(self, v: Value) -> Value:
+        """A new array of what a chosen one holds."""
+        found = self.elements(v)
+        made = self.apply(np.array, (list(found.ravel()),), ArrayType(v.type.dtype, (found.size,)))
+        if found.ndim > 1:
+            made = self.apply(np.reshape, (made, found.shape), v.type)
+        made.name = v.name
+        return made
+
+    def _hold(self, v: Value, found: Elements) -> None:
+        """Let an array hold these elements."""
+        self._windows[v] = (v, places(v))
+        self._held[v] = elements_of(list(found.ravel()), (found.size,))
+        for k, x in enumerate(self._held[v]):
+            if isinstance(x, Value) and x.name is None and v.name is not None:
+                x.name = f"{v.name}_{k}"
+
+    # -- operations
+
+    def _is_expanded(self, op: Apply) -> bool:
+        if any(v in self._chosen for v in op.outputs):
+            return True
+        held = any(v in self._chosen for v in values_in(op.operands()))
+        return held and not any(map(is_array, op.outputs)) and expansion(op) is not None
+
+    def _expand(self, op: Apply) -> None:
+        (out,) = op.outputs
+        expand = expansion(op)
+        assert expand is not None
+        found = np.asarray(expand(self), object)
+        if is_array(out):
+            self._hold(out, found)
+        else:
+            self._mapping[out] = cast(self, found[()], out.type.dtype)
+
+    def _load(self, op: Load) -> None:
+        (out,) = op.outputs
+        if op.array not in self._chosen:
+            indices = taken(op)
+            loaded = [self.load(op.array, index) for index in indices.ravel()]
+            self._hold(out, elements_of(loaded, indices.shape))
+            return
+        at = places_at(op.array, op.index)
+        root, own = self._windows[op.array]
+        held = own.ravel()[at]
+        if not is_array(out):
+            self._mapping[out] = self._held[root][held]
+        elif op.view:
+            self._windows[out] = (root, held)
+        else:
+            self._hold(out, self._held[root][held])
+
+    def _store(self, op: Store | Update) -> None:
+        root, own = self._windows[op.array]
+        at = own.ravel()[places_at(op.array, op.index)]
+        dtype = op.array.type.dtype
+        new = stored_elements(self.elements(op.value), np.shape(at))
+        if isinstance(op, Update):
+            old = np.asarray(self._held[root][at], object)
+            found = element_function(op.function, (op.array, op.value))
+            assert found is not None
+            function, count = found
+            result = _common(op.array, op.value)
+            new = each(self, function, [old, new][:count], result)
+        held = self._held[root].copy()
+        for k in np.ndindex(np.shape(at)):
+            held[np.asarray(at)[k]] = cast(self, new[k], dtype)
+        self._held[root] = held
+
+    # -- control
+
+    def _branch(self, op: Branch) -> None:
+        before = dict(self._held)
+        after = []
+        answers: list[list[Operand]] = []
+        kept = [k for k, v in enumerate(op.outputs) if v not in self._chosen]
+        split = [v for v in op.outputs if v in self._chosen]
+        for side in op.blocks():
+            self._held = dict(before)
+            results = list(side.results)
+            self._block(side)
+            outer, self._out = self._out, side.ops
+            self._op = op
+            made = [self._plain(results[k]) for k in kept]
+            for v, r in zip(op.outputs, results, strict=True):
+                if v in self._chosen:
+                    made.extend(self._elements_or_missing(r, v))
+            answers.append(made)
+            after.append(dict(self._held))
+            self._out = outer
+        self._held = dict(before)
+        outputs = [op.outputs[k] for k in kept]
+        for v in split:
+            outputs.extend(self._new(v))
+        for root, old in before.items():
+            changed = [k for k, x in enumerate(old) if any(h[root][k] is not x for h in after)]
+            if changed:
+                self._held[root] = old.copy()
+            for k in changed:
+                new = Value(number_of(root), root.name and f"{root.name}_{k}")
+                outputs.append(new)
+                self._held[root][k] = new
+                for results, held in zip(answers, after, strict=True):
+                    results.append(held[root][k])
+        op.outputs = tuple(outputs)
+        for side, results in zip(op.blocks(), answers, strict=True):
+            side.results = results
+        self._out.append(op)
+
+    def _loop(self, op: Loop) -> None:
+        carried, outputs, initial = op.carried, op.outputs, op.initial
+        heads = op.body.params[: len(op.body.params) - len(carried)]
+        results = list(op.body.results)
+        kept = [k for k, p in enumerate(carried) if p not in self._chosen]
+        split = [k for k, p in enumerate(carried) if p in self._chosen]
+        written = self._written_in(op)
+        params = [carried[k] for k in kept]
+        op.initial = [self._plain(initial[k]) for k in kept]
+        for k in split:
+            op.initial.extend(self._elements_or_missing(initial[k], carried[k]))
+            params.extend(self._new(carried[k]))
+        for root in written:
+            op.initial.extend(self._held[root])
+            params.extend(self._new(root))
+        op.body.params = [*heads, *params]
+        if op.test is not None:
+            self._block(op.test)
+            op.test.results = [self._plain(r) for r in op.test.results]
+        self._block(op.body)
+        outer, self._out = self._out, op.body.ops
+        self._op = op
+        op.body.results = [self._plain(results[k]) for k in kept]
+        for k in split:
+            op.body.results.extend(self._elements_or_missing(results[k], carried[k]))
+        for root in written:
+            op.body.results.extend(self._held[root])
+        op.body.results.extend(self._plain(r) for r in results[len(carried) :])
+        self._out = outer
+        op.outputs = tuple([outputs[k] for k in kept])
+        for v in (*(outputs[k] for k in split), *written):
+            op.outputs += tuple(self._new(v))
+        self._out.append(op)
+
+    def _written_in(self, op: Loop) -> list[Value]:
+        """The arrays from before a loop that it writes into."""
+        found: dict[Value, None] = {}
+        windows = dict(self._windows)
+        for block in op.blocks():
+            for inner in walk(block):
+                if isinstance(inner, Load) and inner.view and inner.array in windows:
+                    windows[inner.outputs[0]] = windows[inner.array]
+                for v in inner.writes():
+                    if v in windows:
+                        found[windows[v][0]] = None
+        return list(found)
+
+    def _new(self, v: Value) -> list[Value]:
+        """New numbers for the elements of an array that a block answers."""
+        made = [Value(number_of(v)) for _ in range(size(v))]
+        self._hold(v, elements_of(made, (len(made),)))
+        return made
+
+    def _plain(self, operand: Operand) -> Operand:
+        """A result as it is handed on where it is not split."""
+
+        def found(v: Value) -> Operand:
+            return self._array(v) if v in self._chosen else self._mapping.get(v, v)
+
+        return map_values(found, operand)
+
+    def _elements_or_missing(self, operand: Operand, v: Value) -> list[Operand]:
+        if isinstance(operand, Missing):
+            return [Missing(number_of(v))] * size(v)
+        return list(self.elements(operand).ravel())
+
+
+def _common(array: Value, value: Operand) -> np.dtype[Any]:
+    """The dtype of an element with a value, before it is stored."""
+    kinds: list[Any] = []
+    for v in values_in(value):
+        weak = isinstance(v.type, Number) and v.type.python
+        kinds.append({"b": True, "i": 1, "f": 1.0, "c": 1j}[v.type.dtype.kind] if weak
+                     else v.type.dtype)  # fmt: skip
+    if not kinds and not isinstance(value, Value):
+        kinds = list(np.ravel(np.asarray(value, object)))
+    return np.result_type(array.type.dtype, *kinds)

@@ -1,0 +1,91 @@
+"""A call that is run again on the way back: what it needs of itself is not kept until then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import Block, Loop, Value
+from fwdad.ir.primitives.stacks import pop, push
+from fwdad.ir.symbol import Symbol
+from fwdad.transforms.reverse.checkpointing.loop_states import State, States
+
+
+class Called(States):
+    """Writes a call's way forward, which keeps copies of what it overwrites, and its way back.
+
+    Parameters
+    ----------
+    writer : Checkpoints
+        The program.
+    op : Loop
+        The call, a loop that runs once.
+    state : State
+        What it reads and changes.
+    """
+
+    def __init__(self, writer: Any, op: Loop, state: State) -> None:
+        self.writer = writer
+        self.recorder = writer.recorder
+        self.op = op
+        self.state = state
+        self.kept = [self._stack(v.type, v.name) for v in state.kept]
+        op.checkpoint = None
+
+    def write(self) -> None:
+        """Both ways."""
+        ops, results = list(self.op.body.ops), list(self.op.body.results)
+        self._write_down()
+        old = [
+            self._latest(s, v.type, pop) for s, v in zip(self.kept, self.state.kept, strict=True)
+        ]
+        self._put_back(old)
+        self._back(ops, results)
+        self._put_back(old)
+
+    def _write_down(self) -> None:
+        recorder = self.recorder
+        outer, mark, recorder.block = recorder.block, recorder.mark(), Block()
+        for stack, v in zip(self.kept, self.state.kept, strict=True):
+            recorder.mutate(push, (Symbol(stack, recorder), self._own(v)), {})
+        self.op.body.ops[:0] = recorder.block.ops
+        recorder.block = outer
+        recorder.forget(mark)
+
+    def _put_back(self, old: list[Symbol]) -> None:
+        """What was in the arrays that the call writes, and in which somebody reads it."""
+        for x, v in zip(old, self.state.kept, strict=True):
+            self.recorder.store(Symbol(v, self.recorder), Ellipsis, x)
+
+    def _back(self, ops: list[Any], results: list[Any]) -> None:
+        writer, state, op, cloner = self.writer, self.state, self.op, Cloner({}, again=True)
+        structure = writer.structure
+        outside = list(dict.fromkeys((*state.free_arrays, *state.free_written)))
+        params: list[Value] = [*state.free_numbers, *outside]
+        active = [*(True for _ in state.free_numbers), *(v in state.free_arrays for v in outside)]
+        block = Block(params, cloner.ops(ops))
+        block.results = [cloner.operand(r) for r in results]
+        bars = [
+            writer.take(v) if k in state.numbers or k in state.arrays else None
+            for k, v in enumerate(op.outputs)
+        ]
+        memory = {k: writer.memory_of(op.outputs[k]) for k in state.memory}
+        cotangents = {
+            v: writer.memory_of(v) if structure.is_memory(v) else writer.buffer(v)
+            for v in state.free_arrays
+        }
+        running = {v: writer.current(v) for v in state.free_numbers}
+
+        def begin(inner: Any) -> None:
+            for v, bar in running.items():
+                if bar is not None:
+                    inner.region.bars[v] = bar
+            inner.share(cotangents)
+            for k, bar in memory.items():
+                inner.become(inner.results[k], bar)
+
+        roots = {v: set(structure.roots(v)) for v in outside}
+        found = writer.pulled(block, active, roots, [], bars, begin)
+        for v, bar in zip(state.free_numbers, found, strict=False):
+            if bar is not None:
+                writer.region.bars[v] = bar

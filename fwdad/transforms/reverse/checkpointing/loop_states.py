@@ -1,0 +1,341 @@
+"""The states of a loop that is run again: what is in them, and how the loop writes them down."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.primitives.checkpoint_schedule import (
+    default_snapshots,
+    leaf_of_numbers,
+    most_of_unknown,
+    next_snapshot,
+    places_beside,
+    snapshots_in,
+    trips,
+)
+from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type, thin
+from fwdad.ir.rewrite import all_inside
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import BOOL, INT
+
+
+class State:
+    """What a loop that is run again reads and changes.
+
+    Attributes
+    ----------
+    numbers, arrays, memory : list of int
+        What it carries, active: numbers, arrays that are never written, and arrays that are.
+    written : list of int
+        All arrays that it carries and that are written.
+    free_numbers, free_arrays : list of Value
+        From outside, active.
+    free_written : list of Value
+        Arrays from outside that it writes.
+    kept : list of Value
+        Of these, the ones of which a copy is part of a state.
+    """
+
+    def __init__(self, writer: Any, op: Loop) -> None:
+        structure = writer.structure
+        self.numbers: list[int] = []
+        self.arrays: list[int] = []
+        self.memory: list[int] = []
+        self.written: list[int] = []
+        for k, (p, v) in enumerate(zip(op.carried, op.outputs, strict=True)):
+            active = structure.is_active(p) or structure.is_active(v)
+            if is_array(p) and (structure.is_memory(p) or structure.is_memory(v)):
+                self.written.append(k)
+                self.memory.extend([k] if active else [])
+            elif active:
+                (self.arrays if is_array(p) else self.numbers).append(k)
+        free = _from_outside(op)
+        roots = {r for o in inside(op) for v in o.writes() for r in structure.roots(v)}
+        self.free_written = [v for v in free if structure.roots(v) & roots]
+        self.free_numbers = [v for v in free if structure.is_active(v) and not is_array(v)]
+        self.free_arrays = [v for v in free if structure.is_active(v) and is_array(v)]
+        self.carried_roots = {r for k in self.written for r in structure.roots(op.carried[k])}
+        self.overwritten = {
+            r
+            for o, target in writer.stores_in(op.body)
+            if writer.is_restored(o)
+            for r in structure.roots(target.array)
+        }
+        bases = [_base(v, structure) for v in self.free_written]
+        self.kept = list(dict.fromkeys(v for v in bases if structure.roots(v) & self.overwritten))
+
+    @property
+    def any(self) -> bool:
+        """Whether cotangents travel at all."""
+        return bool(self.numbers or self.arrays or self.memory)
+
+
+class States:
+    """Lets one loop write states down, on stacks.
+
+    Parameters
+    ----------
+    writer : Checkpoints
+        The program.
+    op : Loop
+        The loop; what it writes down is put into it.
+    state : State
+        What it reads and changes.
+    """
+
+    def __init__(self, writer: Any, op: Loop, state: State) -> None:
+        self.writer = writer
+        self.recorder = writer.recorder
+        self.structure = writer.structure
+        self.op = op
+        self.state = state
+        self.home = self.structure.block_of[op]
+        self.plan, op.checkpoint = op.checkpoint, None
+        self.carried, self.initial = list(op.carried), list(op.initial)
+        self.known = op.test is None and not op.leaves
+        self.saved: Any = None  # how many states may be kept in all, if that is known beforehand
+        self.places: Any = None  # how many of them before a leaf
+        self.leaf: Any = 1
+        self.used: Any = None  # how many are kept when the loop has ended
+        self.positions = self._stack(INT, "positions")
+        self.stacks = [self._stack(p.type, p.name) for p in self.carried]
+        self.kept = [self._stack(v.type, v.name) for v in state.kept]
+
+    # -- of use to both
+
+    def _stack(self, of: Any, name: str | None) -> Value:
+        made = Value(stack_type(of), f"kept_{name}" if name else "kept")
+        self.writer.stacks.append(Apply(new_stack, (), outputs=(made,)))
+        return made
+
+    def _number(self, f: Any, *args: Any, t: Any = INT) -> Any:
+        """A function of numbers, written down."""
+        return self.recorder.apply_typed(f, args, t)
+
+    def _own(self, v: Operand) -> Any:
+        """An array in memory of its own."""
+        return self.recorder.apply(np.ndarray.copy, (Symbol(v, self.recorder),), {})
+
+    def _keep(self, position: Any, carried: list[Any]) -> None:
+        """Write a state down."""
+        recorder = self.recorder
+        recorder.mutate(push, (Symbol(self.positions, recorder), position), {})
+        for k, (stack, x) in enumerate(zip(self.stacks, carried, strict=True)):
+            own = self._own(x.value) if k in self.state.written else x
+            recorder.mutate(push, (Symbol(stack, recorder), own), {})
+        for stack, v in zip(self.kept, self.state.kept, strict=True):
+            recorder.mutate(push, (Symbol(stack, recorder), self._own(v)), {})
+
+    def _latest(self, stack: Value, t: Any, function: Any) -> Symbol:
+        """The latest value on a stack; with ``pop`` it is taken off."""
+        made = Value(t)
+        mutated = (0,) if function is pop else ()
+        self.recorder.emit(Apply(function, (stack,), mutated=mutated, outputs=(made,)))
+        return Symbol(made, self.recorder)
+
+    def _all_stacks(self) -> list[tuple[Value, Any]]:
+        given = [(stack, p.type) for stack, p in zip(self.stacks, self.carried, strict=True)]
+        own = [(stack, v.type) for stack, v in zip(self.kept, self.state.kept, strict=True)]
+        return [(self.positions, INT), *given, *own]
+
+    def _branch(self, condition: Any, types: list[Any], then: Any, other: Any = None) -> list[Any]:
+        """A branch whose sides answer operands; answer its outputs."""
+        recorder, sides = self.recorder, []
+        outer, mark = recorder.block, recorder.mark()
+        for run in (then, other):
+            recorder.block = Block()
+            found = [] if run is None else run()
+            recorder.block.results = [recorder.operand(x) for x in found]
+            sides.append(recorder.block)
+            recorder.block = outer
+            recorder.forget(mark)
+        outputs = tuple(Value(t) for t in types)
+        recorder.emit(Branch(condition.value, *sides, outputs=outputs))
+        return [Symbol(v, recorder) for v in outputs]
+
+    # -- the way forward
+
+    def write_down(self) -> None:
+        """Let the loop write states down on its way forward."""
+        recorder, op = self.recorder, self.op
+        outer, mark, before = recorder.block, recorder.mark(), Block()
+        recorder.block = before
+        n = self._count() if self.known else None
+        self.saved = self._saved(n)
+        if self.known:
+            self._share(self.saved)
+        params = [Value(INT, name) for name in ("at", "following", "snapshots", "spacing")]
+        at, following, used, spacing = (Symbol(v, recorder) for v in params)
+        carried = [Symbol(p, recorder) for p in self.carried]
+
+        def of_known() -> list[Any]:
+            self._keep(at, carried)
+            count = self._number(operator.add, used, 1)
+            later = self._number(next_snapshot, at, n, count, self.places, self.leaf)
+            return [later, count, spacing]
+
+        def of_unknown() -> list[Any]:
+            count, wide = self._thinned(at, used, spacing)
+            self._keep(at, carried)
+            return [self._after(at, wide), self._number(operator.add, count, 1), wide]
+
+        head = recorder.block = Block()
+        here = self._number(operator.eq, at, following, t=BOOL)
+        then = of_known if self.known else of_unknown
+        told = self._branch(here, [INT, INT, INT], then, lambda: [following, used, spacing])
+        tail = recorder.block = Block()
+        told = [self._number(operator.add, at, 1), *told]
+        recorder.block = outer
+        recorder.forget(mark)
+        op.body.ops[:] = [*head.ops, *op.body.ops, *tail.ops]
+        op.body.params.extend(params)
+        end = len(self.carried)
+        op.body.results[end:end] = [recorder.operand(x) for x in told]
+        op.initial = [*op.initial, 0, 0, 0, 1]
+        outputs = tuple(Value(INT, v.name) for v in params)
+        op.outputs = (*op.outputs, *outputs)
+        self.used = outputs[2]
+        self._enter(before.ops)
+        self.structure.home[self.used] = self.home
+        self.structure.definition[self.used] = op
+
+    def _thinned(self, at: Any, used: Any, spacing: Any) -> list[Any]:
+        """Give up every second state where there are too many; answer how many, and how far."""
+        recorder = self.recorder
+        most = self._number(most_of_unknown, at, 0 if self.saved is None else self.saved)
+        even = self._number(operator.eq, self._number(operator.mod, used, 2), 0, t=BOOL)
+        full = self._number(operator.ge, used, most, t=BOOL)
+
+        def fewer() -> list[Any]:
+            for stack, _ in self._all_stacks():
+                recorder.mutate(thin, (Symbol(stack, recorder),), {})
+            half = self._number(operator.floordiv, used, 2)
+            return [half, self._number(operator.mul, spacing, 2)]
+
+        both = self._number(operator.and_, full, even, t=BOOL)
+        return self._branch(both, [INT, INT], fewer, lambda: [used, spacing])
+
+    def _after(self, at: Any, wide: Any) -> Any:
+        """Where the next state is written down; with one place there is the beginning only."""
+        following = self._number(operator.add, at, wide)
+        if self.saved is None:
+            return following
+        several = self._number(operator.gt, self.saved, 1, t=BOOL)
+        return self._branch(several, [INT], lambda: [following], lambda: [-1])[0]
+
+    def _enter(self, ops: list[Op]) -> None:
+        """Put operations before the loop."""
+        structure = self.structure
+        at = self.home.ops.index(self.op)
+        self.home.ops[at:at] = ops
+        for op in ops:
+            structure.block_of[op] = self.home
+            structure.position[op] = structure.position[self.op]
+            for v in op.outputs:
+                structure.home[v] = self.home
+                structure.definition[v] = op
+
+    def _count(self) -> Any:
+        """How many iterations a range has."""
+        given: Any = self.op.span
+        start, stop, step = (Symbol(x, self.recorder) if isinstance(x, Value) else x for x in given)
+        if not any(type(x) is Symbol for x in (start, stop, step)):
+            return len(range(start, stop, step))
+        if type(start) is int and start == 0 and type(step) is int and step == 1:
+            return stop
+        return self._number(trips, start, stop, step)
+
+    def _saved(self, n: Any) -> Any:
+        """How many states may be kept; None if that is told by the number of iterations."""
+        given: Any = self.plan
+        if given.snapshots is not None:
+            return given.snapshots
+        if given.memory is not None:
+            return self._number(snapshots_in, given.memory, self._size())
+        return None if n is None else self.default(n)
+
+    def default(self, n: Any) -> Any:
+        """How many states are kept where nobody says it."""
+        return default_snapshots(n) if type(n) is int else self._number(default_snapshots, n)
+
+    def _size(self) -> Any:
+        """The bytes of a state."""
+        total: Any = 8
+        carried = list(zip(self.carried, self.initial, strict=True))
+        for p, v in [*carried, *((v, v) for v in self.state.kept)]:
+            size: Any = p.type.dtype.itemsize
+            if is_array(p) and isinstance(v, Value):
+                for axis in range(v.type.ndim):
+                    length = self.recorder.length(Symbol(v, self.recorder), axis)
+                    size = self._product(size, length)
+            total = size + total if type(size) is int else self._number(operator.add, size, total)
+        return total
+
+    def _product(self, a: Any, b: Any) -> Any:
+        plain = type(a) is int and type(b) is int
+        return a * b if plain else self._number(operator.mul, a, b)
+
+    def _share(self, saved: Any) -> None:
+        """Divide the states that may be kept between a leaf and what lies before it."""
+        self.places, self.leaf = saved, 1
+        if not self._is_of_numbers():
+            return
+        if type(saved) is int:
+            self.leaf = leaf_of_numbers(saved)
+            self.places = places_beside(saved, self.leaf)
+        else:
+            self.leaf = self._number(leaf_of_numbers, saved)
+            self.places = self._number(places_beside, saved, self.leaf)
+
+    def _is_of_numbers(self) -> bool:
+        """Whether a state, and what an iteration makes, are numbers."""
+        if self.state.kept or any(is_array(p) for p in self.carried):
+            return False
+        return not any(
+            isinstance(inner, Apply) and is_array(v) for inner in inside(self.op)
+            for v in inner.outputs
+        )  # fmt: skip
+
+
+def inside(op: Loop) -> Iterator[Op]:
+    """Every operation in a loop."""
+    for block in op.blocks():
+        yield from walk(block)
+
+
+def _from_outside(op: Loop) -> list[Value]:
+    """The values from outside that a loop's blocks use, in order."""
+    defined = {v for block in op.blocks() for v in all_inside(block)}
+    used = [v for inner in inside(op) for v in values_in(inner.operands())]
+    for block in op.blocks():
+        used += values_in(block.results)
+    for inner in inside(op):
+        for block in inner.blocks():
+            used += values_in(block.results)
+    return list(dict.fromkeys(v for v in used if v not in defined))
+
+
+def _base(v: Value, structure: Any) -> Value:
+    """The array that a window was taken of."""
+    op = structure.definition.get(v)
+    while isinstance(op, Load) and op.view:
+        v = op.array
+        op = structure.definition.get(v)
+    return v

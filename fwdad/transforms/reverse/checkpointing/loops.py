@@ -1,0 +1,126 @@
+"""Loops run backwards from checkpoints: some states are kept, from which the loop is run again.
+
+On the way forward a loop writes down its state at the beginning of some iterations, and nothing
+else. On the way back it is run again from the last of these states, which keeps further states,
+until a few iterations are left (a *leaf*); these are run once more, now with what their way back
+needs, and backwards. A state is what the loop carries, and the arrays that it writes, if what an
+iteration reads in them is overwritten later. Which states: ``checkpoint_schedule.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.analysis.indices import intervals
+from fwdad.ir.ops import Block, Branch, Load, Loop, Missing, Op, Update, Value
+from fwdad.ir.symbol import Symbol
+from fwdad.transforms.reverse.checkpointing.calls import Called
+from fwdad.transforms.reverse.checkpointing.loop_states import State, inside
+from fwdad.transforms.reverse.checkpointing.recompute import Rerun
+from fwdad.transforms.reverse.loops import Loops
+from fwdad.transforms.reverse.normalize.array_phis import written
+from fwdad.transforms.reverse.rematerialize import read_by
+from fwdad.transforms.reverse.residuals import Place
+
+_ATTEMPTS = 100
+
+
+class Checkpoints(Loops):
+    """Runs loops backwards that are to be run again."""
+
+    facts: Any
+
+    def _loop(self, op: Loop) -> None:
+        state = None if op.checkpoint is None else State(self, op)
+        if state is None or not self._can_run_again(op, state):
+            super()._loop(op)
+        elif state.any or self._matters(op):
+            self._note_body(op)
+            (Called if op.sealed else Rerun)(self, op, state).write()
+
+    def _can_run_again(self, op: Loop, state: State) -> bool:
+        """Whether copies of what a loop carries are as good as the arrays themselves."""
+        if op.sealed:  # what it answers is made inside
+            made = [op.body.results[k] for k in state.written]
+            return len(set(made)) == len(made) and all(
+                self.structure.home.get(r) is op.body and self.structure.roots(r) == {r}
+                for r in made
+            )
+        if any(isinstance(op.initial[k], Missing) for k in state.written):
+            return False
+        if not written(op, self.structure) <= self.choices.threaded[op]:
+            return False
+        return not any(self.structure.roots(v) & state.carried_roots for v in state.free_written)
+
+    def _note_body(self, op: Loop) -> None:
+        """Note what is read when the loop is run again."""
+        for inner in inside(op):
+            block, position = self.structure.block_of[inner], self.structure.position[inner]
+            for place in self._read_again(inner):
+                self.read.append((place, block, position))
+
+    def _read_again(self, op: Op) -> Iterator[Place]:
+        structure = self.structure
+        if isinstance(op, (Branch, Loop)):
+            return
+        if isinstance(op, (Load, Update)) and not (isinstance(op, Load) and op.view):
+            part = intervals(op.index, op.array.type.ndim, structure)
+            for root in structure.roots(op.array) & structure.written:
+                yield Place(root, op.array, part)
+            value = [op.value] if isinstance(op, Update) else []
+            yield from self.places_of([*op.index, *value])
+            return
+        yield from self.places_of(list(read_by(op)))
+
+    def share(self, cotangents: dict[Value, Symbol]) -> None:
+        """Keep the cotangents of arguments in memory that is given.
+
+        Parameters
+        ----------
+        cotangents : dict
+            Arguments and the memory.
+        """
+        for v, bar in cotangents.items():
+            if self.structure.is_memory(v):
+                self.refs[v] = bar
+            else:
+                self.region.bars[v] = bar
+                self.region.owned.add(v)
+
+    def pulled(
+        self, block: Block, active: list[bool], roots: Any, natural: list[Value], bars: list[Any],
+        begin: Callable[[Any], None],
+    ) -> list[Any]:  # fmt: skip
+        """Write a block and the block backwards, in line; answer its parameters' cotangents.
+
+        Parameters
+        ----------
+        block : Block
+            Its parameters are values that are there.
+        active, roots, natural
+            As for a program.
+        bars : list
+            The cotangents of its results.
+        begin : callable
+            As :meth:`Pullback.pull` takes it.
+        """
+        recorder, facts = self.recorder, type(self.facts)()
+        given = [Symbol(p, recorder) for p in block.params]
+        make: Any = type(self)
+        for _ in range(_ATTEMPTS):
+            first = len(recorder.block.ops)
+            with recorder.own_lengths():
+                writer = make(recorder, block, given, active, facts, dict(roots), natural)
+                writer.in_loop = self._is_inside_loop()
+                turns, recorder.turns = recorder.turns, False  # it is not the program's end
+                found = writer.pull(bars, begin, alike=True)
+                recorder.turns = turns
+            needed = writer.needed()
+            if needed <= facts.restored:
+                return found
+            facts.restored |= needed
+            del recorder.block.ops[first:]
+        message = "what the way back reads does not settle"
+        raise UntraceableError(message)

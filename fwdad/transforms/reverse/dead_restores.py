@@ -1,0 +1,79 @@
+"""Stores that need not be put back, because another one that is put back later hides them.
+
+Backwards, what a store overwrote is put back before what was overwritten earlier. A store that
+writes a whole array hides, when it is put back, all stores that follow it, up to the next of its
+kind: only what the way back reads in between shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fwdad.ir.ops import Block, Load, Op, Operand, Value
+from fwdad.ir.primitives.scatter_add import target_of
+from fwdad.transforms.reverse.structure import Structure
+
+Read = tuple[Value, Block, int]
+
+
+def hidden_stores(structure: Structure, stores: Iterable[Op], reads: list[Read]) -> set[Op]:
+    """Those of some stores whose old content nobody sees.
+
+    Parameters
+    ----------
+    structure : Structure
+        The program.
+    stores : iterable of Op
+        What would be put back.
+    reads : list of tuple
+        What the way back reads: the memory, and the block and position at which it has the
+        content that is meant.
+    """
+    places: dict[tuple[Value, int], list[int]] = {}
+    for root, block, position in reads:
+        at = position
+        for b, holder in structure.chain(block):
+            places.setdefault((root, id(b)), []).append(at)
+            at = structure.position[holder] if holder is not None else 0
+    found = list(stores)
+    whole: dict[tuple[Value, int], list[int]] = {}
+    for op in found:
+        target = target_of(op)
+        filled = None if target is None else _whole(structure, target.array, target.at)
+        if filled is not None:
+            block = structure.block_of[op]
+            whole.setdefault((filled, id(block)), []).append(structure.position[op])
+    return {op for op in found if _is_hidden(structure, op, whole, places)}
+
+
+def _is_hidden(
+    structure: Structure,
+    op: Op,
+    whole: dict[tuple[Value, int], list[int]],
+    places: dict[tuple[Value, int], list[int]],
+) -> bool:
+    target = target_of(op)
+    roots = set() if target is None else structure.roots(target.array)
+    if len(roots) != 1:
+        return False
+    (root,) = roots
+    at = structure.position[op]
+    for block, holder in structure.chain(structure.block_of[op]):
+        key = (root, id(block))
+        for first in whole.get(key, ()):
+            if first < at and not any(first < k <= at for k in places.get(key, ())):
+                return True
+        at = structure.position[holder] if holder is not None else 0
+    return False
+
+
+def _whole(structure: Structure, array: Value, index: tuple[Operand, ...]) -> Value | None:
+    """The memory all of which is written; None if some of it may not be."""
+    while all(i is Ellipsis or i == slice(None) for i in index):
+        if structure.roots(array) == {array}:
+            return array
+        op = structure.definition.get(array)
+        if not isinstance(op, Load) or not op.view:
+            return None
+        array, index = op.array, op.index
+    return None

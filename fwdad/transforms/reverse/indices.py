@@ -1,0 +1,92 @@
+"""Which elements a load and a later store may have in common, told from their indices.
+
+While a loop runs upwards, what is stored later at ``i + b`` lies behind what was read at ``i + a``
+if a < b.
+"""
+
+from __future__ import annotations
+
+from fwdad.ir.analysis.indices import Interval, are_apart, bound, intervals
+from fwdad.ir.ops import Block, Loop, Op, Value
+from fwdad.ir.primitives.scatter_add import Target
+from fwdad.transforms.reverse.structure import Structure
+
+
+def loops_around(block: Block, structure: Structure) -> list[Loop]:
+    """The loops that a block is in, the outermost first."""
+    found = [h for _, h in structure.chain(block) if isinstance(h, Loop)]
+    return found[::-1]
+
+
+def may_meet(
+    read: list[Interval] | None,
+    read_block: Block,
+    store: Op,
+    target: Target,
+    structure: Structure,
+    *,
+    after: bool,
+) -> bool:
+    """Whether a store may write, later than a read, an element that was read.
+
+    Parameters
+    ----------
+    read : list of Interval or None
+        What was read, on each axis of the array.
+    read_block : Block
+        Where.
+    store : Op
+        What writes.
+    target : Target
+        The elements of the same array that it writes.
+    structure : Structure
+        The program.
+    after : bool
+        Whether the store comes after the read within one iteration of the loops that both are in.
+    """
+    written = intervals(target.at, target.array.type.ndim, structure)
+    if read is None or written is None or len(read) != len(written):
+        return True
+    own = loops_around(read_block, structure)
+    others = loops_around(structure.block_of[store], structure)
+    common = [a for a, b in zip(own, others, strict=False) if a is b]
+    for loop in common:
+        if loop.span is None or not isinstance(loop.span[2], int) or loop.span[2] == 0:
+            return True
+        counter = loop.body.params[0]
+        verdict = _along(counter, loop.span[2], read, written, structure)
+        if verdict is True:
+            return False
+        if verdict is None:
+            return True
+    # in the same iteration of all loops that both are in
+    return after and not are_apart(read, written)
+
+
+def _along(
+    counter: Value,
+    step: int,
+    read: list[Interval],
+    written: list[Interval],
+    structure: Structure,
+) -> bool | None:
+    """Over the iterations of one loop: True if never, False if only within one, None if unknown."""
+    found: bool | None = None
+    for r, w in zip(read, written, strict=True):
+        # later stores lie higher: what was read ends at r.high, what is written begins at w.low
+        end, begin = (r.high, w.low) if step > 0 else (w.high, r.low)
+        end = bound(end, structure, lambda v: v is counter, least=False)
+        begin = bound(begin, structure, lambda v: v is counter, least=True)
+        if end is not None and begin is not None and end.base is begin.base is counter:
+            if end.offset <= begin.offset:
+                return True
+        if r == w and _single(r, counter):
+            found = False
+    return found
+
+
+def _single(r: Interval, counter: Value) -> bool:
+    """Whether an interval is one place that moves with a counter."""
+    if r.low is None or r.high is None:
+        return False
+    return r.low.base is r.high.base is counter and r.high.offset - r.low.offset == 1

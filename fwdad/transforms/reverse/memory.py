@@ -1,0 +1,246 @@
+"""Loads and stores run backwards: cotangents are taken and added in place.
+
+A store takes the cotangent of the elements that it wrote, and leaves zero there. What it has
+overwritten is put back first, if something that is run backwards later reads it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.ops import Apply, Load, Op, Store, Update, Value, is_array
+from fwdad.ir.primitives.scatter_add import last_writes, scattered, subtracts, target_of
+from fwdad.ir.rewrite import all_used
+from fwdad.ir.symbol import Symbol, as_numpy_number
+from fwdad.ir.types import ArrayType
+from fwdad.rules.core.registry import find_rule
+from fwdad.transforms.forward.rule_table import RULE_OF
+from fwdad.transforms.reverse.normalize.lowering import is_index_array
+from fwdad.transforms.reverse.rules import Rules
+
+
+class Memory(Rules):
+    """Runs loads, stores and updates backwards."""
+
+    facts: Any
+    kept: dict[Op, Value]
+    certain: set[Op]
+
+    def _load(self, op: Load) -> None:
+        (v,) = op.outputs
+        if not self.structure.is_active(v):
+            return
+        if op.view and self.structure.is_memory(v):
+            return  # its cotangent is a view
+        y_bar = self.take(v)
+        if y_bar is None or not self.structure.is_active(op.array):
+            return  # of a copy of constants, into which active values are stored later
+        if self.structure.is_memory(op.array) and not self.is_followed(op.array):
+            self.add_element(op.array, op.index, y_bar)
+            return
+        self._scatter(self._target(op.array), op.index, y_bar)
+
+    def _target(self, v: Value) -> Symbol:
+        """Memory into which the cotangents of elements of an array are added."""
+        if self.structure.is_memory(v):
+            return self.memory_of(v)
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:  # what is added up for the window itself is apart
+            return self.recorder.load(self._target(op.array), self.symbols(op.index))
+        return self.buffer(v)
+
+    def add_element(self, array: Value, index: tuple[Any, ...], x_bar: Any) -> None:
+        """Add to the cotangent of an array at an index, by way of zeros."""
+        zeros = self.zeros(array)
+        self._scatter(zeros, index, x_bar)
+        self.add(array, zeros)
+
+    def _scatter(self, target: Symbol, index: tuple[Any, ...], x_bar: Any) -> None:
+        """``target[index] += x_bar``, where an element may be meant more than once."""
+        at = self.symbols(index)
+        if any(map(is_index_array, index)):
+            where = at[0] if len(at) == 1 else at
+            self.recorder.mutate(np.add.at, (target, where, x_bar), {})
+        else:
+            self.recorder.update(target, at, operator.add, x_bar)
+
+    def _undone(self, op: Store | Update) -> tuple[Symbol, Any] | None:
+        """Put back what a write has changed; the cotangents of that memory, and where it wrote."""
+        self._restore(op)
+        self._keeps_numbers(op)
+        if not self.structure.is_active(op.array):
+            return None
+        return self.memory_of(op.array), self.symbols(op.index)
+
+    def _store(self, op: Store) -> None:
+        undone = self._undone(op)
+        if undone is None:
+            return
+        bar, at = undone
+        if self.structure.any_active(op.value):
+            taken = self._taken(bar, op, at)
+            self.recorder.store(bar, at, 0.0)
+            self._give(op.value, taken)
+        else:
+            self.recorder.store(bar, at, 0.0)
+
+    def _taken(self, bar: Symbol, op: Store | Update, at: Any) -> Any:
+        """The cotangent of what a store wrote: of an element written twice, the last time's."""
+        taken = self.recorder.load(bar, at)
+        by_array = any(map(is_index_array, op.index))
+        if taken.is_array and is_array(op.value) and not by_array:
+            taken = self._into(op.value, taken)  # summed first: a copy of it may go
+        if taken.is_array:
+            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        if by_array:
+            bits = ArrayType(np.dtype(bool), taken.type.shape)
+            given = (Symbol(op.array, self.recorder), at, taken)
+            kept = self.recorder.apply_typed(last_writes, given, bits)
+            taken = self.recorder.apply(np.where, (kept, taken, 0.0), {})
+        return taken
+
+    def _give(self, value: Any, x_bar: Any) -> None:
+        """Add the cotangent of a stored value, which may have been broadcast."""
+        if isinstance(value, Value):
+            self.add(value, x_bar)
+        else:
+            self.fail("a list of values that carry derivatives is stored: make it an array")
+
+    def _keeps_numbers(self, op: Store | Update) -> None:
+        """Raise if an active value goes into an array whose dtype has no derivatives."""
+        if self.structure.any_active(op.value):
+            op.check_derivatives_fit()
+
+    def _update(self, op: Update) -> None:
+        undone = self._undone(op)
+        if undone is None:
+            return
+        bar, at = undone
+        if op.function in (operator.add, operator.sub):
+            self._accumulation(op, bar, at)
+        else:
+            self._product(op, bar, at)
+
+    def _scatter_backwards(self, op: Apply) -> None:
+        """``np.add.at(a, index, b)``: an element that is named twice has given to two of b."""
+        self._restore(op)
+        target = target_of(op)
+        if target is None or not self.structure.any_active(scattered(op)):
+            return
+        bar, at = self.memory_of(target.array), self.symbols(target.at)
+        taken = self.recorder.load(bar, at)
+        if subtracts(op):
+            taken = -taken
+        elif taken.is_array:
+            taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        self._give(scattered(op), taken)
+
+    def _accumulation(self, op: Update, bar: Symbol, at: Any) -> None:
+        """``a[index] += b``: its own cotangent stays."""
+        if not self.structure.any_active(op.value):
+            return
+        taken = self.recorder.load(bar, at)
+        if op.function is operator.sub:
+            taken = -taken
+        elif taken.is_array:
+            if is_array(op.value):  # summed first: what is then only read needs no copy
+                taken = self._into(op.value, taken)
+            if taken.is_array:
+                taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+        self._give(op.value, taken)
+
+    def _product(self, op: Update, bar: Symbol, at: Any) -> None:
+        """``a[index] *= b`` and its kin."""
+        rule = find_rule(RULE_OF[op.function])
+        if rule is None or rule.kind != "elementwise":
+            self.fail(f"`{op.function.__name__}` in place cannot be run backwards")
+            return
+        value = as_numpy_number(self.symbols(op.value), op.array.type.dtype)
+        active = (True, self.structure.any_active(op.value))
+        partials = self._of_new_content(op, rule, value, active)
+        if partials is None:
+            old = self.old_content(op)
+            y = self.recorder.apply(op.function, (old, value), {})
+            partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
+        y_bar = self.recorder.load(bar, at)
+        if y_bar.is_array:
+            y_bar = self.recorder.apply(np.ndarray.copy, (y_bar,), {})
+        of_value = self.scaled(partials[1], y_bar) if active[1] else None
+        self.recorder.store(bar, at, self.scaled(partials[0], y_bar))
+        if of_value is not None:  # last: the value may be a window on the array itself
+            self._give(op.value, of_value)
+
+    def _of_new_content(
+        self, op: Update, rule: Any, value: Any, active: tuple[bool, bool]
+    ) -> list[Any] | None:
+        """The partials, if they are made of what an update has written, and that is still there."""
+        if not self.stays_written(op):
+            return None
+        recorder = self.recorder
+        start, mark = len(recorder.block.ops), recorder.mark()
+        y = recorder.load(Symbol(op.array, recorder), self.symbols(op.index))
+        load = recorder.block.ops[-1]
+        old = Symbol(Value(y.type), recorder)  # which nobody has read
+        partials = [p(old, value, y) for p, on in zip(rule.partials, active, strict=True) if on]
+        made = recorder.block.ops[start:]
+        used = {v for o in made for v in all_used(o)}
+        used |= {p.value for p in partials if type(p) is Symbol}
+        if old.value in used:
+            del recorder.block.ops[start:]
+            recorder.forget(mark)
+            return None
+        self.certain.add(load)
+        return partials
+
+    def stays_written(self, op: Op) -> bool:
+        """Whether what a store writes is there, while what comes before it is run backwards."""
+        raise NotImplementedError
+
+    # -- what was overwritten
+
+    def old_content(self, op: Op) -> Symbol:
+        """What a store is about to overwrite, read and kept on the way forward."""
+        return Symbol(self.kept_before(op), self.recorder)
+
+    def kept_before(self, op: Op) -> Value:
+        """The value of ``a[index]`` before an operation, loaded in the program itself."""
+        if op in self.kept:
+            return self.kept[op]
+        target: Any = target_of(op)
+        block = self.structure.block_of[op]
+        found, view = self.recorder.indexed(
+            Symbol(target.array, self.recorder), self.symbols(target.at)
+        )
+        made = Value(found, f"{target.array.name}_old" if target.array.name else None)
+        before: list[Any] = [
+            Load(target.array, target.at, view, outputs=(made,), location=op.location)
+        ]
+        if view:
+            window, made = made, Value(found, made.name)
+            window.name = None
+            before.append(Apply(np.ndarray.copy, (window,), outputs=(made,), location=op.location))
+        at = block.ops.index(op)
+        block.ops[at:at] = before
+        self.structure.home[made] = block
+        self.structure.definition[made] = before[-1]
+        self.structure.position[before[-1]] = self.structure.position[op]
+        self.structure.block_of[before[-1]] = block
+        self.kept[op] = made
+        return made
+
+    def is_restored(self, op: Op) -> bool:
+        """Whether what an operation overwrites is put back on the way back."""
+        return self.structure.source_of[op] in self.facts.restored
+
+    def _restore(self, op: Op) -> None:
+        target = target_of(op)
+        if target is not None and self.is_restored(op):
+            old = self.old_content(op)
+            array, index = Symbol(target.array, self.recorder), self.symbols(target.at)
+            found = self.structure.definition[old.value]
+            if isinstance(found, Apply) and found.function is np.ndarray.copy:  # of a window
+                array, index = self.recorder.load(array, index), Ellipsis
+            self.recorder.store(array, index, old)

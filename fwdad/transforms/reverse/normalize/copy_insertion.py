@@ -1,0 +1,220 @@
+"""Names that take over an array, on some ways, that an iteration has made.
+
+``if f(t) < f(best): best = t`` in a loop, where ``t`` is made and written: the name is one array
+or another. Where nobody can tell (the array from before and ``t`` have no other name from there
+on, or nobody writes into them any more), it is given a copy, which is an array like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory, memory_of
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Loop,
+    Op,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.rewrite import all_inside, all_used, blocks_of, substitute
+from fwdad.transforms.reverse.normalize.array_phis import threaded, written
+from fwdad.transforms.reverse.normalize.phi_stores import store_over
+from fwdad.transforms.reverse.structure import Structure
+
+
+def copy_taken_over(block: Block) -> None:
+    """Let loops carry copies of what branches choose, where nobody can tell.
+
+    Parameters
+    ----------
+    block : Block
+        A program of the caller's own; rewritten.
+    """
+    for home in list(blocks_of(block)):
+        for op in [op for op in home.ops if isinstance(op, Loop)]:
+            if any(_changes(op, k) for k in range(len(op.carried))):
+                _begin_apart(block, home, op)
+                structure = Structure(block, [], {})
+                made = [k for k in _open(op, structure) if _is_chosen(op, k)]
+                if made:
+                    _try(block, home, op, made)
+
+
+def _changes(op: Loop, k: int) -> bool:
+    """Whether a loop carries an array, and leaves another one than it has begun with."""
+    return is_array(op.carried[k]) and op.body.results[k] is not op.carried[k]
+
+
+def _open(op: Loop, structure: Structure) -> list[int]:
+    """The places of arrays that are one made in the loop, on some ways, and are not told apart."""
+    inside = all_inside(op.body)
+    found = written(op, structure) - threaded(op, structure)
+    return [k for k in sorted(found) if structure.roots(op.carried[k]) & inside]
+
+
+def _begin_apart(block: Block, home: Block, op: Loop) -> None:
+    """Begin with a copy of what nobody writes, and what has other names."""
+    structure = Structure(block, [], {})
+    for k in _open(op, structure):
+        first = op.initial[k]
+        if isinstance(first, Value) and not structure.roots(first) & structure.written:
+            copy = _copied(first, op)
+            home.ops.insert(home.ops.index(op), copy)
+            op.initial[k] = copy.outputs[0]
+
+
+def _is_chosen(op: Loop, k: int) -> bool:
+    """Whether what a loop carries is chosen by a branch at its body's end."""
+    answered = {v for inner in op.body.ops if isinstance(inner, Branch) for v in inner.outputs}
+    return op.body.results[k] in answered
+
+
+def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
+    """Write the copies, and take them out again if somebody could tell."""
+    old = {k: op.body.results[k] for k in places}
+    copies = {k: _copied(v, op) for k, v in old.items()}
+    substitute(op.body, {old[k]: copies[k].outputs[0] for k in places})
+    for k in places:
+        branch = next(b for b in op.body.ops if old[k] in b.outputs)
+        op.body.ops.insert(op.body.ops.index(branch) + 1, copies[k])
+    firsts = {k: op.initial[k] for k in places}
+    begun = {k: _copied(v, op) for k, v in firsts.items() if isinstance(v, Value)}
+    if _is_moved(block, op, copies):
+        _store(block, home, op, {k: (old[k], copy) for k, copy in copies.items()}, begun)
+        return
+    for k, copy in begun.items():
+        home.ops.insert(home.ops.index(op), copy)
+        op.initial[k] = copy.outputs[0]
+    if _is_only_read(block, home, op, copies, firsts):
+        return
+    for k, copy in begun.items():
+        home.ops.remove(copy)
+        op.initial[k] = firsts[k]
+    op.body.ops = [inner for inner in op.body.ops if inner not in copies.values()]
+    substitute(op.body, {copies[k].outputs[0]: old[k] for k in places})
+
+
+def _store(
+    block: Block,
+    home: Block,
+    op: Loop,
+    copies: dict[int, tuple[Value, Apply]],
+    begun: dict[int, Apply],
+) -> None:
+    """Take copies out again where the array can be stored into the one from before."""
+    structure = Structure(block, [], {})
+    own, local = threaded(op, structure), _local(op, structure)
+    sources = {k: memory([chosen], local) for k, (chosen, _) in copies.items()}
+    for k, (chosen, copy) in copies.items():
+        others = set().union(*(sources[j] for j in sources if j != k))
+        if sources[k] & others:  # what another name takes over would be gone
+            continue
+        if k in begun and store_over(op, k, chosen, local):
+            op.body.ops.remove(copy)
+            substitute(op.body, {copy.outputs[0]: op.carried[k]})
+            if k not in own:  # nobody writes it so far: it may have other names
+                home.ops.insert(home.ops.index(op), begun[k])
+                op.initial[k] = begun[k].outputs[0]
+
+
+def _copied(v: Value, op: Loop) -> Apply:
+    made = Value(v.type, v.name)
+    return Apply(np.ndarray.copy, (v,), outputs=(made,), location=op.location)
+
+
+def _is_moved(block: Block, op: Loop, copies: dict[int, Apply]) -> bool:
+    """Whether what is copied has no name from there on."""
+    structure = Structure(block, [], {})
+    own = _told_apart(op, structure)
+    if not copies.keys() <= own:
+        return False
+    local = _local(op, structure)
+    owned = {op.carried[k] for k in own} | all_inside(op.body) - set(op.body.params)
+    for copy in copies.values():
+        source = memory(copy.args, local)
+        if not source <= owned or not _are_apart(op, copy, copies, local):
+            return False
+        later = op.body.ops[op.body.ops.index(copy) + 1 :]
+        used = {v for inner in later if inner not in copies.values() for v in _uses(inner)}
+        if memory([*used, *op.body.results], local) & source:
+            return False
+    return True
+
+
+def _told_apart(op: Loop, structure: Structure) -> set[int]:
+    """The places of what a loop carries that has no other name, or that nobody writes."""
+    return threaded(op, structure) | set(range(len(op.carried))) - written(op, structure)
+
+
+def _are_apart(op: Loop, copy: Apply, copies: dict[int, Apply], local: Roots) -> bool:
+    """Whether names that one branch gives are different arrays, whichever side is taken."""
+    branch = next(b for b in op.body.ops if copy.args[0] in b.outputs)
+    others = [c for c in copies.values() if c is not copy]
+    for side in branch.blocks():
+        answered = dict(zip(branch.outputs, side.results, strict=True))
+        own = memory(answered[copy.args[0]], local)
+        if any(memory(answered.get(c.args[0], c.args[0]), local) & own for c in others):
+            return False
+    return True
+
+
+def _is_only_read(
+    block: Block, home: Block, op: Loop, copies: dict[int, Apply], firsts: dict[int, object]
+) -> bool:
+    """Whether nobody writes, from there on, into what is copied, nor into the copies."""
+    structure = Structure(block, [], {})
+    if not copies.keys() <= _told_apart(op, structure):
+        return False
+    local = _local(op, structure)
+    inside = all_inside(op.body)
+    ours = {op.carried[k] for k in copies} | {copy.outputs[0] for copy in copies.values()}
+    outside = {r for c in copies.values() for r in memory(c.args, local) if r not in inside}
+    outside |= memory(list(firsts.values()), structure.memory)
+    if _written(op.body.ops, local) & (ours | outside):
+        return False
+    for copy in copies.values():
+        later = op.body.ops[op.body.ops.index(copy) + 1 :]
+        if _written(later, local) & memory(copy.args, local):
+            return False
+    known = outside | memory([op.outputs[k] for k in copies], structure.memory)
+    at: Op | None = op
+    for b, holder in structure.chain(home):
+        later = b.ops[b.ops.index(at) + 1 :] if at is not None else []
+        if isinstance(holder, Loop):  # what it carries comes again
+            carried = memory([*holder.carried, *holder.body.results], structure.memory)
+            known = {r for r in known if r not in all_inside(holder.body) or r in carried}
+            later = [*b.ops, *(holder.test.ops if holder.test is not None else [])]
+        if _written(later, structure.memory) & known:
+            return False
+        at = holder
+    return True
+
+
+def _local(op: Loop, structure: Structure) -> Roots:
+    """Which memory the values of one iteration may be: what it begins with is memory itself."""
+    inside = all_inside(op.body)
+    return memory_of(
+        Program("", op.body), {v: r for v, r in structure.memory.items() if v not in inside}
+    )
+
+
+def _written(ops: Iterable[Op], roots: Roots) -> set[Value]:
+    return {r for op in ops for inner in _and_inside(op) for r in memory(inner.writes(), roots)}
+
+
+def _and_inside(op: Op) -> Iterator[Op]:
+    yield op
+    for block in op.blocks():
+        yield from walk(block)
+
+
+def _uses(op: Op) -> set[Value]:
+    return all_used(op) | {v for block in op.blocks() for v in values_in(block.results)}

@@ -1,0 +1,366 @@
+"""Windows that branches choose and loops move: the array and the index, told apart.
+
+``w = a[:3] if c else b[1:]`` is written as a choice among arrays and one among numbers, with the
+window behind it; a loop that begins with ``w = a[:2]`` and ends with ``w = a[k:k + 2]`` carries
+two numbers. Then a window is taken of an array that is there, and so is that of its cotangent.
+Windows of windows are one array and several indices, with reshapes and transposes among them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory_of
+from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.builder.shape_env import length_of
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    walk,
+)
+from fwdad.ir.rewrite import all_inside, defined_by, substitute
+from fwdad.ir.types import INT
+from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.normalize.view_chains import Window, chain, either, whole
+
+
+class _Moved(NamedTuple):
+    """A window that a loop moves.
+
+    Attributes
+    ----------
+    output, result : Value
+        The last window, and that which an iteration leaves.
+    base : Value
+        The array that it is taken of: one from outside, or one that the loop carries.
+    first : Window
+        The one that the loop begins with, with the types that all have.
+    numbers : tuple of operands
+        Those of the window that an iteration begins with.
+    places : list of int
+        Which of them are carried.
+    """
+
+    output: Value
+    result: Value
+    base: Value
+    first: Window
+    numbers: tuple[Operand, ...]
+    places: list[int]
+
+
+def tell_windows_apart(block: Block, *, rows: bool = False) -> None:
+    """Let branches and loops choose arrays and numbers, where they choose windows on memory.
+
+    Parameters
+    ----------
+    block : Block
+        A program of the caller's own; rewritten. It may use values from outside.
+    rows : bool
+        Whether the arrays among its parameters are known to lie row by row.
+
+    Raises
+    ------
+    NotReversibleError
+        If a loop moves a window in a way that cannot be told.
+    """
+    if any(isinstance(op, (Branch, Loop)) for op in block.ops):
+        _Writer(block, rows=rows).write(block)
+
+
+class _Writer:
+    """Rewrites the branches and loops of a program.
+
+    Parameters
+    ----------
+    top : Block
+        The program.
+    rows : bool
+        Whether the arrays among its parameters lie row by row.
+    """
+
+    def __init__(self, top: Block, *, rows: bool) -> None:
+        self.orders = Orders(Program("", top, rows=rows))
+        self.in_rows: set[Value] = set()  # what is chosen among arrays that lie row by row
+        self.wanted: dict[Value, Any] = {}  # the kind of window that a name is to be
+        self.roots: Roots = memory_of(Program("", top))
+        self.written = {
+            root for op in walk(top) for v in op.writes() for root in self.roots.get(v, {v})
+        }
+        self.definition = {v: op for op in walk(top) for v in defined_by(op)}
+
+    def write(self, block: Block) -> None:
+        """Rewrite what stands in a block; the innermost branches first."""
+        for op in list(block.ops):
+            if isinstance(op, Loop):
+                self._loop(block, op)
+                continue
+            for inner in op.blocks():
+                self.write(inner)
+            if isinstance(op, Branch):
+                for v in op.outputs:
+                    self._branch(block, op, v)
+
+    def _is_memory(self, v: Any) -> bool:
+        return is_array(v) and bool(self.roots.get(v, {v}) & self.written)
+
+    def _lies_by_rows(self, v: Value) -> bool:
+        return v in self.in_rows or self.orders.of(v) is Order.ROWS
+
+    def _windows(self, r: Value) -> list[Window]:
+        """What an array is a window on, in one step or more; the array itself is last."""
+        return chain(r, self.definition, self._lies_by_rows)
+
+    # -- branches
+
+    def _branch(self, block: Block, op: Branch, v: Value) -> None:
+        """Write what a branch answers as a window on what it answers instead."""
+        at = op.outputs.index(v)
+        sides = (op.then, op.other)
+        results = [side.results[at] for side in sides]
+        if not self._is_memory(v) or not all(is_array(r) for r in results):
+            return
+        inside = [all_inside(side) for side in sides]
+        options = [
+            [w for w in self._windows(r) if not self._is_made_of(w.base, within)]
+            for r, within in zip(results, inside, strict=True)
+        ]
+        pairs = [(a, b) for a in options[0] for b in options[1] if a.kinds == b.kinds]
+        if not pairs:
+            return
+        wanted = self.wanted.get(v)
+        first, second = min(pairs, key=lambda p: (p[0].kinds != wanted, p[0].base is not p[1].base))
+        if (first.base, second.base) == tuple(results):
+            return  # arrays are chosen as they are
+        base = first.base
+        if base is not second.base:
+            base = self._answer(op, (first.base, second.base))
+        numbers = self._chosen(op, first, second)
+        at = op.outputs.index(v)
+        op.outputs = tuple(o for o in op.outputs if o is not v)
+        for side in sides:
+            del side.results[at]
+        window = first.alike([second]).of(base, numbers)
+        self._take(block.ops, block.ops.index(op) + 1, v, window, op)
+
+    def _is_made_of(self, r: Value, within: set[Value]) -> bool:
+        """Whether an array is a window that is taken in a side."""
+        return r in within and self.roots.get(r, {r}) != {r}
+
+    def _answer(self, op: Branch, results: tuple[Operand, Operand]) -> Value:
+        """One more answer of a branch."""
+        one, other = results
+        kind = either(one.type, other.type) if is_array(one) else INT
+        made = Value(kind, getattr(one, "name", None))
+        for side, r in zip((op.then, op.other), results, strict=True):
+            side.results.append(r)
+        op.outputs = (*op.outputs, made)
+        self.definition[made] = op
+        if all(is_array(r) and self._lies_by_rows(r) for r in results):
+            self.in_rows.add(made)
+        self.roots[made] = {root for r in results if is_array(r) for root in self.roots.get(r, {r})}
+        return made
+
+    def _chosen(self, op: Branch, first: Window, second: Window) -> tuple[Operand, ...]:
+        """The numbers of a window that is one of two."""
+        found: list[Operand] = []
+        for (a, of, axis), (b, other_of, _) in zip(first.ends(), second.ends(), strict=True):
+            if _same(a, b):
+                found.append(a)
+                continue
+            one = self._number(op.then.ops, a, of, axis)
+            other = self._number(op.other.ops, b, other_of, axis)
+            found.append(self._answer(op, (one, other)))
+        return tuple(found)
+
+    # -- loops
+
+    def _loop(self, block: Block, op: Loop) -> None:
+        moved = [self._open(block, op, p, windows) for p, windows in self._moving(op)]
+        for inner in op.blocks():
+            self.write(inner)
+        for window in moved:
+            self._close(block, op, window)
+
+    def _moving(self, op: Loop) -> list[tuple[Value, list[Window]]]:
+        """What a loop carries that is always a window on an array from outside, or carried too."""
+        within = all_inside(op.body)
+        found = []
+        for k, p in enumerate(op.carried):
+            first, last = op.initial[k], op.body.results[k]
+            if not self._is_memory(p) or not (is_array(first) and is_array(last)):
+                continue
+            names: dict[Value, None] = {}
+            later = list(dict.fromkeys(self._leaves(last, {p}, names)))
+            if not later or not all(map(is_array, later)):
+                continue
+            options = [
+                [w for w in self._windows(r) if self._is_there(w.base, p, op, within)]
+                for r in later
+            ]
+            if all(w[:1] == [whole(r)] for w, r in zip(options, later, strict=True)):
+                continue  # arrays are carried as they are
+            begun = [self._windows(first), *options]
+            kinds = [w.kinds for w in options[0]]
+            kinds.sort(key=lambda kind: kind != self.wanted.get(op.outputs[k]))
+            for kind in kinds:
+                windows = [[w for w in ways if w.kinds == kind][:1] for ways in begun]
+                if all(windows):
+                    found.append((p, [w for (w,) in windows]))
+                    self.wanted.update((v, kind) for v in names)
+                    break
+        moved = {p for p, _ in found}  # no array stands for these in the loop any more
+        return [(p, ws) for p, ws in found if not any(w.base in moved for w in ws)]
+
+    def _is_there(self, base: Value, p: Value, op: Loop, within: set[Value]) -> bool:
+        """Whether an array is one from outside of a loop's body, or one of those by another name.
+
+        The name that is moved itself is none: a window on it is shorter each time.
+        """
+        if base not in within:
+            return True
+        if self.roots.get(base, {base}) & within:
+            return False
+        made = self.definition.get(base)
+        return base is not p and (base in op.carried or isinstance(made, (Branch, Loop)))
+
+    def _leaves(self, r: Any, seen: set[Value], names: dict[Value, None]) -> Iterator[Any]:
+        """What an array may be that branches and loops choose, beside what it was before."""
+        if not is_array(r):
+            yield r
+            return
+        if r in seen:
+            return
+        seen.add(r)
+        op = self.definition.get(r)
+        if not isinstance(op, (Branch, Loop)) or r not in op.outputs:
+            yield r
+            return
+        names[r] = None
+        at = op.outputs.index(r)
+        if isinstance(op, Loop):
+            seen.add(op.carried[at])
+            ways = [op.initial[at], op.body.results[at]]
+        else:
+            ways = [op.then.results[at], op.other.results[at]]
+        for way in ways:
+            yield from self._leaves(way, seen, names)
+
+    def _open(self, block: Block, op: Loop, p: Value, windows: list[Window]) -> _Moved:
+        """Let a loop carry the numbers of a window in the place of the window."""
+        first = windows[0].alike(windows[1:])
+        before: list[Op] = []
+        numbers: list[Operand] = []
+        places: list[int] = []
+        for at, (x, of, axis) in enumerate(first.ends()):
+            if all(_same(w.numbers[at], x) for w in windows):
+                numbers.append(x)
+                continue
+            numbers.append(_carry(op, self._number(before, x, of, axis)))
+            places.append(at)
+        position = block.ops.index(op)
+        block.ops[position:position] = before
+        k = op.carried.index(p)
+        base = first.base
+        output, result = op.outputs[k], op.body.results[k]
+        if all(w.base is base for w in windows):
+            _forget(op, k)
+        else:
+            base = self._other_base(op, k, [w.base for w in windows])
+        moved = _Moved(output, result, base, first, tuple(numbers), places)
+        for inner in op.blocks():
+            v = Value(p.type, p.name)
+            substitute(inner, {p: v})
+            self._take(inner.ops, 0, v, first.of(base, moved.numbers), op)
+        return moved
+
+    def _other_base(self, op: Loop, k: int, bases: list[Value]) -> Value:
+        """Let a loop carry the array that a window is taken of, one of several."""
+        kind = functools.reduce(either, [v.type for v in bases])
+        base, last = Value(kind, bases[0].name), Value(kind, bases[0].name)
+        self.roots[base] = self.roots[last] = {r for v in bases for r in self.roots.get(v, {v})}
+        if all(map(self._lies_by_rows, bases)):
+            self.in_rows.update((base, last))
+        op.body.params[op.body.params.index(op.carried[k])] = base
+        op.outputs = (*op.outputs[:k], last, *op.outputs[k + 1 :])
+        op.initial[k], op.body.results[k] = bases[0], None
+        return base
+
+    def _close(self, block: Block, op: Loop, moved: _Moved) -> None:
+        """Carry the numbers of the window that an iteration leaves, and take the last one."""
+        first = moved.first
+        ways = [w for w in self._windows(moved.result) if w.kinds == first.kinds]
+        if not ways:
+            message = "a loop moves a window on an array that is written, in more than one way"
+            raise NotReversibleError(message, op.location)
+        last = ways[0]
+        ends, numbers = list(last.ends()), list(moved.numbers)
+        for at in moved.places:
+            x, of, axis = ends[at]
+            k = op.carried.index(moved.numbers[at])
+            op.body.results[k] = self._number(op.body.ops, x, of, axis)
+            numbers[at] = op.outputs[k]
+        base = moved.base
+        if base in op.carried:
+            k = op.carried.index(base)
+            op.body.results[k], base = last.base, op.outputs[k]
+        window = first.of(base, tuple(numbers))
+        self._take(block.ops, block.ops.index(op) + 1, moved.output, window, op)
+
+    # -- numbers
+
+    def _number(self, ops: list[Op], x: Operand, base: Value, axis: int) -> Operand:
+        """A number of a window as an int; where the array ends, if it is None."""
+        if not isinstance(x, Value) and x is not None:
+            return x
+        if isinstance(x, Value) and x.type == INT:
+            return x
+        made = Value(INT)
+        call = Apply(length_of, (base, axis)) if x is None else Apply(int, (x,))
+        call.outputs = (made,)
+        ops.append(call)
+        self.definition[made] = call
+        return made
+
+    def _take(self, ops: list[Op], at: int, v: Value, window: Window, op: Op) -> None:
+        made = window.written(v, op.location)
+        ops[at:at] = made
+        for step in made:
+            (out,) = step.outputs
+            self.definition[out] = step
+            self.roots[out] = self.roots.get(window.base, {window.base})
+            if isinstance(step, Apply) and step.function is np.reshape:
+                self.in_rows.add(out)  # of an array that lies row by row
+
+
+def _carry(op: Loop, first: Operand) -> Value:
+    """Let a loop carry one more number; what it is in the next iteration is not said yet."""
+    made = Value(INT)
+    op.body.results.insert(len(op.carried), None)
+    op.initial.append(first)
+    op.body.params.append(made)
+    op.outputs = (*op.outputs, Value(INT))
+    return made
+
+
+def _forget(op: Loop, k: int) -> None:
+    """Let a loop carry one value less."""
+    p = op.carried[k]
+    op.body.params = [q for q in op.body.params if q is not p]
+    op.outputs = (*op.outputs[:k], *op.outputs[k + 1 :])
+    del op.initial[k], op.body.results[k]
+
+
+def _same(a: Operand, b: Operand) -> bool:
+    return a is b or (type(a) is int and type(b) is int and a == b)

@@ -1,0 +1,109 @@
+"""Functions run backwards whole when a tape runs: those whose rules cannot be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.primitives.opaque_call import Whole
+from fwdad.ir.types import ArrayType, Type
+from fwdad.rules.core.containers import walk
+from fwdad.rules.core.registry import function_name
+from fwdad.rules.core.reverse_rules import RRULES
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.zero import ZERO
+
+_RECORD: list[Callable[..., Any]] = []
+
+
+def install(pull: Callable[..., Any]) -> None:
+    """Say what runs a function backwards by recording it.
+
+    Parameters
+    ----------
+    pull : callable
+        ``pull(function, args, kwargs, active, given, bars)`` answers the cotangents of the active
+        arguments, None where there is none.
+    """
+    _RECORD[:] = [pull]
+
+
+class PullWhole(Whole):
+    """The pullback of one function, as a function of its arguments and cotangents.
+
+    Parameters
+    ----------
+    function : callable
+        The primal.
+    active : tuple
+        In the structure of ``(args, kwargs)``: True for what carries derivatives.
+    given : list of bool
+        For each value of the function, whether it has a cotangent.
+    types : list of Type
+        Those of the active arguments.
+    """
+
+    makes_its_own = True
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        active: Any,
+        given: list[bool],
+        types: list[Type],
+    ) -> None:
+        self.function = function
+        self.active = active
+        self.given = given
+        self.types = types
+        name = getattr(function, "__name__", "") or function_name(function).split(".")[-1]
+        self.__name__ = f"pull_{name}"
+
+    def run(self, args: tuple[Any, ...], bars: tuple[Any, ...], /, **kwargs: Any) -> Any:
+        """The cotangents of the active arguments."""
+        (pull,) = _RECORD
+        x_bars = pull(self.function, args, kwargs, self.active, self.given, bars)
+        found = [_as_type(x, own) for x, own in zip(x_bars, self.types, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def pushed(self, args: Any, kwargs: Any, dots: Any) -> tuple[Any, Any] | None:
+        """Cotangents and their tangents by one recorded run, where only cotangents carry some.
+
+        So a pullback that only the rule's author knows takes one cotangent at a time.
+        """
+        own, bars = args
+        own_dots, bar_dots = dots[0]
+        if self.function not in RRULES or _carries((own_dots, dots[1])):
+            return None
+        n = next(t.n for t in bar_dots if isinstance(t, Chunk))
+        wide = []
+        for bar, t in zip(bars, bar_dots, strict=True):
+            first = np.asarray(bar)[np.newaxis]
+            more = t.lanes if isinstance(t, Chunk) else np.zeros((n, *first.shape[1:]), first.dtype)
+            wide.append(Chunk(np.concatenate([first, more])))
+        (pull,) = _RECORD
+        x_bars = pull(self.function, own, kwargs, self.active, self.given, tuple(wide))
+        found, tangents = [], []
+        for x, t in zip(x_bars, self.types, strict=True):
+            first = x.lanes[0] if isinstance(x, Chunk) else x
+            found.append(_as_type(first, t))
+            tangents.append(Chunk(x.lanes[1:]) if isinstance(x, Chunk) else ZERO)
+        return (found[0], tangents[0]) if len(found) == 1 else (tuple(found), tuple(tangents))
+
+
+def _carries(dots: Any) -> bool:
+    """Whether there is a tangent among nested ones."""
+    return any(isinstance(t, Chunk) for _, t in walk(dots))
+
+
+def _as_type(x_bar: Any, own: Type) -> Any:
+    """A cotangent of its argument's type, in memory of its own."""
+    if hasattr(x_bar, "__fwdad_tag__"):
+        return x_bar
+    if own.dtype.kind != "c" and np.iscomplexobj(x_bar):
+        x_bar = np.real(x_bar)
+    if isinstance(own, ArrayType):
+        return np.array(x_bar, own.dtype)
+    return own.dtype.type(np.asarray(x_bar)[()])

@@ -1,0 +1,336 @@
+"""Recursion run backwards: a program that calls itself, and another one that undoes its calls.
+
+Forwards each call puts what its way back needs on stacks, as its last deed; the calls that it made
+have put theirs there before. Backwards they take it off again, the latest call first. So the
+stacks are parameters of both programs, and neither grows with the depth. The way back of a call is
+given the call's arguments once more, and memory to which the cotangents of its arrays are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fwdad.errors import UntraceableError
+from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
+from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import Apply, Block, Call, Loop, Op, Operand, Program, Value, is_array, walk
+from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
+from fwdad.ir.rewrite import blocks_of, defined_by
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Type, number_type
+from fwdad.transforms.passes import called_from
+from fwdad.transforms.reverse.checkpointing.loops import Checkpoints
+from fwdad.transforms.reverse.normalize.copy_insertion import copy_taken_over
+from fwdad.transforms.reverse.normalize.lowering import lower
+from fwdad.transforms.reverse.normalize.view_phis import tell_windows_apart
+from fwdad.transforms.reverse.region import Region, zero_number
+
+_ATTEMPTS = 100
+
+
+class Ways:
+    """A called program, forwards and backwards.
+
+    Parameters
+    ----------
+    name : str
+        The program's.
+    active : tuple of bool
+        Which of its parameters carry derivatives.
+    restores : bool
+        Whether what it overwrites in its arguments is put back.
+
+    Attributes
+    ----------
+    forward, back : Program
+        Both take the stacks last. ``back`` takes the arguments but stacks, a cotangent for each
+        result that is active, and memory for that of each active array, a stack for that of a
+        stack; it answers those of active numbers.
+    is_stack : list of bool
+        Which parameters are stacks: of a way forward or back that is run backwards itself.
+    returned : list of bool
+        Which results are active.
+    own, stacks : list of Value
+        The stacks of its own, and those and the ones of the programs that it calls.
+    """
+
+    def __init__(self, program: Program, active: tuple[bool, ...], restores: bool) -> None:
+        self.program = program  # keeps it, and its id, alive
+        self.active = active
+        self.restores = restores
+        stacks = _stacks(program)
+        self.is_stack = [p in stacks for p in program.block.params]
+        self.forward = Program(f"{program.name}_forward", Block(), program.filename, quiet=True)
+        self.back = Program(f"{program.name}_back", Block(), program.filename, quiet=True)
+        self.returned = [_type_of(r).dtype.kind in "fc" for r in program.block.results]
+        self.own: list[Value] = []
+        self.stacks: list[Value] = []
+        params = program.block.params
+        held = [is_array(p) for p, is_on in zip(params, active, strict=True) if is_on]
+        # and the stacks, as soon as they are known
+        self.forward.written = list(program.written)
+        again = self.arguments(program.written)
+        self.back.written = [*again, *[False] * sum(self.returned), *[True] * sum(held)]
+
+    def arguments(self, given: Sequence[Any]) -> list[Any]:
+        """Those of a call's arguments, or of what there is for each, that the way back is given."""
+        return [x for x, stacked in zip(given, self.is_stack, strict=True) if not stacked]
+
+
+class Group:
+    """Programs that call one another, while their two ways are written."""
+
+    def __init__(self) -> None:
+        self.ways: dict[Any, Ways] = {}
+
+    def finish(self) -> None:
+        """Give each program the stacks that it uses, and hand them on to those that it calls."""
+        found = list(self.ways.values())
+        by_program = {id(p): ways for ways in found for p in (ways.forward, ways.back)}
+        for ways in found:
+            reached = {id(p) for p in called_from(ways.forward)}
+            ways.stacks = [s for w in found if id(w.forward) in reached for s in w.own]
+        for ways in found:
+            for program in (ways.forward, ways.back):
+                own = {stack: Value(stack.type, stack.name) for stack in ways.stacks}
+                for op in walk(program.block):
+                    op.replace(lambda v, own=own: own.get(v, v))  # type: ignore[misc]
+                    if isinstance(op, Call) and id(op.program) in by_program:
+                        op.args.extend(own[s] for s in by_program[id(op.program)].stacks)
+                program.block.params.extend(own.values())
+                program.written = [False] * len(program.block.params)
+        programs = [p for ways in found for p in (ways.forward, ways.back)]
+        while any(_note_written(program) for program in programs):
+            pass
+
+
+def _note_written(program: Program) -> bool:
+    """Note which parameters a program writes; answer whether that is new."""
+    before, program.written = program.written, written_parameters(program)
+    return before != program.written
+
+
+class Recursion(Checkpoints):
+    """Runs calls of programs backwards."""
+
+    group: Group | None = None  # of a program that is called: that in which it is
+    restores = False  # of such a program: whether it puts back what it overwrites in its arguments
+    stack_values: dict[Value, Value]
+    stacks: list[Op]
+    given: list[Symbol]
+    results: list[Operand]
+
+    def _call(self, op: Call) -> None:
+        if not self.structure.any_active([*op.outputs, *op.writes()]) and not self.is_restored(op):
+            return
+        bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
+        if op.adjoint is None:
+            self._call_back(op, bars)
+            return
+        for k, v in enumerate(op.outputs):
+            if bars[k] is not None:
+                bars[k] = self._of_own_dtype(v, self.whole(v, bars[k]))
+            elif v.type.dtype.kind in "fc":
+                bars[k] = self._nothing(v)
+        args = [self.symbols(a) for a in op.args]
+        found = op.adjoint(args, [self.symbols(v) for v in op.outputs], bars)
+        for a, bar in zip(op.args, found, strict=False):
+            if isinstance(a, Value) and bar is not None:
+                self.add(a, bar)
+
+    def _nothing(self, v: Value) -> Any:
+        return self.zeros(v) if is_array(v) else zero_number(v)
+
+    def _of_own_dtype(self, v: Value, bar: Any) -> Any:
+        raise NotImplementedError
+
+    def _call_back(self, op: Call, bars: list[Any]) -> None:
+        """Call the way back of a program, and let the way forward keep what that needs."""
+        name, restores = op.program.name, self.is_restored(op)
+        writes = self.structure.any_active(op.writes())
+        if all(bar is None for bar in bars) and not (writes or restores):
+            return
+        if any(not self.is_followed(v) for v in op.writes() if self.structure.is_active(v)):
+            self.fail(f"{name} calls itself and writes into what may be a copy")
+        for v in op.outputs:
+            if is_array(v) and self.structure.is_memory(v) and _may_be_argument(op, v):
+                self.fail(f"{name} calls itself, and what it returns may be written: copy it")
+        pattern = tuple(self.structure.is_active(a) for a in op.args)
+        ways, group = self._ways(op.program, pattern, restores)
+        args = list(op.args)
+        given = [
+            self._of_own_dtype(v, self.whole(v, bar)) if bar is not None else self._nothing(v)
+            for v, bar, returned in zip(op.outputs, bars, ways.returned, strict=True)
+            if returned
+        ]
+        marks = zip(args, pattern, ways.is_stack, strict=True)
+        places = [(a, stacked) for a, is_on, stacked in marks if is_on and is_array(a)]
+        held = [self.bar_stack(a) if stacked else self._place(a) for a, stacked in places]
+        again = ways.arguments(args)
+        operands = [*again, *(self.recorder.operand(x) for x in (*given, *held))]
+        numbers = [a for a, is_on in zip(args, pattern, strict=True) if is_on and not is_array(a)]
+        outputs = tuple(Value(self.bar_type(a)) for a in numbers)
+        stacks = self._stacks_of(ways, group)
+        op.program = ways.forward
+        op.args = [*args, *stacks]
+        self.recorder.emit(
+            Call(ways.back, [*operands, *stacks], outputs=outputs, location=op.location)
+        )
+        for a, v in zip(numbers, outputs, strict=True):
+            self.add(a, Symbol(v, self.recorder))
+        for (a, _), x in zip(places, held, strict=True):
+            if self.structure.is_memory(a) and not self.is_followed(a):
+                self.add(a, x)
+
+    def _place(self, v: Value) -> Symbol:
+        """Memory to which the cotangent of an array is added."""
+        if self.structure.is_memory(v) and not self.is_followed(v):
+            return self.zeros(v)
+        return self._target(v)
+
+    def _stacks_of(self, ways: Ways, group: Group) -> list[Value]:
+        """The stacks of a program, in the one that is written; none as yet in its own group."""
+        if group is self.group:
+            return []
+        for stack in ways.stacks:
+            if stack not in self.stack_values:
+                made = self.stack_values[stack] = Value(stack.type, stack.name)
+                self.stacks.append(Apply(new_stack, (), outputs=(made,)))
+        return [self.stack_values[stack] for stack in ways.stacks]
+
+    def _ways(
+        self, program: Program, active: tuple[bool, ...], restores: bool
+    ) -> tuple[Ways, Group]:
+        """A program's two ways, made once."""
+        key = (id(program), active, restores)
+        if self.group is not None:
+            if key not in self.group.ways:
+                self._define(self.group, key, program)
+            return self.group.ways[key], self.group
+        found = self.facts.groups.get(key)
+        if found is None:
+            found = self.facts.groups[key] = Group()
+            self._define(found, key, program)
+            found.finish()
+        return found.ways[key], found
+
+    def _define(self, group: Group, key: Any, program: Program) -> None:
+        ways = group.ways[key] = Ways(program, *key[1:])
+        make: Any = type(self)
+        facts = type(self.facts)()
+        block = Cloner({}).block(program.block)
+        lower(Recorder(), block)
+        tell_windows_apart(block)
+        copy_taken_over(block)
+        for _ in range(_ATTEMPTS):
+            recorder = Recorder()
+            given = []
+            for p in block.params:
+                symbol = Symbol(Value(p.type, p.name), recorder)
+                recorder.measure(symbol.value)
+                given.append(symbol)
+            writer = make(recorder, block, given, list(ways.active), facts)
+            writer.write_ways(ways, group)
+            needed = writer.needed()
+            if needed <= facts.restored:
+                return
+            facts.restored |= needed
+        message = "what the way back reads does not settle"
+        raise UntraceableError(message)
+
+    def write_ways(self, ways: Ways, group: Group) -> None:
+        """Write the program, a block whose parameters are its own, as one that is called.
+
+        Parameters
+        ----------
+        ways : Ways
+            Where to put it.
+        group : Group
+            That it is in.
+        """
+        self.group, self.restores = group, ways.restores
+        recorder, region, source = self.recorder, self.region, self.region.source
+        forward = recorder.block
+        params = [symbol.value for symbol in self.given]
+        again = [Value(p.type, p.name) for p in params]
+        bars = [
+            self.bar_value(r) if isinstance(r, Value) else Value(_type_of(r))
+            for r, returned in zip(self.results, ways.returned, strict=True)
+            if returned
+        ]
+        on = [p for p, is_on in zip(params, ways.active, strict=True) if is_on]
+        arrays = [p for p in on if is_array(p)]
+        held = [self.bar_value(p) for p in arrays]
+        region.parent = Region(Block(), Block())  # what it needs of the way forward is kept
+        region.resolved.update(zip(params, again, strict=True))
+        region.block = recorder.block = Block()
+        for op in source.ops:
+            for v in defined_by(op):
+                recorder.measure(v)
+        for v in (*bars, *held):
+            recorder.measure(v)
+        stacks = {p for p, stacked in zip(params, ways.is_stack, strict=True) if stacked}
+        self.bar_stacks.update((p, v) for p, v in zip(arrays, held, strict=True) if p in stacks)
+        pairs = [(p, v) for p, v in zip(arrays, held, strict=True) if p not in stacks]
+        self.share({p: Symbol(v, recorder) for p, v in pairs})
+        bar = iter(bars)
+        for r, returned in zip(self.results, ways.returned, strict=True):
+            if returned:
+                x = Symbol(next(bar), recorder)
+                if isinstance(r, Value):
+                    self.add(r, x)
+        self.reverse(region)
+        start = len(region.block.ops)
+        results: list[Operand] = []
+        for p in on:
+            if not is_array(p):
+                found = self.take(p)
+                results.append(recorder.operand(zero_number(p) if found is None else found))
+        self.settle(region, start, -1, tuple(results))
+        region.close()
+        ways.own = [op.outputs[0] for op in self.stacks]
+        ways.forward.block = Block(params, list(source.ops), list(self.results))
+        taken = [*ways.arguments(again), *bars, *held]
+        ways.back.block = Block(taken, region.block.ops, results)
+        recorder.block = forward
+
+    def _ends_here(self, v: Value, region: Region) -> bool:
+        if region.owner is None:  # a program that is called: everything in it ends
+            inside = {id(b) for b in blocks_of(region.source)}
+            return all(id(self.structure.home[root]) in inside for root in self.structure.roots(v))
+        return super()._ends_here(v, region)
+
+    def _loop(self, op: Loop) -> None:
+        if self.group is not None:
+            op.checkpoint = None  # states would lie between those of the calls inside
+        super()._loop(op)
+
+
+def _type_of(x: Operand) -> Type:
+    t: Any = x.type if isinstance(x, Value) else number_type(x)
+    return t
+
+
+def _stacks(program: Program) -> set[Value]:
+    """The stacks that a program is given, or makes."""
+    programs = called_from(program)
+    found: set[Value] = set()
+    size = -1
+    while size < len(found):
+        size = len(found)
+        for op in (op for each in programs for op in each.walk()):
+            if isinstance(op, Apply) and op.function in (push, pop, top, thin):
+                found.add(op.args[0])
+            elif isinstance(op, Call):
+                pairs = zip(op.args, op.program.block.params, strict=True)
+                found.update(a for a, p in pairs if p in found)
+    return found
+
+
+def _may_be_argument(op: Call, v: Value) -> bool:
+    """Whether an array that a program returns may be memory that it is given."""
+    program = op.program
+    r = program.block.results[op.outputs.index(v)]
+    return bool(memory([r], memory_of(program)) & set(program.block.params))

@@ -1,0 +1,311 @@
+"""What stands on the way back for a value of the program: found, computed again, or kept."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import windows
+from fwdad.ir.analysis.effects import Risk, own_function, reads, risk
+from fwdad.ir.builder.shape_env import length_if_any, length_of
+from fwdad.ir.builder.writer import _identity
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Op,
+    Operand,
+    Store,
+    Value,
+    is_array,
+    map_values,
+    values_in,
+)
+from fwdad.ir.rewrite import defined_by
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import BOOL
+from fwdad.transforms.reverse.normalize.array_phis import sides_of
+from fwdad.transforms.reverse.region import Region
+from fwdad.transforms.reverse.structure import may_be_missing
+
+if TYPE_CHECKING:
+    from fwdad.transforms.reverse.residuals import Residuals
+
+_CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
+_ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
+_PLAIN = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos,
+    np.add, np.subtract, np.multiply, np.divide, np.negative, np.positive,
+}  # fmt: skip
+_DEAR = {
+    "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "power", "pow", "sqrt", "exp2",
+    "log2", "log10", "log1p", "expm1", "arctan2", "hypot", "arcsin", "arccos", "arctan",
+}  # fmt: skip
+
+
+class Resolver:
+    """What stands in a region for values of its source block, at one place.
+
+    Parameters
+    ----------
+    writer : Residuals
+        The program.
+    region : Region
+        Where.
+    position : int
+        The place in the source block that the way back has reached.
+    """
+
+    def __init__(self, writer: Residuals, region: Region, position: int) -> None:
+        self.writer = writer
+        self.region = region
+        self.position = position
+        self.made: list[Op] = []
+
+    def take(self) -> list[Op]:
+        """The operations that were written."""
+        made, self.made = self.made, []
+        return made
+
+    def operand(self, operand: Operand) -> Operand:
+        """A structure of operands, resolved."""
+        return map_values(self.value, operand)
+
+    def value(self, v: Value) -> Operand:
+        """A value, resolved; one that is not of the source block is itself."""
+        structure, region = self.writer.structure, self.region
+        if structure.home.get(v) is not region.source:
+            return v
+        if v not in region.resolved and not (structure.is_memory(v) and self._found(v)):
+            plan = self._plan(v, _CHEAP) or self._stored(v)
+            if plan is not None:
+                self._write(plan)
+            elif not self._is_read_again(v):
+                region.resolved[v] = self.writer.keep(v, region)
+        return region.resolved[v]
+
+    def _is_read_again(self, v: Value) -> bool:
+        """Take a window again on what nothing has been written into; its indices may be kept."""
+        structure, region = self.writer.structure, self.region
+        op = structure.definition.get(v)
+        if not (isinstance(op, Load) and op.view and op in structure.source_of):
+            return False
+        if structure.home.get(op.array) is region.source or self._cost(op, v) is None:
+            return False
+        for index in values_in(op.operands()):
+            self.value(index)
+        self._write([op])
+        return True
+
+    def _hangs_on_one_number(self, v: Value) -> bool:
+        """Whether no more than one number would be kept so that a window can be taken again."""
+        definition = self.writer.structure.definition.get(v)
+        if not isinstance(definition, Load):
+            return False
+        return len(self._wanted(values_in(definition.index))) <= 1
+
+    def _wanted(self, numbers: Iterable[Value]) -> set[Value]:
+        """What would be kept so that numbers can be computed again, or these themselves."""
+        found: set[Value] = set()
+        for v in numbers:
+            op = self.writer.structure.definition.get(v)
+            if self._plan(v, _CHEAP) is not None:
+                continue
+            if isinstance(op, Apply) and (self._cost(op, v) or 20) <= _CHEAP:
+                found |= self._wanted(values_in(op.operands()))
+            else:
+                found.add(v)
+        return found
+
+    def _found(self, v: Value) -> bool:
+        """Find memory itself: what is put back must not be put into a copy."""
+        structure, choices = self.writer.structure, self.writer.choices
+        op = structure.definition.get(v)
+        if v in choices.meant:
+            number = self.value(choices.number[v])
+            (_, first), *others = choices.meant[v].items()
+            found = self.value(first)
+            for k, origin in others:
+                is_meant = Value(BOOL)
+                self.made.append(Apply(operator.eq, (number, k), outputs=(is_meant,)))
+                found = self._one_of(v, is_meant, self.value(origin), found)
+        elif isinstance(op, Branch) and (sides := sides_of(v, structure)) is not None:
+            then, other = (self.value(r) for r in sides)
+            found = self._one_of(v, self.operand(op.condition), then, other)
+        elif (isinstance(op, Load) and op.view) or (
+            isinstance(op, Apply) and structure.roots(v) != {v}
+        ):
+            for used in values_in(op.operands()):
+                self.value(used)
+            self._write([op])
+            return True
+        else:
+            return False
+        self.region.resolved[v] = found
+        return True
+
+    def _one_of(self, v: Value, condition: Operand, then: Operand, other: Operand) -> Value:
+        made = Value(v.type, v.name)
+        sides = (Block(results=[then]), Block(results=[other]))
+        self.made.append(Branch(condition, *sides, outputs=(made,)))
+        self.writer.windows[made] = self.writer.place_of(v)
+        return made
+
+    def length(self, op: Apply) -> None:
+        """A length of an array of the source block: kept as a number, if the array is not there."""
+        array, axis = op.args
+        region = self.region
+        if may_be_missing(array, self.writer.structure.definition):
+            op.function = length_if_any
+        if self.writer.structure.home.get(array) is not region.source:
+            return
+        if array in region.resolved or self._plan(array, _CHEAP) is not None:
+            op.args = (self.value(array), axis)
+            return
+        if self._hangs_on_one_number(array) and self._is_read_again(array):
+            op.args = (region.resolved[array], axis)
+            return
+        structure = self.writer.structure
+        key = (array, axis)
+        if key not in self.writer.lengths:
+            made = Value(op.outputs[0].type)
+            definition = structure.definition.get(array)
+            # what a branch or a loop answers may not be there
+            plain = isinstance(definition, (Apply, Load))
+            plain = plain and not may_be_missing(array, structure.definition)
+            function = length_of if plain else length_if_any
+            asked = Apply(function, (array, axis), outputs=(made,))
+            at = 0 if definition is None else region.source.ops.index(definition) + 1
+            region.source.ops.insert(at, asked)
+            structure.home[made] = region.source
+            structure.definition[made] = asked
+            structure.position[asked] = (
+                structure.position[definition] if definition is not None else -1
+            )
+            structure.block_of[asked] = region.source
+            self.writer.lengths[key] = made
+        held = self.writer.lengths[key]
+        if held not in region.resolved:
+            region.resolved[held] = self.writer.keep(held, region)
+        op.function, op.args = _identity, (region.resolved[held],)
+
+    # -- computing again
+
+    def _plan(self, v: Value, budget: int) -> list[Op] | None:
+        """The operations of the source block that compute a value again; None if it is dear."""
+        plan: list[Op] = []
+        cost = self._count(v, plan, set(), budget)
+        return None if cost is None or cost > budget else plan
+
+    def _stored(self, v: Value) -> list[Op] | None:
+        """The operations that read a number where it was stored; None if it is not there."""
+        structure, region = self.writer.structure, self.region
+        for op in region.source.ops:
+            if not isinstance(op, Store) or op.value is not v or op not in structure.source_of:
+                continue
+            found, _ = self.writer.recorder.indexed(
+                Symbol(op.array, self.writer.recorder), self.writer.symbols(op.index)
+            )
+            if found != v.type or is_array(v) or not self.writer.stays_written(op):
+                continue
+            if not self.writer.is_stored_at_once(op, v):
+                continue
+            plan: list[Op] = []
+            seen: set[Value] = set()
+            costs = [
+                self._count(used, plan, seen, _CHEAP) for used in values_in((op.array, op.index))
+            ]
+            if sum(_CHEAP if n is None else n for n in costs) < _CHEAP:
+                return [*plan, Load(op.array, op.index, False, outputs=(v,), location=op.location)]
+        return None
+
+    def _count(self, v: Value, plan: list[Op], seen: set[Value], budget: int) -> int | None:
+        structure, region = self.writer.structure, self.region
+        if structure.home.get(v) is not region.source or v in region.resolved or v in seen:
+            return 0
+        op = structure.definition.get(v)
+        if not isinstance(op, (Apply, Load)) or not op.pure or op not in structure.source_of:
+            return None  # the last is read to be kept, before it is overwritten
+        own = self._cost(op, v)
+        if own is None or own > budget:
+            return None
+        total = own
+        for used in values_in(op.operands()):
+            cost = self._count(used, plan, seen, budget - total)
+            if cost is None:
+                return None
+            total += cost
+        seen.update(op.outputs)
+        plan.append(op)
+        return total
+
+    def _cost(self, op: Apply | Load, v: Value) -> int | None:
+        """What computing a value again costs, without its operands; None if it is kept instead."""
+        if isinstance(op, Load):
+            is_window = op.view and is_array(v) and self.writer.structure.is_memory(v)
+            return 0 if is_window else self._if_unwritten(op, 1)
+        own = own_function(op)
+        if risk(op) >= Risk.RAISES and not own:
+            return None
+        if is_array(v):
+            return self._cost_of_array(op, v)
+        if any(is_array(a) for a in values_in(op.operands())) and own != "length_of":
+            return None
+        return 20 if getattr(op.function, "__name__", "") in _DEAR else 1
+
+    def _cost_of_array(self, op: Apply, v: Value) -> int | None:
+        """The same of a call that answers an array: a window is no work."""
+        is_memory = self.writer.structure.is_memory(v)
+        if is_memory and windows(op):
+            return 0
+        if op.function in _PLAIN and v.type.dtype.kind in "fc" and not is_memory:
+            there = all(self._is_there(op, a) for a in values_in(op.args) if is_array(a))
+            return _ARRAY if there else None
+        return 1 if own_function(op) and not self._reads_written(op) else None
+
+    def _is_there(self, op: Apply, a: Value) -> bool:
+        """Whether an array that an operation reads can be read again, and is put back anyway."""
+        structure = self.writer.structure
+        if not structure.roots(a) & structure.written:
+            return True
+        return self.writer.is_there(op, a, self.position)
+
+    def _reads_written(self, op: Op) -> bool:
+        """Whether an operation reads memory of the program that is written somewhere."""
+        structure = self.writer.structure
+        return any(structure.roots(a) & structure.written for a in read_by(op))
+
+    def _if_unwritten(self, op: Load, cost: int) -> int | None:
+        """The cost of a load, if nothing has been written there that is not put back."""
+        structure = self.writer.structure
+        roots = structure.roots(op.array)
+        if roots & structure.written and not self.writer.is_untouched(op):
+            return None
+        return cost
+
+    def _write(self, plan: list[Op]) -> None:
+        region = self.region
+        for op in plan:
+            cloner = Cloner({})
+            made = cloner.op(op)
+            made.replace(lambda v: region.resolved.get(v, v))
+            self.made.append(made)
+            if isinstance(op, Apply) and op.function in _PLAIN:
+                for place in self.writer.places_of(list(values_in(op.args))):
+                    self.writer.read.append((place, region.source, self.position))
+            for old, new in zip(defined_by(op), defined_by(made), strict=True):
+                region.resolved[old] = new
+            if is_array(op.outputs[0]):
+                found = self.writer.place_of(op.outputs[0])
+                if found:
+                    self.writer.windows[made.outputs[0]] = found
+
+
+def read_by(op: Op) -> Iterator[Value]:
+    """The arrays whose content an operation of the way back reads."""
+    yield from reads(op, {v: {v} for o in op.operands() for v in values_in(o)})

@@ -1,0 +1,390 @@
+"""Calls run backwards: by the partials of elementwise rules, by transposes, by recording, whole."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
+from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
+from fwdad.ir.analysis.effects import own_function, type_of_operand
+from fwdad.ir.analysis.reassociation import free_products
+from fwdad.ir.ops import Apply, Op, Value, is_array
+from fwdad.ir.primitives.scatter_add import is_scatter
+from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type, thin, top
+from fwdad.ir.primitives.view_mirrors import give_back
+from fwdad.ir.symbol import Symbol, as_divisor, as_numpy_number
+from fwdad.ir.types import ArrayType, Number
+from fwdad.rules.core.adjoints import TRANSPOSES
+from fwdad.rules.core.containers import pick, rebuild, walk
+from fwdad.rules.core.contract import checked
+from fwdad.rules.core.lifter import written_down
+from fwdad.rules.core.recording import RecordingTangent, pull_back
+from fwdad.rules.core.registry import find_rule, function_name
+from fwdad.rules.core.reverse_rules import RRULES
+from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.lanes import Lanes
+from fwdad.tangents.scaling import scale_lanes
+from fwdad.tangents.zero import ZERO, Undefined, Zero
+from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
+from fwdad.transforms.forward.placing import place_lanes, pulled_places
+from fwdad.transforms.forward.rule_table import GATHERING, PASSING, ruled_function
+from fwdad.transforms.forward.rules import nested_parts
+from fwdad.transforms.reverse.cotangents import NotReversibleError
+from fwdad.transforms.reverse.lengths import equal_inside
+from fwdad.transforms.reverse.opaque_call import PullWhole
+from fwdad.transforms.reverse.region import zero_number
+from fwdad.transforms.reverse.structure import is_differentiable
+from fwdad.transforms.reverse.view_cotangents import Windows
+
+
+class Rules(Windows):
+    """Runs calls of functions backwards."""
+
+    stacks: list[Op]
+    bar_stacks: dict[Value, Value]
+
+    def _apply(self, op: Apply) -> None:
+        if self._written(op):
+            return
+        bars = [self.take(v) if self.structure.is_active(v) else None for v in op.outputs]
+        if all(b is None for b in bars) or not is_differentiable(op):
+            return
+        if not self.structure.any_active(op.operands()):
+            return
+        if len(op.outputs) == 1 and self._is_window(op):
+            self.give_back(op)
+            return  # else the cotangent is a view of that of the argument
+        function = ruled_function(op)
+        if function is load_lanes:
+            self._loaded_lanes(op, bars[0])
+        elif function is place_lanes:
+            self._placed_lanes(op, bars[0])
+        elif op.function in GATHERING and isinstance(op.args[0], (list, tuple)):
+            self._gathered(op, bars[0])
+        elif function in PASSING or _is_number_class(function) or own_function(op) == "_identity":
+            self._passed(op, bars[0])
+        else:
+            with equal_inside(self.recorder, op):
+                self._by_rule(op, np.multiply if function is scale_lanes else function, bars)
+
+    def _written(self, op: Apply) -> bool:
+        """Run a call that writes into its first argument backwards; answers whether it is one."""
+        if op.function in (push, pop, top, thin):
+            self._stack(op)
+        elif is_scatter(op):
+            self._scatter_backwards(op)
+        elif not any(self.structure.is_active(v) for v in op.writes()):
+            return op.function is give_back
+        elif op.function is not give_back:
+            name = function_name(op.function)
+            self.fail(f"{name} writes into an array that carries derivatives")
+        elif self.structure.is_active(op.args[1]):
+            self.gave_back(op)
+        return True
+
+    def _scatter_backwards(self, op: Apply) -> None:
+        """Run a call of ``np.add.at`` backwards."""
+        raise NotImplementedError
+
+    def _stack(self, op: Apply) -> None:
+        """A stack, backwards: what was popped is pushed, what was pushed is popped."""
+        stack = op.args[0]
+        if not self.structure.is_active(stack):
+            return
+        bars = self.bar_stack(stack)
+        if op.function is thin:
+            self.fail("a loop whose length is not known runs from checkpoints: run it forwards")
+        elif op.function in (pop, top):
+            (v,) = op.outputs
+            y_bar = self.take(v)
+            if op.function is top:
+                if y_bar is None:
+                    return
+                y_bar = self._popped(bars, v.type) + y_bar
+            if is_array(v):
+                y_bar = self.zeros(v) if y_bar is None else self.whole(v, y_bar)
+            elif y_bar is None:
+                y_bar = zero_number(v)
+            self.recorder.mutate(push, (bars, y_bar), {})
+        else:
+            x = op.args[1]
+            self.add(x, self._popped(bars, type_of_operand(x)))
+
+    def bar_stack(self, stack: Value) -> Symbol:
+        """The stack of the cotangents of what is on a stack."""
+        if stack not in self.bar_stacks:
+            made = Value(stack_type(stack.type), f"{stack.name or 'saved'}_bar")
+            self.stacks.append(Apply(new_stack, (), outputs=(made,)))
+            self.bar_stacks[stack] = made
+        return Symbol(self.bar_stacks[stack], self.recorder)
+
+    def _popped(self, bars: Symbol, t: Any) -> Symbol:
+        """The latest cotangent on a stack, taken off."""
+        taken = Value(t if isinstance(t, ArrayType) else Number(t.dtype, python=False))
+        self.recorder.emit(Apply(pop, (bars.value,), mutated=(0,), outputs=(taken,)))
+        return Symbol(taken, self.recorder)
+
+    def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
+        """Add to the cotangents of a call's arguments what one of its results gives."""
+        bars = [x_bar if out is v else None for out in op.outputs]
+        self._by_rule(op, ruled_function(op), bars)
+
+    def _is_window(self, op: Apply) -> bool:
+        (v,) = op.outputs
+        return is_array(v) and self.structure.is_memory(v) and self.structure.roots(v) != {v}
+
+    def _passed(self, op: Apply, y_bar: Any) -> None:
+        self.add(op.args[0], y_bar)
+        if op.function is complex and len(op.args) == 2:
+            self.add(op.args[1], y_bar * -1j)
+
+    def _gathered(self, op: Apply, y_bar: Any) -> None:
+        (v,) = op.outputs
+        whole = self.whole(v, y_bar)
+        for at, part in nested_parts(op.args[0], v.type.ndim):
+            if self.structure.is_active(part):
+                taken = self.recorder.load(whole, at)
+                if taken.is_array:
+                    taken = self.recorder.apply(np.ndarray.copy, (taken,), {})
+                self.add(part, taken)
+
+    def _loaded_lanes(self, op: Apply, y_bar: Any) -> None:
+        lanes, *index = op.args
+        memory = self.structure.is_memory(lanes)
+        target = self.memory_of(lanes) if memory else self.buffer(lanes)
+        at = (slice(None), *self.symbols(tuple(index)))
+        self.recorder.update(target, at, operator.add, y_bar)
+
+    def _placed_lanes(self, op: Apply, y_bar: Any) -> None:
+        (v,) = op.outputs
+        lanes_bar = self._as_symbol(v, self.whole(v, y_bar))
+        found = pulled_places(self.recorder, op.args[:4], lanes_bar)
+        for d, d_bar in zip(op.args[4:], found, strict=True):
+            if self.structure.is_active(d):
+                self.add(d, d_bar)
+
+    # -- rules
+
+    def _by_rule(self, op: Apply, function: Any, bars: list[Any]) -> None:
+        rule = find_rule(function)
+        if rule is None or function in RRULES:
+            self._by_itself(op, rule, bars)
+            return
+        if rule.kind == "elementwise" and len(op.outputs) == 1:
+            attempt: Any = self._elementwise
+        elif function is np.sum and len(op.args) == 1 and not op.kwargs and is_array(op.args[0]):
+            self.add(op.args[0], bars[0])
+            return
+        elif rule.kind in ("linear", "multilinear") or self._is_transposed(op, function, rule):
+            attempt = self._linear
+        else:
+            attempt = self._recorded
+        if attempt != self._elementwise:
+            bars = [
+                b if b is None else self._as_symbol(v, self.whole(v, b))
+                for v, b in zip(op.outputs, bars, strict=True)
+            ]
+        self._only_primals(op, rule)
+        mark = len(self.recorder.block.ops), self.recorder.mark()
+        try:
+            found = attempt(op, function, rule, bars)
+        except (MissingRuleError, DualLeakError, NotReversibleError):
+            raise
+        except Exception as error:  # noqa: BLE001  (told, if it is no refusal)
+            del self.recorder.block.ops[mark[0] :]
+            self.recorder.forget(mark[1])
+            self._whole(op, bars, error)
+            return
+        free_products(self.recorder.block.ops[mark[0] :])
+        for v, x_bar in found:
+            self.add(v, x_bar)
+
+    def _by_itself(self, op: Apply, rule: Any, bars: list[Any]) -> None:
+        """A function without an frule, or with an rrule, which a recorded run asks for."""
+        if rule is not None:
+            self._only_primals(op, rule)
+        elif own_function(op):  # the builder does not look into these
+            self.fail(f"{own_function(op)} of a value that carries a derivative")
+        self._whole(op, bars, "an rrule" if rule else "no frule")
+
+    def _as_symbol(self, v: Value, x_bar: Any) -> Symbol:
+        """A cotangent that rules can tell from a constant, and ask for dtype and shape."""
+        if type(x_bar) is Symbol:
+            return x_bar
+        return self.recorder.as_symbol(v.type.dtype.type(x_bar))
+
+    def _only_primals(self, op: Apply, rule: Any) -> None:
+        """Leave it to a recorded run where what a rule takes as an option carries a derivative."""
+        if rule.kind in ("elementwise", "constant") or not op.kwargs:
+            return
+        _, options = rule.binder.bind(op.args, op.kwargs)
+        for name, x in options.items():
+            if self.structure.any_active((x,)):
+                of = function_name(op.function)
+                self.fail(f"the rule of {of} takes `{name}` as an option; it carries a derivative")
+
+    def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        (y,) = op.outputs
+        (y_bar,) = bars
+        dtype = y.type.dtype
+        args, options = rule.of_call(op.args, op.kwargs)
+        numbers = [as_numpy_number(self.symbols(a), dtype) for a in args]
+        if ruled_function(op) is np.true_divide:
+            numbers[1] = as_divisor(numbers[1], dtype)
+        result = as_numpy_number(self.symbols(y), dtype)
+        found = []
+        others = [a for a in args if not isinstance(a, Value)]
+        if self.structure.any_active([others, *options.values()]):
+            self.fail(f"{function_name(op.function)} of a list of values that carry derivatives")
+        for k, a in enumerate(args):
+            if self.structure.is_active(a):
+                with np.errstate(all="ignore"):  # of numbers that are known
+                    d = written_down(rule, rule.partials[k])(*numbers, result)
+                shape = tuple(getattr(d, "shape", ()))
+                # a partial that is another argument may be shorter than y, as may this one
+                if self.shape(a) != self.shape(y) or (
+                    is_array(y) and shape not in ((), self.shape(y))
+                ):
+                    y_bar = self.whole(y, y_bar)
+                found.append((a, self.scaled(d, y_bar)))
+        return found
+
+    def scaled(self, d: Any, y_bar: Any) -> Any:
+        """A cotangent times a partial; where it is zero it stays zero whatever the partial is."""
+        if isinstance(d, (int, float)) and d == 1:
+            return y_bar
+        if isinstance(y_bar, (int, float)) and y_bar == 1 and _is_inexact(d):
+            return np.conjugate(d) if getattr(d, "dtype", np.dtype(float)).kind == "c" else d
+        if isinstance(d, (int, float)) and d == -1:
+            return -y_bar
+        kind = d.dtype.kind if hasattr(d, "dtype") else np.asarray(d).dtype.kind
+        if kind == "c":
+            d = np.conjugate(d)
+        if isinstance(d, (int, float, np.number)):
+            return y_bar * d
+        return self.recorder.apply(scale_lanes, (d, y_bar), {})
+
+    def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
+        """Whether a function has transposes for all its arguments that are active."""
+        if function not in TRANSPOSES or len(op.outputs) != 1:
+            return False
+        try:
+            values, options = rule.binder.bind(op.args, op.kwargs)
+        except TypeError:
+            return False
+        active = {k for k, value in enumerate(values) if self.structure.any_active(value)}
+        return active <= TRANSPOSES[function].keys() and not self.structure.any_active(options)
+
+    def _linear(self, op: Apply, function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        (y_bar,) = bars
+        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        values, _ = rule.binder.bind(op.args, op.kwargs)
+        if function not in TRANSPOSES:
+            return self._recorded(op, function, rule, bars)
+        found: list[Any] = []
+        for k, value in enumerate(values):
+            if not self.structure.any_active(value):
+                continue
+            active = {path: v for path, v in walk(value) if self.structure.is_active(v)}
+            spaces = rebuild(bound[k], self._spaced(active))
+            if k not in TRANSPOSES[function]:
+                message = f"{function_name(function)} has no transpose for its argument {k}"
+                raise UntraceableError(message)
+            answer = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
+            found.extend((v, pick(answer, path)) for path, v in active.items())
+        return found
+
+    def _spaced(self, active: dict[Any, Value]) -> Any:
+        """What a transpose is given for the active parts of its linear argument."""
+        return lambda path, s: self.space(active[path]) if path in active else s
+
+    def _recorded(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
+        """Run the rule on tangents that write down what is done to them, and that backwards."""
+        inputs: list[tuple[Value, RecordingTangent]] = []
+
+        def tangent(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return type(x)(tangent(item) for item in x)
+            if isinstance(x, dict):
+                return {key: tangent(item) for key, item in x.items()}
+            if not self.structure.is_active(x):
+                return ZERO
+            lanes = self.recorder.apply_typed(
+                zero_lanes, (1, Symbol(x, self.recorder)), lanes_type(x.type, 1)
+            )
+            held = Chunk.of(1, self.shape(x), {Lanes(lanes): None if is_array(x) else 1.0})
+            inputs.append((x, RecordingTangent(held)))
+            return inputs[-1][1]
+
+        bound, options = rule.binder.bind(self.symbols(op.args), self.symbols(op.kwargs))
+        dots = tuple(tangent(a) for a in op.args)
+        named = {key: tangent(a) for key, a in op.kwargs.items()}
+        given, rest = rule.binder.bind(dots, named)
+        if any(isinstance(t, RecordingTangent) for _, t in walk(list(rest.values()))):
+            message = f"the frule of {function_name(op.function)} has no tangent for an option"
+            raise MissingRuleError(message, op.location)
+        y, y_dot = self._body(op, rule, (bound, given, options))
+        values = list(y) if isinstance(y, (tuple, list)) else [y]
+        parts = list(y_dot) if isinstance(y_dot, (tuple, list)) else [y_dot] * len(values)
+        parts = [t for p, t in zip(values, parts, strict=True) if p is not None]
+        outputs = []
+        for t, y_bar in zip(parts, bars, strict=True):
+            if isinstance(t, Undefined) and y_bar is not None:
+                t.use()
+            if isinstance(t, RecordingTangent) and y_bar is not None:
+                outputs.append((t, y_bar))
+            elif isinstance(t, Chunk) and not isinstance(t, RecordingTangent):
+                message = "a rule answers a tangent that does not come from its arguments'"
+                raise UntraceableError(message)
+        x_bars = pull_back(outputs)
+        return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
+
+    def _body(self, op: Apply, rule: Any, call: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        """What the body of a rule returns, looked at."""
+        bound, given, options = call
+        given = tuple(t if isinstance(t, (Chunk, Zero, list, tuple, dict)) else ZERO for t in given)
+        answer = written_down(rule, rule.body)(bound, given, **options)
+        y, y_dot = checked(rule, answer, bound, 1)
+        if rule.of_user:
+            check_lengths_of(self.recorder, rule, y, y_dot, op.location)
+        return y, y_dot
+
+    def _whole(self, op: Apply, bars: list[Any], reason: Exception | str) -> None:
+        """A rule that cannot be written down is run backwards as one operation."""
+        active: list[Value] = []
+
+        def note(x: Any) -> Any:
+            if isinstance(x, Value) and self.structure.is_active(x):
+                active.append(x)
+                return True
+            if isinstance(x, dict):
+                return {key: note(item) for key, item in x.items()}
+            return type(x)(note(item) for item in x) if isinstance(x, (list, tuple)) else False
+
+        marks = (note(op.args), note(op.kwargs))
+        bars = [b if b is None else self.whole(v, b) for v, b in zip(op.outputs, bars, strict=True)]
+        given = [b is not None for b in bars]
+        types = [v.type for v in active]
+        pull = PullWhole(ruled_function(op), marks, given, types)
+        pull.because(reason, op.location)
+        made = [Value(t) for t in types]
+        args = (
+            self.recorder.operand(self.symbols(op.args)),
+            tuple(self.recorder.operand(b) for b in bars if b is not None),
+        )
+        kwargs = {key: self.recorder.operand(self.symbols(a)) for key, a in op.kwargs.items()}
+        self.recorder.emit(Apply(pull, args, kwargs, outputs=tuple(made)))
+        for v, x_bar in zip(active, made, strict=True):
+            self.add(v, Symbol(x_bar, self.recorder))
+
+
+def _is_inexact(d: Any) -> bool:
+    """Whether a partial can be a cotangent: sums of booleans would be something else."""
+    return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
+
+
+def _is_number_class(f: Any) -> bool:
+    return isinstance(f, type) and issubclass(f, (np.floating, np.complexfloating))

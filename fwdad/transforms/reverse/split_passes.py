@@ -1,0 +1,283 @@
+"""A function and its way back as two programs: one that keeps, and one that takes what was kept.
+
+Both are traced and optimised as one program, and cut where the way back begins. What the way back
+reads of the way forward is handed over: numbers, arrays, stacks. A window on an array is taken
+again; other arrays that may be the same memory, where it is written, are said to lie together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import Roots, memory, memory_of, written_parameters
+from fwdad.ir.analysis.effects import own_function
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Call,
+    Load,
+    Op,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
+from fwdad.ir.primitives.stacks import bar_of, new_stack, pop, push, thin, top, turn
+from fwdad.ir.rewrite import all_used, defined_by, definitions
+from fwdad.ir.types import ArrayType, Type
+from fwdad.transforms.reverse.structure import may_be_missing
+
+_SHAPE_ONLY = {np.zeros_like, np.ones_like, np.empty_like, np.full_like}
+
+
+class Cut(NamedTuple):
+    """What is told of a program that is a value and its way back.
+
+    Attributes
+    ----------
+    bars : list of Type
+        The types of the cotangents that it is given.
+    answers : int
+        How many of its results, the last ones, are the way back's.
+    """
+
+    bars: list[Type]
+    answers: int
+
+
+class Stacked(NamedTuple):
+    """What the way back does with a stack.
+
+    Attributes
+    ----------
+    rank : int
+        That of the arrays on it; 0 of numbers.
+    deep : bool
+        Whether it writes into these arrays.
+    grows : bool
+        Whether it puts more on it.
+    """
+
+    rank: int
+    deep: bool
+    grows: bool
+
+
+class Halves(NamedTuple):
+    """A program cut in two.
+
+    Attributes
+    ----------
+    forward : Program
+        Its parameters are those of the whole; it answers the value, then what is kept.
+    back : Program
+        Its parameters are what is kept, then the cotangents.
+    values : int
+        How many results of ``forward`` are the value's.
+    read : list of int
+        The parameters of the whole that the way back may read: they must not change.
+    shared : list of int
+        The results of ``forward`` that may be memory that is kept.
+    apart : list of int
+        Those that it copies itself, because the way back changes the memory that they are.
+    hollow : list of int
+        What is kept for its shape alone.
+    written : list of int
+        The arrays among what is kept that the way back writes into.
+    stacks : dict of int to Stacked
+        The stacks among what is kept, by position.
+    """
+
+    forward: Program
+    back: Program
+    values: int
+    read: list[int]
+    shared: list[int]
+    apart: list[int]
+    hollow: list[int]
+    written: list[int]
+    stacks: dict[int, Stacked]
+
+
+def cut(program: Program, told: Cut) -> Halves:
+    """Cut a program where its way back begins.
+
+    Parameters
+    ----------
+    program : Program
+        A value and its way back, with a mark between, after all passes.
+    told : Cut
+        What was told when it was traced.
+
+    """
+    block = program.block
+    bars = [Value(t, "y_bar") for t in told.bars]
+    ops: list[Op] = []
+    for op in block.ops:
+        if isinstance(op, Apply) and op.function is bar_of:
+            bars[int(op.args[0])] = op.outputs[0]
+        else:
+            ops.append(op)
+    turns = (k for k, op in enumerate(ops) if isinstance(op, Apply) and op.function is turn)
+    at = next(turns, len(ops))  # a program that always raises has no reverse pass
+    front, back = _begun_late(ops[:at], ops[at + 1 :])
+    values = len(block.results) - told.answers
+    results, answers = block.results[:values], block.results[values:]
+    kept, again = _handed_over(front, block.params, back, answers)
+    roots = memory_of(program)
+    back = [*again, *back]
+    written = _written(back, roots)
+    hollow = [k for k, v in enumerate(kept) if is_array(v) and _is_hollow(v, back, answers)]
+    stacks = {op.outputs[0] for op in front if isinstance(op, Apply) and op.function is new_stack}
+    arrays = [k for k, v in enumerate(kept) if is_array(v) and v not in stacks and k not in hollow]
+    lasting = memory([kept[k] for k in arrays], roots)
+    lasting |= memory([op.args[1] for op in _calls(front, push)], roots)
+    together = _together(kept, arrays, roots, written)
+    way_back = _program(program, "back", [*kept, *bars], back, answers, together)
+    made_by = definitions(program)
+    way_back.absent = {v for v in kept if may_be_missing(v, made_by)}
+    return Halves(
+        _program(program, "forward", list(block.params), front, [*results, *kept]),
+        way_back,
+        values,
+        [k for k, p in enumerate(block.params) if p in lasting],
+        [k for k, r in enumerate(results) if memory(r, roots) & lasting],
+        _apart(results, front, roots, written),
+        hollow,
+        [k for k in arrays if way_back.written[k]],
+        {k: _use_of(v, back, roots, written) for k, v in enumerate(kept) if v in stacks},
+    )
+
+
+def _begun_late(front: list[Op], back: list[Op]) -> tuple[list[Op], list[Op]]:
+    """Stacks that the way forward leaves empty begin with the way back, which is pushed alone."""
+    used = {v for op in front for v in all_used(op)}
+    late = [
+        op for op in front
+        if isinstance(op, Apply) and op.function is new_stack and used.isdisjoint(op.outputs)
+    ]  # fmt: skip
+    return [op for op in front if op not in late], [*late, *back]
+
+
+def _program(
+    whole: Program, word: str, params: list[Value], ops: list[Op], results: list[Operand],
+    together: Sequence[int] = (),
+) -> Program:  # fmt: skip
+    made = Program(f"{whole.name}_{word}", Block(params, ops, list(results)), whole.filename)
+    made.together = list(together)
+    made.quiet, made.parallel = whole.quiet, whole.parallel
+    stacks = {op.args[0] for op in _calls(ops, pop, top)}  # compiled code has its own kind
+    made.written = [
+        w or p in stacks for w, p in zip(written_parameters(made), params, strict=True)
+    ]  # fmt: skip
+    return made
+
+
+def _handed_over(
+    front: list[Op], params: list[Value], back: list[Op], answers: list[Operand]
+) -> tuple[list[Value], list[Op]]:
+    """What the way back uses of the way forward, and the windows that it takes again."""
+    definitions: dict[Value, Op | None] = dict.fromkeys(params)
+    definitions.update((v, op) for op in front for v in defined_by(op))
+    order = {v: k for k, v in enumerate(definitions)}
+    wanted = {v for op in back for v in all_used(op)} | set(values_in(answers))
+    kept: set[Value] = set()
+    again: dict[Op, None] = {}
+    waiting = sorted(wanted & order.keys(), key=order.__getitem__)
+    while waiting:
+        v = waiting.pop()
+        op = definitions[v]
+        if isinstance(op, Load) and op.view:
+            again[op] = None
+            waiting.extend(u for u in values_in(op.operands()) if u not in kept)
+        else:
+            kept.add(v)
+    in_order = [op for op in front if op in again]
+    return sorted(kept, key=order.__getitem__), in_order
+
+
+def _apart(results: list[Operand], front: list[Op], roots: Roots, written: set[Value]) -> list[int]:
+    """The results that are copies of memory which the way back writes; no line asks for them."""
+    copies = {
+        op.outputs[0] for op in front
+        if isinstance(op, Apply) and op.function is np.ndarray.copy and op.location is None
+        and memory(op.args, roots) & written
+    }  # fmt: skip
+    return [k for k, r in enumerate(results) if isinstance(r, Value) and r in copies]
+
+
+def _written(ops: list[Op], roots: Roots) -> set[Value]:
+    return {
+        root
+        for op in walk(Block(ops=ops))
+        for v in op.writes()
+        for root in roots.get(v, {v})
+    }  # fmt: skip
+
+
+def _together(kept: list[Value], arrays: list[int], roots: Roots, written: set[Value]) -> list[int]:
+    """For each value the first one whose memory it may be; nothing where none is written so."""
+    found = list(range(len(kept)))
+    owners: dict[Value, int] = {}
+    for k in arrays:
+        for root in roots.get(kept[k], {kept[k]}):
+            pair = found[owners.setdefault(root, k)], found[k]
+            found = [min(pair) if f in pair else f for f in found]
+    changed = {found[k] for k in arrays if roots.get(kept[k], {kept[k]}) & written}
+    found = [f if f in changed else k for k, f in enumerate(found)]
+    return [] if found == list(range(len(kept))) else found
+
+
+def _is_hollow(v: Value, back: list[Op], answers: list[Operand]) -> bool:
+    """Whether only the shape of an array is asked."""
+    if v in values_in(answers):
+        return False
+    for op in walk(Block(ops=back)):
+        if v in values_in([op.operands(), [b.results for b in op.blocks()]]):
+            if not isinstance(op, Apply) or v in values_in(list(op.args[1:])):
+                return False
+            if op.function not in _SHAPE_ONLY and own_function(op) != "length_of":
+                return False
+    return is_array(v)
+
+
+def _calls(ops: list[Op], *functions: object) -> list[Apply]:
+    found = walk(Block(ops=ops))
+    return [op for op in found if isinstance(op, Apply) and op.function in functions]
+
+
+def _use_of(stack: Value, back: list[Op], roots: Roots, written: set[Value]) -> Stacked:
+    """What the way back does with a stack; what it hands on to another program may be written."""
+    taken, found, handed = _taken(stack, back), {stack}, False
+    for op in walk(Block(ops=back)):
+        if isinstance(op, Call) and stack in op.args:
+            handed = True
+            for a, p in zip(op.args, op.program.block.params, strict=True):
+                if a is stack and p not in found:
+                    taken += _taken_inside(p, op.program, found)
+    return Stacked(
+        max((v.type.ndim for v in taken if isinstance(v.type, ArrayType)), default=0),
+        handed or any(roots.get(v, set()) & written for v in taken),
+        handed or any(op.args[0] is stack for op in _calls(back, push, thin)),
+    )
+
+
+def _taken(stack: Value, ops: list[Op]) -> list[Value]:
+    return [op.outputs[0] for op in _calls(ops, pop, top) if op.args[0] is stack]
+
+
+def _taken_inside(stack: Value, program: Program, found: set[Value]) -> list[Value]:
+    """What a program that is called, and those that it calls, take off a stack."""
+    found.add(stack)
+    taken = _taken(stack, program.block.ops)
+    for op in program.walk():
+        if isinstance(op, Call) and stack in op.args:
+            for a, p in zip(op.args, op.program.block.params, strict=True):
+                if a is stack and p not in found:
+                    taken += _taken_inside(p, op.program, found)
+    return taken

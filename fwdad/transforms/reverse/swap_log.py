@@ -1,0 +1,171 @@
+"""A way back that swaps: what it puts back is exchanged with what stands there, through a log.
+
+The log undoes it, so the arrays of the way forward need not be copied for each cotangent. It holds
+no more than what was saved; where more was saved than the arrays hold, a copy of them is shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.clone import Cloner
+from fwdad.ir.ops import Apply, Block, Loop, Op, Program, Store, Value, is_array
+from fwdad.ir.primitives.stacks import pop
+from fwdad.ir.primitives.undo_log import note
+from fwdad.ir.rewrite import blocks_of, defined_by
+from fwdad.ir.types import ArrayType, Size
+
+_PARTS = ("addresses", "contents", "height")
+
+
+class Log(NamedTuple):
+    """The log of the arrays of one dtype.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Theirs.
+    arrays : list of int
+        The parameters that it is for.
+    room : list
+        What is put back: parameters, by position; None for a single number.
+    """
+
+    dtype: np.dtype[Any]
+    arrays: list[int]
+    room: list[Any]
+
+
+class Swapping(NamedTuple):
+    """A way back that writes down what it overwrites.
+
+    Attributes
+    ----------
+    program : Program
+        Its last parameters are the parts of each log.
+    logs : list of Log
+        One for each dtype.
+    """
+
+    program: Program
+    logs: list[Log]
+
+
+def swapping(program: Program, written: list[int]) -> Swapping | None:
+    """A way back with logs; None where what it writes is not known to be as much as was saved.
+
+    Parameters
+    ----------
+    program : Program
+        The way back.
+    written : list of int
+        The parameters that it writes into, and that are to be left as they were.
+    """
+    block = Cloner({}).block(program.block)
+    made = Program(program.name, block, program.filename, list(program.written))
+    made.quiet, made.parallel = program.quiet, program.parallel
+    made.together = list(program.together)
+    stores = _stores(made, {block.params[k] for k in written})
+    if stores is None:
+        return None
+    positions = {p: k for k, p in enumerate(block.params)}
+    logs: dict[Any, Log] = {}
+    for k in written:
+        dtype = block.params[k].type.dtype
+        logs.setdefault(dtype, Log(dtype, [], [])).arrays.append(k)
+    for op, source in stores.items():
+        logs[op.array.type.dtype].room.append(positions.get(source) if source else None)
+    parts = {dtype: _parts(dtype) for dtype in logs}
+    noting: dict[Op, Apply] = {op: _noting(op, parts) for op in stores}
+    for inner in blocks_of(block):
+        inner.ops = [x for op in inner.ops for x in (noting.get(op), op) if x is not None]
+    for own in parts.values():
+        block.params += own
+        made.written += [True] * len(own)
+    return Swapping(made, list(logs.values()))
+
+
+_UNKNOWN = object()
+
+
+def _stores(program: Program, kept: set[Value]) -> dict[Store, Any] | None:
+    """The stores into some parameters, and what the elements lie in that they put back.
+
+    No answer where anything else writes into them, or what is put back may be more.
+    """
+    block, roots = program.block, memory_of(program)
+    dtypes: dict[Value, set[Any]] = {}
+    for p in kept:
+        for root in roots[p]:
+            dtypes.setdefault(root, set()).add(p.type.dtype)
+    homes = {v: (op, around) for op, around in _walk(block) for v in defined_by(op)}
+    found: dict[Store, Any] = {}
+    for op, around in _walk(block):
+        owners = {root for v in op.writes() for root in roots.get(v, {v})} & dtypes.keys()
+        if not owners:
+            continue
+        if not isinstance(op, Store) or not _is_plain(op):
+            return None
+        if any(dtypes[root] != {op.array.type.dtype} for root in owners):
+            return None  # two logs would have to be read together
+        found[op] = _origin(op, around, homes, block.params)
+    return None if _UNKNOWN in found.values() else found
+
+
+def _origin(
+    op: Store,
+    around: Loop | None,
+    homes: dict[Value, tuple[Op, Loop | None]],
+    params: list[Value],
+) -> Any:
+    """The stack or the array among the parameters that has what a store puts back.
+
+    None for a single number; each element is put back once at most.
+    """
+    value = op.value
+    if not is_array(value) and not _is_element(op):
+        return _UNKNOWN
+    source, home = homes.get(value, (None, None)) if isinstance(value, Value) else (None, None)
+    if isinstance(source, Apply) and source.function is pop and home is around:
+        return source.args[0] if source.args[0] in params else _UNKNOWN
+    if around is not None or (is_array(value) and value not in params):
+        return _UNKNOWN
+    return value if is_array(value) else None
+
+
+def _walk(block: Block, around: Loop | None = None) -> Iterator[tuple[Op, Loop | None]]:
+    """Every operation, and the innermost loop that it is in."""
+    for op in block.ops:
+        yield op, around
+        for inner in op.blocks():
+            yield from _walk(inner, op if isinstance(op, Loop) else around)
+
+
+def _is_plain(op: Store) -> bool:
+    """Whether an index has ints and slices only."""
+    return not any(
+        is_array(i) or isinstance(i, (list, np.ndarray, bool, np.bool_))
+        or (isinstance(i, Value) and i.type.dtype.kind == "b")
+        for i in op.index
+    )  # fmt: skip
+
+
+def _is_element(op: Store) -> bool:
+    ints = [i for i in op.index if i is not None and i is not Ellipsis and type(i) is not slice]
+    return len(ints) == op.array.type.ndim
+
+
+def _parts(dtype: Any) -> list[Value]:
+    """The parameters that are a log."""
+    ints = np.dtype(np.int64)
+    types = [ArrayType(d, (Size(),)) for d in (ints, dtype, ints)]
+    return [Value(t, name) for t, name in zip(types, _PARTS, strict=True)]
+
+
+def _noting(op: Store, parts: dict[Any, list[Value]]) -> Apply:
+    given = (*parts[op.array.type.dtype], op.array, *op.index)
+    return Apply(note, given, mutated=(0, 1, 2), location=op.location)

@@ -1,0 +1,208 @@
+"""The cotangents of memory: of each window of the program the same window.
+
+Where a window cannot be followed, because it may have been a copy, its cotangent is memory of its
+own that is added to that of the base.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.ir.analysis.alias import is_rearranged
+from fwdad.ir.analysis.layout import Order, Orders
+from fwdad.ir.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
+from fwdad.ir.primitives.view_mirrors import give_back, window_or_zeros
+from fwdad.ir.symbol import Symbol
+from fwdad.transforms.forward.rule_table import MIRRORED
+from fwdad.transforms.reverse.cotangents import WINDOWS, Cotangents
+
+# may answer a window, or a copy
+_COPYING = {np.reshape, np.ravel}
+# what else MIRRORED names cannot be added into, or has several results
+_FOLLOWED = MIRRORED - {np.broadcast_to, np.diagonal, np.split, np.array_split}
+_ROW_BY_ROW = {np.zeros, np.ones, np.empty, np.full, np.eye, np.ndarray.copy}
+
+
+class Windows(Cotangents):
+    """Finds the cotangents of arrays that are memory."""
+
+    _orders: Orders | None = None
+
+    def is_followed(self, v: Value) -> bool:
+        """Whether the cotangent of an array that is memory can be a window where the array is."""
+        op = self.structure.definition.get(v)
+        if v in self.refs or v in self.choices.meant:
+            return True
+        if isinstance(op, Load) and op.view:
+            return self.is_followed(op.array)
+        if isinstance(op, Apply) and op.function is window_or_zeros:
+            return self.is_followed(op.args[0])
+        if isinstance(op, Apply) and self.structure.roots(v) != {v}:
+            bases = _bases(op)
+            return (
+                (op.function in _FOLLOWED or is_rearranged(op))
+                and len(op.outputs) == len(bases) == 1
+                and _order(op) in ("C", "F")
+                and self.is_followed(bases[0])
+            )
+        return True
+
+    def memory_of(self, v: Value) -> Symbol:
+        """The cotangent of an array that is memory: a view where the array is one."""
+        if v in self.refs:
+            return self.refs[v]
+        if v in self.choices.meant:
+            return self._meant(v)
+        op = self.structure.definition.get(v)
+        if isinstance(op, Load) and op.view:
+            base = self.memory_of(op.array)
+            return self.recorder.load(base, self.symbols(op.index))
+        if isinstance(op, Apply) and self.structure.roots(v) != {v}:
+            return self._mirrored(op)
+        if isinstance(op, Branch):
+            return self._chosen(op, v)
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                home.buffers[v] = self.zeros(v)
+        return home.buffers[v]
+
+    def _meant(self, v: Value) -> Symbol:
+        """The cotangent of an array that is another one from time to time."""
+        number = self.choices.number[v]
+        with self.writing(self.home_of(v)):
+            (_, first), *others = self.choices.meant[v].items()
+            found = self.memory_of(first).value
+            for k, origin in others:
+                held = self.memory_of(origin).value
+                is_meant = self.recorder.apply(operator.eq, (self.symbols(number), k), {})
+                sides = (Block(results=[held]), Block(results=[found]))
+                found = Value(held.type, f"{v.name}_bar" if v.name else None)
+                self.recorder.emit(Branch(is_meant.value, *sides, outputs=(found,)))
+        self.refs[v] = Symbol(found, self.recorder)
+        return self.refs[v]
+
+    def _chosen(self, op: Branch, v: Value) -> Symbol:
+        """The cotangent of an array that a branch chooses, chosen alike."""
+        home = self.home_of(v)
+        with self.writing(home):
+            sides = []
+            for block in (op.then, op.other):
+                r = block.results[op.outputs.index(v)]
+                side = Block()
+                outer, self.recorder.block = self.recorder.block, side
+                inside = isinstance(r, Value) and self.structure.home.get(r) is block
+                if inside and self.structure.roots(r) != {r}:
+                    self.fail("an array that is written is chosen by a branch")
+                own = inside or isinstance(r, Missing)
+                chosen = self.zeros(v) if own else self.memory_of(r)
+                self.recorder.block = outer
+                side.results.append(chosen.value)
+                sides.append(side)
+            made = Value(self.bar_type(v), f"{v.name}_bar" if v.name else None)
+            self.recorder.block.ops.append(Branch(op.condition, *sides, outputs=(made,)))
+            self.recorder.measure(made)
+        self.refs[v] = Symbol(made, self.recorder)
+        return self.refs[v]
+
+    def _mirrored(self, op: Apply) -> Symbol:
+        """The same window on the cotangent as a call answers on its argument."""
+        if not self.is_followed(op.outputs[0]):
+            return self.fail("a window on an array that is written cannot be followed")
+        if op.function is window_or_zeros:
+            return self._beside(op)
+        (base,) = _bases(op)
+        if op.function in _COPYING and not (_order(op) == "C" and self._lies_plainly(base)):
+            return self._window_or_own(op, base)
+        return self._same_window(op, base)
+
+    def _same_window(self, op: Apply, base: Value) -> Symbol:
+        held = self.memory_of(base)
+        args = tuple(held if a is base else self.symbols(a) for a in op.args)
+        kwargs = {key: self.symbols(a) for key, a in op.kwargs.items()}
+        return self.recorder.apply(op.function, args, kwargs)
+
+    def _window_or_own(self, op: Apply, base: Value) -> Symbol:
+        """The cotangent of what may be a copy: then it is memory of its own, added later."""
+        (v,) = op.outputs
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                mirrored, held = self._same_window(op, base), self.memory_of(base)
+                args = (mirrored, held, *self.symbols((v, base)))
+                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, mirrored.type)
+        return home.buffers[v]
+
+    def _beside(self, op: Apply) -> Symbol:
+        """The cotangent of a cotangent: a window where that one is."""
+        (v,) = op.outputs
+        home = self.home_of(v)
+        if v not in home.buffers:
+            with self.writing(home):
+                mirrored, held, *alike = op.args
+                first = self.memory_of(mirrored)
+                args = (first, self.memory_of(held), *self.symbols(tuple(alike)))
+                home.buffers[v] = self.recorder.apply_typed(window_or_zeros, args, first.type)
+        return home.buffers[v]
+
+    def gave_back(self, op: Apply) -> None:
+        """What a cotangent gave to another one, backwards: it is given what that one has."""
+        held, own, order = op.args
+        if not self.is_followed(own):
+            self.fail("a window on an array that is written cannot be followed")
+        args = (self.memory_of(own), self.memory_of(held), order)
+        self.recorder.mutate(give_back, args, {})
+
+    def give_back(self, op: Apply) -> None:
+        """Where a window may have been a copy, add its cotangent to that of the base."""
+        (v,) = op.outputs
+        if op.function in _COPYING and v in self.region.buffers:
+            (base,) = _bases(op)
+            args = (self.memory_of(base), self.region.buffers[v], _order(op))
+            self.recorder.mutate(give_back, args, {})
+
+    def is_surely_window(self, op: Apply) -> bool:
+        """Whether what a call answers is never a copy."""
+        if op.function in _COPYING:
+            if self._orders is None:
+                top = Program("", self.structure.top, rows=self.recorder.rows)
+                self._orders = Orders(top)
+            (base,) = _bases(op)
+            return _order(op) == "C" and self._orders.of(base) is Order.ROWS
+        return op.function in MIRRORED or op.function in WINDOWS or is_rearranged(op)
+
+    def _lies_plainly(self, v: Value) -> bool:
+        """Whether an array surely lies row by row without gaps, and so does its cotangent."""
+        op, meant = self.structure.definition.get(v), self.choices.meant.get(v)
+        if meant or op is None:  # a parameter is a copy, because it is written
+            params = self.structure.top.params
+            return all(map(self._lies_plainly, meant.values())) if meant else v in params
+        if isinstance(op, Load) and op.view:
+            *whole, last = op.index or (0,)
+            plain = isinstance(last, slice) and last.step in (None, 1)
+            numbers = whole if plain else op.index
+            return not any(isinstance(i, slice) or i in (None, Ellipsis) for i in numbers) and (
+                self._lies_plainly(op.array)
+            )
+        if not isinstance(op, Apply):
+            return False
+        if op.function in _COPYING:
+            return _order(op) == "C" and self._lies_plainly(op.args[0])
+        if self.structure.roots(v) != {v} or "order" in op.kwargs:
+            return False
+        return v.type.ndim == 1 or op.function in _ROW_BY_ROW
+
+
+def _bases(op: Apply) -> list[Value]:
+    """The arrays among a call's arguments."""
+    return [a for a in op.args if isinstance(a, Value) and is_array(a)]
+
+
+def _order(op: Apply) -> Any:
+    """In which order a call reads an array."""
+    at = {np.ravel: 1, np.reshape: 2}.get(op.function)
+    given = op.kwargs.get("order", "C")
+    return op.args[at] if at is not None and len(op.args) > at else given

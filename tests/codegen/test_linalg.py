@@ -1,0 +1,199 @@
+"""Linear algebra in compiled code against NumPy, and its derivatives against those at once."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+pytest.importorskip("numba")
+
+from fwdad.codegen.loops.source import numba_source
+from fwdad.codegen.numpy_backend.source import compiled, numpy_source
+from fwdad.frontend.trace import trace
+from fwdad.transforms.passes import optimise
+from tests.tiers import every
+
+rng = np.random.default_rng(3)
+A = rng.normal(size=(3, 3)) + 4 * np.eye(3)
+STACK = rng.normal(size=(2, 3, 3)) + 4 * np.eye(3)
+V, B = rng.normal(size=3), rng.normal(size=(3, 2))
+STACK_B = rng.normal(size=(2, 3, 2))
+TALL = rng.normal(size=(5, 3))
+
+
+def systems(a, v, b):
+    return np.linalg.solve(a, v), np.linalg.solve(a, b), np.linalg.solve(a.T, b)
+
+
+def stacked_systems(t, a, b, c):
+    return (
+        np.linalg.solve(t, c), np.linalg.solve(t, b), np.linalg.solve(a, c), np.linalg.inv(t),
+        np.linalg.solve(t[0], c[0, :, 0]),
+    )  # fmt: skip
+
+
+def products(a, t, b, c, v):
+    return (
+        t @ a, t @ b, a @ t, t @ t, t @ v, v @ c, t[:, ::-1] @ c, np.einsum("kij,jl->kil", t, b),
+        np.einsum("i,kij", v, t), np.einsum("kii->k", t), np.inner(v, v), t[:1] @ c,
+    )  # fmt: skip
+
+
+def symmetric(a, tall):
+    s = a @ a.T
+    low = np.linalg.cholesky(s)
+    return low, np.linalg.eigvalsh(s), np.linalg.norm(tall, axis=1), np.linalg.norm(tall)
+
+
+PROGRAMS = [
+    (systems, (A, V, B)), (stacked_systems, (STACK, A, B, STACK_B)),
+    (products, (A, STACK, B, STACK_B, V)), (symmetric, (A, TALL)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", every(2, range(len(PROGRAMS))))
+def test_derivatives_are_compiled(k):
+    f, args = PROGRAMS[k]
+    both = fwdad.jit(lambda *args: (f(*args), fwdad.jacfwd(f)(*args)))
+    y, jacobians = both(*args)
+    for found, wanted in zip(y, f(*args), strict=True):
+        assert_allclose(found, wanted, rtol=1e-13, atol=1e-14)
+    for found, wanted in zip(jacobians, fwdad.jacfwd(f)(*args), strict=True):
+        assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+    assert fwdad.explain(both).endswith("run by Numba")
+
+
+def decompositions(a, t, tall):
+    u, s, vt = np.linalg.svd(tall, full_matrices=False)
+    q, r = np.linalg.qr(tall)
+    low, vectors = np.linalg.eigh(a + a.T, UPLO="U")
+    return (
+        u * s @ vt, np.abs(q @ r), np.linalg.det(t), np.linalg.slogdet(a)[1],
+        vectors * low @ vectors.T, np.linalg.svd(tall)[0].shape[1],
+    )  # fmt: skip
+
+
+def test_decompositions():
+    f = fwdad.jit(decompositions)
+    for found, wanted in zip(f(A, STACK, TALL), decompositions(A, STACK, TALL), strict=True):
+        assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+    assert fwdad.explain(f).endswith("run by Numba")
+
+
+def test_complex_and_narrow_systems():
+    f = fwdad.jit(lambda a, b: np.linalg.solve(a, b) @ b.T)
+    for dtype, eps in ((complex, 1e-13), (np.float32, 1e-4), (np.complex64, 1e-4)):
+        a, b = (
+            (A + (0.5j * A.T if np.dtype(dtype).kind == "c" else 0)).astype(dtype),
+            B.astype(dtype),
+        )
+        found = f(a, b)
+        assert found.dtype == dtype
+        assert_allclose(found, np.linalg.solve(a, b) @ b.T, rtol=eps, atol=eps)
+        assert fwdad.explain(f).endswith("run by Numba")
+
+
+def test_errors_are_numpy_s():
+    f = fwdad.jit(lambda a, b: np.linalg.solve(a, b))
+    assert_allclose(f(A, B), np.linalg.solve(A, B), rtol=1e-13)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        f(np.ones((3, 3)), B)
+    for a, b in ((TALL, B), (A, TALL), (A[:2], B)):
+        with pytest.raises(Exception) as wanted:  # noqa: PT011 (whatever NumPy raises)
+            np.linalg.solve(a, b)
+        with pytest.raises(type(wanted.value), match=str(wanted.value)[:20]):
+            f(a, b)
+    empty = f(np.empty((0, 0)), np.empty((0, 2)))
+    assert empty.shape == (0, 2)
+
+
+def factorisations(f, *args):
+    program = trace(f, *args).program
+    optimise(program)
+    return numba_source(program)[0].text.count("lu_factor(")
+
+
+def test_one_factorisation_serves_the_lanes():
+    def f(a, v):
+        return np.linalg.solve(a, v)
+
+    assert factorisations(fwdad.jacfwd(f), A, V) == 1
+    assert factorisations(fwdad.jacfwd(f, argnums=(0, 1)), A, V) == 1
+
+    def written(a, v):
+        x = np.linalg.solve(a, v)
+        a[0, 0] += 1.0
+        return x + np.linalg.solve(a, v)
+
+    assert factorisations(written, A.copy(), V) == 2
+
+    def branched(a, v, flag):
+        x = np.linalg.solve(a, v) if flag else v
+        return x + np.linalg.solve(a, 2 * v)
+
+    assert factorisations(branched, A, V, True) == 2  # the first may not have run
+
+
+def test_systems_in_a_loop_keep_their_matrices():
+    def f(a, v, n):
+        x = v
+        for k in range(n):
+            m = a + k * np.outer(x, x)
+            x = np.linalg.solve(m, x) + np.linalg.solve(a, v) + np.linalg.solve(m, v)
+        return x
+
+    program = trace(f, A, V, 3).program
+    optimise(program)
+    plain = compiled(numpy_source(program))
+    g = fwdad.jit(f)
+    assert_allclose(g(A, V, 3), f(A, V, 3), rtol=1e-12)
+    assert_allclose(plain(A, V, 3)[0], f(A, V, 3), rtol=1e-12)
+    assert factorisations(f, A, V, 3) == 2
+
+
+def of_squares(a):
+    values, vectors = np.linalg.eigh(a + a.T)
+    power = np.linalg.matrix_power(a, -3)
+    return values, vectors**2, power, np.linalg.slogdet(a)[1], np.linalg.cholesky(a @ a.T)
+
+
+def of_rectangles(a):
+    q, r = np.linalg.qr(a)
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    x, squares, _, _ = np.linalg.lstsq(a, a[:, 0] ** 2)
+    return q, r, u**2, s, vt**2, np.linalg.pinv(a), x, squares
+
+
+@pytest.mark.parametrize(
+    ("f", "x"), [(of_squares, A), pytest.param(of_rectangles, TALL, marks=pytest.mark.slow)]
+)
+def test_derivatives_of_factorisations_are_compiled(f, x):
+    """Along directions and backwards, for matrices of any length."""
+
+    def total(x):
+        s = 0.0
+        for y in f(x):
+            s = s + np.sum(np.sin(y))
+        return s
+
+    push = fwdad.jit(lambda x, v: fwdad.jvp(f, x, v)[1])
+    gradient = fwdad.jit(fwdad.grad(total))
+    v, h = rng.normal(size=(2, *x.shape)), 1e-7 * rng.normal(size=x.shape)
+    for own, wanted in zip(push(x, v), fwdad.jvp(f, x, v)[1], strict=True):
+        assert_allclose(own, wanted, rtol=1e-9, atol=1e-11)
+    for k in (3, 4) if f is of_rectangles else (2, 3):  # other lengths, the same code
+        part = x[:k] if f is of_rectangles else x[:k, :k].copy()
+        found, step = gradient(part), h[: part.shape[0], : part.shape[1]]
+        apart = total(part + step) - total(part - step)
+        assert_allclose(np.sum(found * step) * 2, apart, rtol=1e-6, atol=1e-13)
+    for compiled_function in (push, gradient):
+        assert fwdad.explain(compiled_function).endswith("run by Numba")
+
+
+def test_vectors_of_a_repeated_eigenvalue_raise_where_they_are_used():
+    values = fwdad.jit(lambda x: fwdad.jacobian(lambda x: np.linalg.eigh(np.eye(3) * x)[0], x))
+    vectors = fwdad.jit(lambda x: fwdad.jacobian(lambda x: np.linalg.eigh(np.eye(3) * x)[1], x))
+    assert_allclose(values(2.0), np.ones(3), rtol=1e-14)
+    with pytest.raises(fwdad.errors.UndefinedDerivativeError, match="repeated eigenvalue"):
+        vectors(2.0)

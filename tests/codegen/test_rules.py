@@ -1,0 +1,42 @@
+"""Every rule through Numba source: the cases of tests/rules, pushed forward, against the rule.
+
+What has no compiled form runs under NumPy, between compiled pieces; its answers are compared, too.
+"""
+
+import numpy as np
+import pytest
+
+from fwdad.codegen.call_entry import compile_program
+from fwdad.transforms.passes import optimise
+from tests.ir.rule_cases import OnTape
+from tests.ir.test_rules import CASES, FIRST, is_refused
+from tests.tiers import every
+
+pytest.importorskip("numba")
+
+ROWS = [
+    pytest.param(case, id=str(case), marks=() if first else pytest.mark.slow)
+    for case, first in zip(CASES, FIRST, strict=True)
+    if not is_refused(case)
+]
+LANES = 2
+
+
+def cancelled(case):
+    """How large the terms are that a derivative is a difference of, in units of rounding."""
+    if case.function is not np.linalg.det:
+        return 0.0
+    (a,) = case.args  # of a singular one the cofactors cancel
+    return 1e-14 * np.max(np.linalg.norm(a, axis=(-2, -1))) ** (a.shape[-1] - 1)
+
+
+@pytest.mark.parametrize("case", every(4, ROWS))
+def test_compiled_rule_agrees_with_the_rule(case):
+    held = OnTape(case, widths=(LANES,))
+    pattern = held.trial.patterns()[-1]
+    program, args = held.call(pattern, LANES)
+    optimise(program)
+    made = compile_program(program)
+    with np.errstate(all="ignore"):
+        found = made.call(*args)
+    held.compare(found, pattern, LANES, atol=cancelled(case), single=1e-6)  # sums in other orders

@@ -1,0 +1,336 @@
+"""Programs that are refused because a value decides a length, an order or a place in a list."""
+
+import functools
+import heapq
+import itertools
+
+import numpy as np
+
+import fwdad
+from tests.frontend.refused.table import Body, Refused, V
+
+PROGRAMS = refuses = Refused()
+
+
+# -- lengths that depend on values
+
+
+@refuses("a list among the arguments that grows in a loop", [1.0], 100, part="grows or shrinks")
+def list_in_a_loop(found, n):
+    for k in range(n):
+        found.append(k)  # here
+    return found[0]
+
+
+@refuses("a dict that grows in a loop", 1.0, 100, part="is needed to trace it")
+def dict_in_a_loop(x, n):
+    found = {}
+    for k in range(n):
+        found[k] = x * k  # here
+    return found[0]
+
+
+@refuses("a dict that grows on one side of a branch", 3.0, part="grows or shrinks")
+def dict_on_one_side(x):
+    found = {}
+    if x > 1:
+        found["a"] = x
+    return found
+
+
+@refuses("a loop over a list of more than 1280 items", 1.0, part="too large")
+def long_list(x):
+    total = x
+    for k in [2.0] * 1300:  # here
+        total += k
+    return total
+
+
+@refuses("comprehensions of which a value decides the length", V, part="depends on values")
+def comprehension(a):
+    return [x for x in a if x > 1]  # here
+
+
+@refuses("`filter` by values", V, part="`filter`")
+def filtered(a):
+    return list(filter(lambda x: x > 1, a))  # here
+
+
+@refuses("`itertools.takewhile` and the like by values", V, part="takewhile")
+def taken(a):
+    return list(itertools.takewhile(lambda x: x < 1, a))  # here
+
+
+@refuses("sets of values", 1.0, part="key of a dict or set")
+def set_of_values(x):
+    return len({x, 2 * x})  # here
+
+
+@refuses("dict keys that are values", V, part="computed when the program runs")
+def key_by_value(a):
+    return {3: a[0]}[int(np.argmax(a))]  # here
+
+
+@refuses(
+    "an item of a list, tuple or dict at a computed place", V, part="computed when the program runs"
+)
+def item_of_a_list(a):
+    return [a[0], a[1], a[2], a[3]][int(np.argmax(a))]  # here
+
+
+# -- lists that grow when the program runs
+
+_ITEMS = (
+    "in a list that grows when the program runs: items that are neither numbers, arrays nor tuples "
+    "of these"
+)
+_TUPLES = "tuples of several lengths or classes"
+_LENGTHS = "arrays of different lengths, or of a length that is not known behind the loop"
+_WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
+_METHODS = (
+    "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"
+)
+_OPERATORS = "`in` and `==`, `+` with another list"
+_ANSWERED = "a derivative of a function that answers such a list"
+
+
+@refuses(_ITEMS, V, part="a list as an item")
+def lists_on_a_list(a):
+    out = []
+    for x in a:
+        out.append([x, x * x])  # here
+    return out[0][0]
+
+
+@refuses(_ITEMS, V, part="None as an item")
+def nothing_in_a_tuple(a):
+    out = []
+    for x in a:
+        out.append((x, None))  # here
+    return out[0][0]
+
+
+@refuses(_TUPLES, V, part="a tuple of 3 beside a tuple of 2")
+def tuples_of_two_lengths(a):
+    out = []
+    for x in a:
+        out.append((x, x * x))
+        out.append((x, x, x))  # here
+    return out[0][0]
+
+
+@refuses(_TUPLES, V, part="beside a tuple of 2")
+def numbers_and_tuples(a):
+    out = [(a[0], 1.0)]
+    for x in a:
+        out.append(x)  # here
+    return out[0][0]
+
+
+@refuses(_ITEMS, V, part="items of different kinds")
+def kinds_on_a_list(a):
+    out = []
+    for x in a:
+        out.append(x)
+        out.append(a * x)  # here
+    return out[0]
+
+
+@refuses(_LENGTHS, V, part="a length that is not known")
+def windows_on_a_list(a):
+    out = []
+    for k in range(len(a)):
+        out.append(a[:k])
+    return np.concatenate(out)  # here
+
+
+@refuses(_LENGTHS, V, part="the same shape")
+def arrays_of_two_lengths(a):
+    out = []
+    for _ in range(len(a)):
+        out.append(a)
+        out.append(np.concatenate((a, a)))
+    return np.concatenate(out)  # here
+
+
+@refuses(_WHERE, V, part="where it grows")
+def item_before_the_last(a):
+    out = [a[0], a[1]]
+    while out[-1] < 100:
+        out.append(out[-1] + out[-2])  # here
+    return out[-1]
+
+
+@refuses(_METHODS, V, part="`insert` at another place")
+def put_between(a):
+    out = [a[0], a[1]]
+    for x in a:
+        out.insert(1, x)  # here
+    return out[0]
+
+
+@refuses("both `append` and `insert`", V, part="at both ends")
+def grows_at_both_ends(a):
+    out = []
+    for x in a:
+        out.append(x)  # here
+        out.insert(0, x)
+    return out[0]
+
+
+@refuses(_METHODS, V, part="changing an item")
+def set_item(a):
+    out = []
+    for x in a:
+        out.append(x)
+    out[0] = 1.0  # here
+    return out[0]
+
+
+@refuses(_METHODS, V, part="`pop` of a list that grows")
+def taken_off(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return out.pop()  # here
+
+
+@refuses(_METHODS, V, part="`del` of an item")
+def deleted(a):
+    out = []
+    for x in a:
+        out.append(x)
+    del out[0]  # here
+    return out[0]
+
+
+@refuses(_OPERATORS, V, part="`in` of a list that grows")
+def is_in(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return 1.0 if 0.5 in out else 0.0  # here
+
+
+@refuses(_OPERATORS, V, part="`add` with a list that grows")
+def added(a):
+    out = []
+    for x in a:
+        out.append(x)
+    return len([a[0]] + out)  # here
+
+
+@refuses("an array that is appended to such a list and written afterwards", V, part="append a copy")
+def written_on_a_list(a):
+    y = a * 1.0
+    out = []
+    for x in a:
+        y *= x
+        out.append(y)  # here
+    return np.array(out)
+
+
+@refuses("an item of such a list that is an array and is written", V, part="is written")
+def written_item(a):
+    out = []
+    for x in a:
+        out.append(a * x)
+    out[0][1] = 7.0  # here
+    return np.array(out)
+
+
+@refuses("appending to such a list under `checkpoint`", V, part="`checkpoint`")
+def under_checkpoint(a):
+    def squares(a):
+        out = []
+        for x in a:
+            out.append(x * x)  # here
+        return np.sum(np.array(out))
+
+    return fwdad.checkpoint(squares)(a)
+
+
+@refuses(
+    "appending to such a list from outside in a function that is differentiated",
+    V,
+    part="is differentiated, and appends",
+)
+def appended_by_a_derivative(a):
+    out = []
+    for x in a:
+        out.append(x)
+
+    def f(w):
+        out.append(w[0])  # here
+        return np.sum(w * w)
+
+    return fwdad.jacobian(f, a)
+
+
+@refuses(_ANSWERED, V, part="answering from a function that is differentiated")
+def answered_by_a_derivative(a):
+    def f(w):
+        out = []
+        for x in w:
+            if x > 0:
+                out.append(x * x)
+        return out
+
+    return fwdad.jacobian(f, a)  # here
+
+
+# -- by values
+
+
+@refuses("`sorted` of arrays, lists or objects by values", V, part="numpy.argsort")
+def sorted_rows(a):
+    rows = sorted(np.outer(a, a), key=lambda row: row[0])  # here
+    return rows[0]
+
+
+@refuses("`heapq` of values", V, part="numpy.sort")
+def heap(a):
+    held = []
+    for x in (a[0], a[1]):
+        heapq.heappush(held, x)  # here
+    return held[0]
+
+
+@refuses("`index`, `count` and `remove` of values in a list", 1.0, part="may be None is compared")
+def count_of_what_may_be_none(x):
+    y = x if x > 0 else None
+    return [y, None].count(None)  # here
+
+
+@refuses("dict keys that are values", 1.0, part="may be None cannot be a key")
+def key_that_may_be_none(x):
+    y = x if x > 0 else None
+    return len({y: x})  # here
+
+
+@refuses("`index`, `count` and `remove` of values in a list", V, part="decide a branch")
+def place_of_a_value(a):
+    return [a[0], a[1]].index(a[1])  # here
+
+
+@refuses("`index`, `count` and `remove` of values in a list", V, part="decide a branch")
+def removed(a):
+    held = [a[0], a[1]]
+    held.remove(a[1])  # here
+    return held
+
+
+@refuses("`index`, `count` and `remove` of values in a list", V, part="decide a branch")
+def counted(a):
+    return [a[0], a[1]].count(a[1])  # here
+
+
+@refuses("`max` and `min` of objects by values", V, part="one Body or another")
+def largest_object(a):
+    return max(Body(a[0]), Body(a[1]), key=lambda b: b.x).x  # here
+
+
+@refuses("`functools.cmp_to_key`", V, part="cmp_to_key")
+def compared(a):
+    places = sorted([2, 1], key=functools.cmp_to_key(lambda j, k: j - k))  # here
+    return places[0] * a

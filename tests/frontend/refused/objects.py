@@ -1,0 +1,158 @@
+"""Programs that are refused for their objects, and for what they answer."""
+
+import collections
+import copy
+import dataclasses
+
+import fwdad
+from tests.frontend.refused.table import Refused, V
+
+PROGRAMS = refuses = Refused()
+
+
+# -- objects
+
+
+class OwnList(list):
+    def __init__(self, *items):
+        super().__init__(items)
+
+
+_OF_C = (
+    "objects of classes that C code makes (`Counter`, subclasses of `list`) with an `__init__` in "
+    "Python, made inside"
+)
+
+
+@refuses(_OF_C, 1.0, part="__new__")
+def counter(x):
+    return collections.Counter("aab")["a"] * x  # here
+
+
+@refuses(_OF_C, 1.0, part="__new__")
+def own_list(x):
+    return OwnList(x, x)[0]  # here
+
+
+@dataclasses.dataclass
+class WithInitVar:
+    x: float
+    k: dataclasses.InitVar[float] = 2.0
+
+    def __post_init__(self, k):
+        self.x *= k
+
+
+@refuses("dataclasses with `InitVar`, made inside", 1.0, part="InitVar")
+def init_var(x):
+    return WithInitVar(x).x  # here
+
+
+class Reading:
+    def __init__(self, x):
+        self.x = x
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+
+@refuses("a class with its own `__getattribute__`", 1.0, part="__getattribute__")
+def getattribute(x):
+    return Reading(x).x  # here
+
+
+class Deleting:
+    def __delattr__(self, name):
+        object.__delattr__(self, name)
+
+
+@refuses("`del` of an attribute that the class defines", 1.0, part="`del` of `x`")
+def delattr_of_its_own(x):
+    o = Deleting()
+    o.x = x
+    del o.x  # here
+    return x
+
+
+class Reduced:
+    def __init__(self, x):
+        self.x = x
+
+    def __reduce__(self):
+        return Reduced, (self.x,)
+
+
+@refuses(
+    "copies of objects with their own `__reduce__` or `__getstate__`", 1.0, part="has __reduce__"
+)
+def copied(x):
+    return copy.copy(Reduced(x)).x  # here
+
+
+# -- answers
+
+
+@refuses(
+    "an answer that is a `deque`, `defaultdict` or set of values", V, part="a deque that holds"
+)
+def answers_a_deque(a):
+    return collections.deque([a[0]])  # here
+
+
+@refuses(
+    "an answer that is a `deque`, `defaultdict` or set of values",
+    V,
+    part="a defaultdict that holds",
+)
+def answers_a_defaultdict(a):
+    found = collections.defaultdict(list)
+    found["a"].append(a[0])
+    return found  # here
+
+
+@refuses(
+    "an answer that is an iterator, or a function defined inside", V, part="cannot be returned"
+)
+def answers_an_iterator(a):
+    return (x for x in a)  # here
+
+
+@refuses(
+    "an answer that is an iterator, or a function defined inside", V, part="cannot be returned"
+)
+def answers_a_function(a):
+    return lambda: a  # here
+
+
+def into_both(x, y):
+    y[:] = x
+    x *= 2
+
+
+@refuses(
+    '`outputs="mutated"` or `"both"` of a derivative, of a function that also writes into an '
+    "argument that is not differentiated",
+    V,
+    part="argument",
+)
+def mutated_beside(a):
+    return fwdad.jacfwd(into_both, outputs="mutated")(a * 1, a * 1)  # here
+
+
+_FITTED = "tuples with attributes beside their items (what `scipy.stats.linregress` answers)"
+
+
+class Fitted(collections.namedtuple("Fitted", "slope")):  # noqa: SLOT002 - has attributes
+    """Made as SciPy makes its own: what those answer under a trace differs with its version."""
+
+
+FITTED = Fitted(2.0)
+FITTED.error = 0.1
+
+
+@refuses(_FITTED, V, part="Fitted is a tuple with attributes")
+def result_of_statistics(a):
+    fitted = None
+    if a[0] > 0.0:
+        fitted = FITTED  # here
+    return a * fitted.slope

@@ -1,0 +1,64 @@
+"""Derivatives through objects with ``__slots__``, and what a trace leaves of its stand-ins."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from fwdad.frontend.slots import slots_of, stand_in
+from tests.frontend import slots
+
+X = np.array([0.5, -1.25, 2.0])
+STEPS = np.eye(3) * 1e-6
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("x", [X, np.array([1.5, 0.6, 0.35])], ids=["below", "above"])
+def test_made_inside(backend, x):
+    if backend == "numba":
+        pytest.importorskip("numba")
+    f = slots.made_inside
+    expected = [(f(x + e) - f(x - e)) / 2e-6 for e in STEPS]
+    for call in (fwdad.grad, fwdad.jacfwd):
+        assert_allclose(fwdad.jit(call(f), backend=backend)(x), expected, rtol=1e-7, atol=1e-8)
+    for n in (1, 2, 3):
+        columns = fwdad.jit(fwdad.jacfwd(f, chunk=n), backend=backend)(x)
+        assert_allclose(columns, expected, rtol=1e-7, atol=1e-8)
+    assert_allclose(fwdad.grad(f)(x), expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("call", [fwdad.grad, fwdad.jacfwd])
+def test_of_an_object(call):
+    def f(a, m):
+        return slots.of_an_object(slots.State(a * 1.0, m))
+
+    s = slots.State(X[:2].copy(), 0.75)
+    for g in (call(slots.of_an_object), fwdad.jit(call(slots.of_an_object), backend="numpy")):
+        found = g(s)
+        assert type(found) is slots.State
+        expected = [(f(X[:2] + e[:2], 0.75) - f(X[:2] - e[:2], 0.75)) / 2e-6 for e in STEPS[:2]]
+        assert_allclose(found.position, expected, rtol=1e-7)
+        expected = (f(X[:2], 0.75 + 1e-6) - f(X[:2], 0.75 - 1e-6)) / 2e-6
+        assert_allclose(found.mass, expected, rtol=1e-7)
+    assert (s.mass, list(s.position)) == (0.75, [0.5, -1.25])
+
+
+def test_answers_are_of_the_class_itself():
+    f = fwdad.jit(slots.answered, backend="numpy")
+    (o, loose, again), body, pair = f(2.0)
+    assert o is again
+    assert [type(x) for x in (o, loose, body, pair)] == [
+        slots.Solid, slots.Loose, slots.Body, slots.Pair
+    ]  # fmt: skip
+    for x in (o, body, pair):
+        assert not hasattr(x, "__dict__")
+    assert vars(loose) == {"mass": 1.0}
+    assert "__fwdad" not in repr(pair) + repr(body)
+
+
+def test_nobody_hears_of_stand_ins():
+    assert slots.REGISTERED == [slots.Solid, slots.Loose]
+    made = stand_in(slots.Solid)
+    assert made is stand_in(slots.Solid)
+    assert slots.REGISTERED == [slots.Solid, slots.Loose]
+    assert slots_of(slots.Solid) == ("z", "_Point__hidden", "x", "y")
