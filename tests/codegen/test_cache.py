@@ -181,7 +181,7 @@ CHANGES = {
         lambda _: "other",
     ),
     "settings": lambda p: p.setattr(disk_cache.config, "LOOP_VECTORIZE", 0),
-    "vector library": lambda p: p.setattr(disk_cache.vector_math, "description", lambda: "other"),
+    "vector library": lambda p: p.setattr(disk_cache.libmvec, "description", lambda: "other"),
 }
 
 
